@@ -8,8 +8,8 @@ no new set-up.
   characters.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
   the turn. The one exception is a sentence before a compaction, for who wants it.
-- A context that was compacted gets the session's notes, and all that is brought then is within
-  9,500 characters.
+- A context that was compacted gets the session's notes. All that is brought then, and with the
+  prompt that follows, is within 9,500 characters: one request has both.
 - What a session was given is in its context until the client says that it was compacted or
   cleared: a session that ended is resumed with it, and a compaction that was announced may fail.
 - A memory that the assistant writes with its own tools gets its index line at once.
@@ -51,6 +51,7 @@ _SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
 _LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
 _SAVED_SECONDS = 0.02  # for what was saved; what is late is told with the next prompt
 _GATE_SECONDS = 0.02  # of a turn's end for the gates of its notes; the job asks them again
+_NEXT = 2_500  # UTF-16 units of what notes may have, left to the prompt behind a compaction
 _SENTENCE = 300  # UTF-16 units, printed before a compaction
 _JOBS = 20  # the newest, which may have saved something
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
@@ -85,14 +86,15 @@ class HookMethod:
     """The handler of ``hook``, which answers a repeated event once.
 
     It remembers the last events by session and prompt id, with each prompt the paths of the
-    memories that it brought, the memory section that each session has, and the jobs of which the
-    person was told what they saved.
+    memories that it brought, the memory section that each session has, how much was brought with
+    notes and waits for the next prompt, and the jobs of which the person was told what they saved.
     """
 
     def __init__(self) -> None:
         self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
         self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
         self._sections: Recent[str, str] = Recent(_SESSIONS)
+        self._waiting: Recent[str, int] = Recent(_SESSIONS)
         self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs
 
     async def answer(
@@ -168,27 +170,32 @@ class HookMethod:
         loaded = await services.prompts.load(project, settings, environment=environment)
         section, shown = loaded.prompt or "", ""
         own = received.dialect.loads_memory and project.client_dir == project.memory_dir
-        room = limits.BLOCK_CHARACTERS
+        room = limits.BLOCK_CHARACTERS - _NEXT
         shared = room // 2 if section and not own else room
         noted = await _noted(services, call, received, shared, until)
         if section and not own:
-            room -= quoting.units(noted) + len(tags.OPEN) + len(tags.CLOSE) + 3
+            room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
+            room -= len(tags.OPEN) + len(tags.CLOSE) + 3
             section = _fit(section, room, loaded.memory_dir)
             shown = f"{tags.OPEN}\n{section}\n{tags.CLOSE}"
         self._sections[received.session] = section
-        return shown, noted, suggested
+        brought = (shown, noted, suggested)
+        self._waiting[received.session] = sum(map(quoting.units, brought)) if noted else 0
+        return brought
 
     async def _prompt(
         self, services: Services, _call: Call, received: _Received, until: float
     ) -> tuple[str, str]:
         """Return the memories that matter, and what may be worth remembering if there is time."""
         project, settings, payload = received.project, received.settings, received.payload
+        waiting = self._waiting.pop(received.session, 0)
         prompt = Prompt(
             session=received.session,
             query=payload.prompt,
             seconds=max(0.0, until - services.clock.monotonic()),
             parents=_parents(payload),
             index=self._sections.get(received.session, ""),
+            room=limits.BLOCK_CHARACTERS - waiting,
         )
         prefetched = await services.recall.prefetch(project, settings, prompt)
         if payload.prompt_id:

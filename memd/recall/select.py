@@ -73,7 +73,8 @@ class Prompt:
     ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` what
     the client has read already. ``limit`` is how many memories it wants at most, ``seconds`` how
     long it waits; ``None`` for the settings'. ``explain`` asks for the reasons and marks nothing.
-    ``index`` is the text of the index that the session has in its context.
+    ``index`` is the text of the index that the session has in its context, ``room`` how many UTF-16
+    units the block may have.
     """
 
     session: str
@@ -86,6 +87,7 @@ class Prompt:
     explain: bool = False
     parents: Parents = frozenset
     index: str = ""
+    room: int = limits.BLOCK_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)

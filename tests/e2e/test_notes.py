@@ -127,7 +127,7 @@ def test_notes_come_back_once_after_a_compaction(home: Home, server: MessagesSer
     assert "completed successfully: " not in after.requests[-1].body.decode()
     listed = memctl(home, "notes", "list", cwd=home.project())
     assert listed.split()[0] == session(after)
-    assert f"`{COMMAND.format(0)}`" in memctl(
+    assert f"`{COMMAND.format(STEPS - 1)}`" in memctl(
         home, "notes", "--section", "workflow", cwd=home.project()
     )
 
