@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 from memd.conversation.pieces import ASSISTANT, TITLE, USER, RecordedCall, TranscriptPiece
@@ -31,10 +32,9 @@ _MEMBERS: dict[str, list[str]] = _TABLE["members"]
 _ERRORS: list[str] = _TABLE["errors"]
 _PATTERNS = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
 DOCUMENT = _PATTERNS["document"]
-# Characters that are stored of one.
-_MESSAGE, _SENTENCE, _LINE, _REQUEST, _NAME = 540, 320, 220, 120, 64
+# Characters that are stored of one text, and of all messages of the person together.
+_MESSAGE, _SENTENCE, _LINE, _REQUEST, _NAME, _MESSAGES = 540, 320, 220, 120, 64, 9_000
 _SEARCHED = 4_000  # characters of a message in which statements are looked for
-_REQUESTS = 9_000  # characters of all messages together
 _ENDS = 8_000  # characters of an output's start and of its end in which lines are looked for
 _TOTALS, _TOTAL_LINES = 2_000, 12  # characters and lines of an output's end that may be totals
 _ITEMS = 24
@@ -151,7 +151,7 @@ class SessionFacts:
         self.first_request = self.first_request or text
         self.requests.append(text)
         self.requests_count += 1
-        while sum(map(len, self.requests)) > _REQUESTS:
+        while sum(map(len, self.requests)) > _MESSAGES:
             self.requests.pop(0)
         self.turns.append(TurnFacts(piece.at, beginning(text, _REQUEST)))
 
@@ -181,19 +181,17 @@ class SessionFacts:
         if made is None:
             return
         made.failed = made.failed or bool(piece.failed)
-        if not piece.answers:
-            return
-        del self._calls[piece.answers]
-        self.mid_turn = self.mid_turn and piece.role != ASSISTANT  # the server called it itself
-        output = piece.text
-        if len(output) > 2 * _ENDS:
-            output = f"{output[:_ENDS]}\n{output[-_ENDS:]}"
-        if made.command:
-            self._ended(made, output)
-        if made.failed:
-            self._failure(made, output)
-        else:
-            self._success(made, output, piece.at)
+        if piece.answers:
+            del self._calls[piece.answers]
+            self.mid_turn = self.mid_turn and piece.role != ASSISTANT  # the server called it itself
+            cut = len(piece.text) > 2 * _ENDS
+            output = f"{piece.text[:_ENDS]}\n{piece.text[-_ENDS:]}" if cut else piece.text
+            if made.command:
+                self._ended(made, output)
+            if made.failed:
+                self._failure(made, output)
+            else:
+                self._success(made, output, piece.at)
 
     def _ended(self, made: _OpenCall, output: str) -> None:
         """Add how a command ended, and the totals that it printed."""
@@ -226,10 +224,13 @@ class SessionFacts:
 
     def _success(self, made: _OpenCall, output: str, at: float | None) -> None:
         """Add what a call did that went well."""
-        for name in made.read:
-            self._touched(name, at).read += 1
-        for name in made.edited:
-            self._touched(name, at).edited += 1
+        for name in (*made.read, *made.edited):
+            use = self.files.renewed(name, FileUse())
+            use.read, use.edited = (
+                use.read + (name in made.read),
+                use.edited + (name in made.edited),
+            )
+            use.at = at
         self.turns[-1].edits += len(made.edited)
         if made.kind == "plan":
             self.items.clear()
@@ -238,11 +239,6 @@ class SessionFacts:
             key = created[1] if created else name
             known = self.items.get(key, ("", ""))
             self.items[key] = (text or known[0], status or known[1])
-
-    def _touched(self, name: str, at: float | None) -> FileUse:
-        use = self.files.renewed(name, FileUse())
-        use.at = at
-        return use
 
 
 def _bare(line: str) -> str:
@@ -294,14 +290,12 @@ def _member(given: Mapping[str, Any], kind: str) -> list[str]:
 
 def _as_recorded(call: RecordedCall) -> Iterator[str]:
     """Yield the paths that a call writes as its input has them: absolute or relative."""
-    recorded = "\n".join(_texts(call.given)) if call.writes else ""
+    recorded = list(_texts(call.given)) if call.writes else []
     for path in call.writes:
-        if path in call.given.values():
-            yield beginning(path, _LINE)
-            continue
         parts = path.split("/")
         ends = (path, *("/".join(parts[at:]) for at in range(1, len(parts))))
-        yield from [beginning(end, _LINE) for end in ends if end and end in recorded][:1]
+        known = (end for end in ends if end and any(end in text for text in recorded))
+        yield from (beginning(end, _LINE) for end in islice(known, 1))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -15,11 +15,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
+from typing import TypeVar
 
 from memd.conversation.history import estimate_text
-from memd.documents import secrets
-from memd.notes.facts import DOCUMENT, SessionFacts
-from memd.notes.sections import MARKER, NotesSection, SessionNotes, split_local, with_local
+from memd.notes.facts import DOCUMENT, CallUse, FileUse, SessionFacts, TurnFacts
+from memd.notes.sections import (
+    MARKER,
+    NotesSection,
+    SessionNotes,
+    redacted,
+    split_local,
+    with_local,
+)
 from memd.text import quoting
 
 _REQUEST, _REPLY, _SHORT, _TITLE = 500, 300, 200, 80  # characters of a quotation
@@ -32,25 +39,33 @@ _LABELS = re.compile(
 )
 _SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
 _LEFT_OUT = "requests left out"
-_SECRET = re.compile(r"\[secret: ([\w-]+)\]")
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def lines(facts: SessionFacts) -> dict[str, list[str]]:
     """Return the lines of each section of the built-in template that has any."""
-    requests = _fitting(_requests(facts), 1_900)
+    title = quoted(facts.title, _TITLE) or quoted(facts.first_request, _TITLE, _TITLE_WORDS)
+    requests = _fitting(1_900, _requests(facts))
     left_out = facts.requests_count - len(requests)
+    failures = (_failure(call, use) for call, use in _newest(facts.failures))
+    names = _newest(facts.files)
     sections = {
-        "Session Title": _fitting(_title(facts), 60),
-        "Current State": _fitting(_state(facts), 1_300),
+        "Session Title": _fitting(60, [title]),
+        "Current State": _fitting(1_300, _state(facts)),
         "Task specification": requests + [f"- {left_out} {_LEFT_OUT}"] * (left_out > 0),
-        "Files and Functions": _fitting(_files(facts), 1_300),
-        "Workflow": _fitting(_workflow(facts), 1_200),
-        "Errors & Corrections": _fitting(_errors(facts), 1_800),
-        "Codebase and System Documentation": _fitting(_documents(facts), 500),
-        "Learnings": _fitting(_persons(facts.learnings), 500),
-        "Key results": _fitting(_results(facts), 600),
-        "Worklog": _fitting(_worklog(facts), 1_600),
+        "Files and Functions": _fitting(1_300, (_file(*n) for n in names if "://" not in n[0])),
+        "Workflow": _fitting(
+            1_200, (f"{quoted(c)}: {u.state}{_times(u)}" for c, u in _newest(facts.commands))
+        ),
+        "Errors & Corrections": _fitting(1_800, (*_persons(facts.corrections), *failures)),
+        "Codebase and System Documentation": _fitting(500, _documents(names)),
+        "Learnings": _fitting(500, _persons(facts.learnings)),
+        "Key results": _fitting(
+            600, (f"{quoted(line)} after {quoted(c)}" for line, c in _newest(facts.results))
+        ),
+        "Worklog": _fitting(1_600, map(_turn, reversed(facts.turns))),
     }
     return {title: listed for title, listed in sections.items() if listed}
 
@@ -90,20 +105,10 @@ def _is_local(line: str, known: Sequence[str] | None = None) -> bool:
 @lru_cache(maxsize=1_024)  # most of what is shown was shown before
 def quoted(text: str, most: int = _SHORT, words: int | None = None) -> str:
     """Return a text's beginning as a quotation, "" where it has nothing to show."""
-    return quoting.code_span(_without_credentials(text), most, words)
+    return quoting.code_span(redacted(text), most, words)
 
 
-def _without_credentials(text: str) -> str:
-    scrubbed = secrets.scrub(text)
-    if scrubbed == text:
-        return text
-    between = _SECRET.split(scrubbed)
-    if all(part in text for part in between[::2]):
-        return _SECRET.sub(r"[removed: \1]", scrubbed)
-    return f"[removed: {between[1]}]"  # visible in a form alone that the transcript does not have
-
-
-def _fitting(listed: Iterable[str], most: int) -> list[str]:
+def _fitting(most: int, listed: Iterable[str]) -> list[str]:
     """Return the lines with a quotation that fit into so many tokens together with the marker."""
     result = [MARKER]
     for line in (line for line in listed if "`" in line):
@@ -114,8 +119,16 @@ def _fitting(listed: Iterable[str], most: int) -> list[str]:
     return result[1:]
 
 
+def _newest(entries: dict[K, V]) -> list[tuple[K, V]]:
+    return list(reversed(entries.items()))
+
+
 def _time(at: float | None) -> str:
     return "" if at is None else f"{datetime.fromtimestamp(min(at, _LAST_SECOND), UTC):%F %H:%M}"
+
+
+def _times(use: CallUse) -> str:
+    return f", {use.times} times" if use.times > 1 else ""
 
 
 def _joined(between: str, *parts: str) -> str:
@@ -124,10 +137,6 @@ def _joined(between: str, *parts: str) -> str:
 
 def _counts(**counts: int) -> str:
     return ", ".join(f"{label} {count}" for label, count in counts.items() if count)
-
-
-def _title(facts: SessionFacts) -> Iterator[str]:
-    yield quoted(facts.title, _TITLE) or quoted(facts.first_request, _TITLE, _TITLE_WORDS)
 
 
 def _state(facts: SessionFacts) -> Iterator[str]:
@@ -144,53 +153,32 @@ def _requests(facts: SessionFacts) -> Iterator[str]:
         yield f"request: {quoted(text, _REQUEST)}"
 
 
-def _files(facts: SessionFacts) -> Iterator[str]:
-    for path, use in reversed(facts.files.items()):
-        if "://" not in path:
-            counts = _counts(read=use.read, edited=use.edited)
-            last = f"last {_time(use.at)}" if use.at is not None else ""
-            yield _joined(": ", quoted(path), _joined(", ", counts, last))
+def _persons(sentences: dict[str, None]) -> Iterator[str]:
+    return (f"person: {quoted(sentence, _REPLY)}" for sentence in reversed(sentences))
 
 
-def _workflow(facts: SessionFacts) -> Iterator[str]:
-    for command, use in reversed(facts.commands.items()):
-        yield _joined(": ", quoted(command), _joined(", ", use.state, _times(use.times)))
+def _file(path: str, use: FileUse) -> str:
+    last = f"last {_time(use.at)}" if use.at is not None else ""
+    return f"{quoted(path)}: {_joined(', ', _counts(read=use.read, edited=use.edited), last)}"
 
 
-def _times(times: int) -> str:
-    return f"{times} times" if times > 1 else ""
-
-
-def _errors(facts: SessionFacts) -> Iterator[str]:
-    yield from _persons(facts.corrections)
-    for (tool, subject, *texts), use in reversed(facts.failures.items()):
-        call = _joined(", ", quoted(tool), quoted(subject))
-        shown = _joined(", ", *map(quoted, dict.fromkeys(texts)))
-        later = "later passed" if use.state == "passed" else ""
-        since = _joined(", ", _times(use.times), later)
-        yield f"failed: {_joined('; ', _joined(': ', call, shown), since)}"
-
-
-def _documents(facts: SessionFacts) -> Iterator[str]:
-    for name, use in reversed(facts.files.items()):
+def _documents(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
+    for name, use in names:
         if "://" in name:
             yield f"address: {quoted(name)}"
         elif use.read and DOCUMENT.search(name):
             yield f"read: {quoted(name)}"
 
 
-def _persons(sentences: dict[str, None]) -> Iterator[str]:
-    return (f"person: {quoted(sentence, _REPLY)}" for sentence in reversed(sentences))
+def _failure(call: tuple[str, str, str, str], use: CallUse) -> str:
+    made = _joined(", ", *map(quoted, call[:2]))
+    shown = _joined(", ", *map(quoted, dict.fromkeys(call[2:])))
+    since = _joined(", ", _times(use)[2:], "later passed" if use.state == "passed" else "")
+    return f"failed: {_joined('; ', _joined(': ', made, shown), since)}"
 
 
-def _results(facts: SessionFacts) -> Iterator[str]:
-    for line, command in reversed(facts.results.items()):
-        yield _joined(" after ", quoted(line), quoted(command))
-
-
-def _worklog(facts: SessionFacts) -> Iterator[str]:
-    for turn in reversed(facts.turns):
-        tools = _joined(", ", *(f"{quoted(t)} {n}" for t, n in turn.tools.most_common(_TOOLS)))
-        did = _joined("; ", tools, _counts(edits=turn.edits, errors=turn.errors))
-        shown = _joined(": ", quoted(turn.request, _SHORT, _WORKLOG_WORDS), did)
-        yield _joined(" ", _time(turn.at), shown)
+def _turn(turn: TurnFacts) -> str:
+    tools = _joined(", ", *(f"{quoted(t)} {n}" for t, n in turn.tools.most_common(_TOOLS)))
+    did = _joined("; ", tools, _counts(edits=turn.edits, errors=turn.errors))
+    shown = _joined(": ", quoted(turn.request, _SHORT, _WORKLOG_WORDS), did)
+    return _joined(" ", _time(turn.at), shown)
