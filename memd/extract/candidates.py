@@ -120,24 +120,29 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
     place = SentencePlace(characters=len(text), first=not before, before=before, sentences=len(own))
     saved, corrections = [], []
     for number, sentence in enumerate(own):
-        if markers(sentence.plain, _LASTING):
-            scored = _score(sentence, replace(place, number=number), scorer.score)
-            saved += [sentence.text] if _is_saved(scored) else []
-        if before and _is_correction(sentence.plain):
-            corrections.append(sentence.text)
+        lasting = markers(sentence.plain, _LASTING)
+        scored = _score(sentence, replace(place, number=number), scorer.score) if lasting else None
+        if scored and _is_saved(scored):
+            saved.append(sentence.text)
+        elif before and not is_question(sentence.plain):
+            denies = number == 0 and other("denial").match(sentence.plain)
+            if (
+                denies
+                or other("correction").search(sentence.plain)
+                or (scored and _is_rule(scored))
+            ):
+                corrections.append(sentence.text)
     return tuple(saved), tuple(corrections)
+
+
+def _is_rule(item: "_Scored") -> bool:
+    """Say whether a sentence asks for something from now on."""
+    return _is_standing(item.names) and not item.opens_text and not item.names & _UNFIT
 
 
 def _is_pasted(text: str, own: Sequence[Sentence]) -> bool:
     """Say whether a message is longer than what a person types, so most of it is pasted."""
     return len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
-
-
-def _is_correction(plain: str) -> bool:
-    """Say whether a sentence denies or forbids, or puts one thing in the place of another."""
-    if is_question(plain):
-        return False
-    return bool(other("denial").match(plain) or other("correction").search(plain))
 
 
 def _in_message(

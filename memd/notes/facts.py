@@ -91,7 +91,6 @@ class SessionFacts:
         self._find = find_statements
         self._covers, self._reply = covers, ""
         self._all_calls = self._covered_calls = 0
-        self._ids: deque[tuple[str, int]] = deque(maxlen=128)
         self._calls: Recent[str, _OpenCall] = Recent(48)
         self._sessions: Recent[str, str] = Recent(8)
         self.last_id = ""
@@ -114,9 +113,10 @@ class SessionFacts:
         return self._all_calls - self._covered_calls
 
     def covered(self, message_id: str) -> None:
-        """Say that notes are written up to a message, whether it has been added yet or not."""
+        """Say that notes are written up to a message: the newest, or one that is still to come."""
         self._covers = message_id
-        self._covered_calls = dict(self._ids).get(message_id, self._covered_calls)
+        if message_id == self.last_id:
+            self._covered_calls = self._all_calls
 
     def add(self, piece: TranscriptPiece) -> None:
         """Add what a piece tells; events are no messages."""
@@ -135,7 +135,6 @@ class SessionFacts:
             self._result(piece)
         if piece.id:
             self.last_id = piece.id
-            self._ids.append((piece.id, self._all_calls))
             if piece.id == self._covers:
                 self._covered_calls = self._all_calls
 

@@ -70,34 +70,23 @@ def lines(facts: SessionFacts) -> dict[str, list[str]]:
     return {title: listed for title, listed in sections.items() if listed}
 
 
-def updated(
-    notes: SessionNotes,
-    new: Mapping[str, Sequence[str]],
-    before_lines: Mapping[str, Sequence[str]] | None = None,
-) -> SessionNotes:
+def updated(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNotes:
     """Return notes with new lines of the local writer in the place of its former ones.
 
-    ``before_lines`` are those that it wrote last, ``None`` if that is not known, as after a
-    restart: then they are known by their form. What else stands below the marker moves above it.
+    Its lines are known by their form; what else stands below the marker moves above it.
     """
 
     def section(old: NotesSection) -> NotesSection:
-        title = old.title.strip()
         authored, local = split_local(old.body)
-        if not local and title not in new:
-            return old
-        known = None if before_lines is None else before_lines.get(title, ())
-        others = (line for line in local if not _is_local(line, known))
-        body = "\n".join(filter(None, (authored, *others)))
-        return replace(old, body=with_local(body, new.get(title, ())))
+        listed = new.get(old.title.strip(), ())
+        body = "\n".join(filter(None, (authored, *(x for x in local if not _is_local(x)))))
+        return replace(old, body=with_local(body, listed)) if local or listed else old
 
     return replace(notes, sections=tuple(map(section, notes.sections)))
 
 
-def _is_local(line: str, known: Sequence[str] | None = None) -> bool:
-    """Say whether a line is known, or has the form of the writer's: quotations and labels alone."""
-    if known is not None:
-        return line in known
+def _is_local(line: str) -> bool:
+    """Say whether a line has the form of the local writer's: quotations and labels alone."""
     rest, spans = _SPAN.subn("", line)
     return bool(spans or _LEFT_OUT in line) and _LABELS.fullmatch(rest) is not None
 

@@ -126,13 +126,13 @@ CORRECTIONS = (
 @pytest.mark.parametrize("text", CORRECTIONS)
 def test_what_sets_something_right_is_a_correction(text: str) -> None:
     """It is one behind the assistant's words alone, and never where it asks."""
-    assert statements(f"Good so far. {text} Then go on.", "I did it.")[1] == (text,)
+    assert statements(f"{text} Then go on.", "I did it.")[1] == (text,)
     assert statements(text, "")[1] == ()
     assert statements(f"{text.rstrip('.。')}?", "I did it.")[1] == ()
 
 
 @pytest.mark.parametrize(
-    "text", ["Now add a test.", "Thanks, looks good.", "跑一下测试", "x" * 9_000]
+    "text", ["Now add a test.", "Move it. Don't change what it does.", "跑一下测试", "x" * 9_000]
 )
 def test_other_messages_correct_nothing(text: str) -> None:
     """The next step, thanks and what was pasted are no corrections."""
