@@ -21,7 +21,7 @@ from memd.conversation.counting import (
     estimate_text,
     thresholds,
 )
-from memd.conversation.turns import beginnings, blocks_of, is_whole, lowest, turns_of
+from memd.conversation.turns import beginnings, is_whole, lowest, turns_of
 from memd.text import tags
 
 __all__ = [
@@ -41,15 +41,18 @@ __all__ = [
 
 SUMMARY = f"<{tags.MEMD_TAG} covers="  # how a message begins that memd puts in place of others
 LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
-_CLIENTS_BOUNDARIES = (("isCompactSummary", True), ("subtype", "compact_boundary"))
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a conversation that stays: ``messages[first:]``, as the API takes it."""
+    """The end of a conversation that stays: ``messages[first:]``, as the API takes it.
+
+    What stands before ``floor`` was compacted earlier.
+    """
 
     messages: tuple[dict[str, Any], ...]
     first: int
+    floor: int
 
 
 def floor(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -95,23 +98,27 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
     second = next((n for n in range(at + 1, len(turns)) if needed[n] == n), len(turns))
     if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[at:]):
         return None
-    return Tail(tuple(turn.rendered() for turn in turns[at:]), beginnings(turns, bottom)[at])
+    first = beginnings(turns, bottom)[at]
+    return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)
 
 
-def opening(message: Any) -> str:
-    """Return the first text of a message, "" if it has none or is misshapen."""
-    blocks = blocks_of(message.get("content")) if isinstance(message, Mapping) else None
-    return next((str(block["text"]) for block in blocks or () if block["type"] == "text"), "")
+def opening(message: Mapping[str, Any]) -> str:
+    """Return the text that a message begins with, "" if it begins with something else."""
+    content = message.get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return content if isinstance(content, str) else ""
 
 
 def _bounds(message: Any) -> bool:
     """Tell whether a message stands for all that was before it."""
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return False
-    if any(message.get(name) == value for name, value in _CLIENTS_BOUNDARIES):
-        return True
+    if message.get("isCompactSummary") is True or message.get("subtype") == "compact_boundary":
+        return True  # Claude Code's
+    content = message.get("content")
     # A compaction without content is one that failed, and the server ignores it.
-    for block in blocks_of(message.get("content")) or ():
-        if block["type"] == "compaction" and block.get("content") is not None:
-            return True
-    return message.get("role") == "user" and opening(message).startswith(SUMMARY)
+    return (message.get("role") == "user" and opening(message).startswith(SUMMARY)) or any(
+        isinstance(block, dict) and block.get("type") == "compaction" and block.get("content")
+        for block in (content if isinstance(content, list) else ())
+    )

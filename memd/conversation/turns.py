@@ -30,6 +30,7 @@ class HistoryTurn:
     last: int
     needs: int = 0
     replies: set[str] = field(default_factory=set)
+    answers: bool = False  # it has results of calls and nothing else
 
     @property
     def role(self) -> str:
@@ -46,6 +47,7 @@ class HistoryTurn:
         self.blocks += record.blocks
         self.message, self.last = record.message, record.last
         self.replies |= record.replies
+        self.answers &= record.answers
 
     def rendered(self) -> dict[str, Any]:
         """Return the message, without the count of a context that is no longer."""
@@ -62,7 +64,7 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
         return None
     result: list[Mapping[str, Any]] = []
     for block in given:
-        if not isinstance(block, Mapping) or not isinstance(kind := block.get("type"), str):
+        if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
             return None
         if kind == "text" and not isinstance(block.get("text"), str):
             return None
@@ -81,12 +83,13 @@ def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
     spoken: list[int] = []
     homes: dict[tuple[str, str], int] = {}
     for place, message in enumerate(messages[bottom:], bottom):
-        if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
+        if not isinstance(message, dict) or message.get("role") not in _ROLES:
             return None
         blocks = blocks_of(message.get("content"))
         if blocks is None:
             return None
         record = HistoryTurn(message, blocks, place, replies=_reply(message))
+        record.answers = all(block["type"] == _RESULT for block in blocks)
         sets = record.role == "system" and "output_config" in message  # the effort of what follows
         if not (blocks or sets):
             continue
@@ -114,7 +117,7 @@ def _home(turns: Sequence[HistoryTurn], spoken: Sequence[int], record: HistoryTu
         return spoken[-1]
     # Results may come between the parallel calls of a reply that is still being received.
     before = spoken[-2] if len(spoken) > 1 else spoken[-1]
-    if record.replies & turns[before].replies and all(b["type"] == _RESULT for b in last.blocks):
+    if last.answers and record.replies & turns[before].replies:
         return before
     return len(turns)
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memd.conversation import history
-from memd.conversation.pieces import message_id
+from memd.conversation.pieces import message_id, string
 from memd.core.text import sha256
 from memd.notes import sections
 from memd.text import quoting, tags
@@ -80,17 +80,16 @@ def plan(
     have ``id`` or ``uuid``, and ``usage``. Notes that are as their template are given as "".
     """
     notes = sections.parse(notes_text)
-    if not all(isinstance(message, Mapping) for message in messages):
+    if not all(isinstance(message, dict) for message in messages):
         return None
     tail = history.tail(messages, _start(messages, cursor_covers))
-    bottom = history.floor(messages)
-    if tail is None or tail.first == bottom or sections.is_empty(notes, ""):
+    if tail is None or tail.first == tail.floor or sections.is_empty(notes, ""):
         return None
     text = _text(sections.shortened(notes, path), cursor_covers, transcript)
-    anchor = f"memd-notes-{sha256(text.encode())[:8]}"
+    anchor = f"memd-notes-{sha256(text.encode('utf-8', 'replace'))[:8]}"
     named = {name: anchor for name in ("id", "uuid") if any(name in m for m in messages)}
     new = ({"role": "user", **named, "content": text}, *tail.messages)
-    live = messages[max(bottom - 1, 0) :]
+    live = messages[max(tail.floor - 1, 0) :]
     before, tokens = history.count(live), _tokens(live, new)
     if tokens is None or tokens > history.thresholds(window).auto:
         return None
@@ -126,7 +125,7 @@ def _text(shown: str, covers: str, transcript: str) -> str:
     """Return what stands in the place of the messages that go."""
     whole = _WHOLE.format(transcript) if transcript else ""
     inner = "\n\n".join(filter(None, (_LEAD, shown.strip(), whole)))
-    return f"{_opening(covers)}\n{quoting.neutralise(inner)}\n{tags.CLOSE}"
+    return f"{_opening(covers)}\n{quoting.neutralise(string(inner))}\n{tags.CLOSE}"
 
 
 def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int | None:
@@ -143,7 +142,7 @@ def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
 
 def _discovered(value: Any) -> Iterator[str]:
     """Yield the names of tools that messages made known; a call's input is the tool's own."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         kind = str(value.get("type"))
         if kind.endswith("tool_reference"):
             yield str(value.get("tool_name") or value.get("name"))

@@ -244,3 +244,31 @@ def _image() -> Block:
 
 def _answers(record: Mapping[str, Any]) -> set[str]:
     return {block["tool_use_id"] for block in record["content"]}
+
+
+_ODD: tuple[Any, ...] = (None, 5, "x", [], {}, True, ["a"], {"a": 1}, "", "\ud800", [[]])
+_KINDS = ("tool_use", "tool_result", "server_tool_use", "x_tool_result", "thinking", "compaction")
+
+
+def damage(messages: list[Any], chance: Random) -> None:
+    """Change one thing in a list of messages: a member, a block, an id, or the order."""
+    place = chance.randrange(len(messages))
+    message = messages[place]
+    content = message.get("content") if isinstance(message, dict) else None
+    what = chance.randrange(8)
+    if what == 0:
+        messages[place] = chance.choice(_ODD)
+    elif what == 1:
+        messages.insert(chance.randrange(len(messages)), messages.pop(place))
+    elif what == 2:
+        messages.insert(chance.randrange(len(messages)), message)
+    elif what == 3 and isinstance(message, dict):
+        member = chance.choice(("role", "content", "id", "usage"))
+        messages[place] = {**message, member: chance.choice((*_ODD, "msg_9", "system"))}
+    elif isinstance(content, list) and content and isinstance(content[0], dict):
+        block: dict[str, Any] = {**content[0]}
+        member = chance.choice(("type", "id", "tool_use_id", "text", "input"))
+        block[member] = chance.choice((*_ODD, *_KINDS, "t_1"))
+        if chance.random() < 0.3:
+            del block[member]
+        messages[place] = {**message, "content": [block, *content[chance.randrange(2) :]]}

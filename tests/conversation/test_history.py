@@ -1,14 +1,15 @@
 """The end of a conversation that stays, over histories that are generated."""
 
+import time
 from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
-from memd.conversation.history import Tail, rounds, tail
+from memd.conversation.history import Tail, floor, rounds, tail
 from memd.testing.messages_checks import refused
-from tests.conversation.histories import HistoryMaker, MadeHistory
+from tests.conversation.histories import HistoryMaker, MadeHistory, damage
 
 SUMMARY = {"role": "user", "content": "What was before."}
 
@@ -96,3 +97,70 @@ def test_rounds_begin_with_a_new_reply() -> None:
             if turn.role == "assistant" and history.may_begin(n)
         ]
         assert list(rounds(history.messages)) == begins
+
+
+def test_what_is_damaged_is_left_alone_or_whole() -> None:
+    """Wrong shapes, missing and repeated ids never raise, and what stays is what the API takes."""
+    stays = 0
+    for seed in range(400):
+        history, start = made(seed)
+        chance = Random(seed)  # noqa: S311 - a story, not a secret
+        for _ in range(chance.choice((1, 2, 5))):
+            damage(history.messages, chance)
+        rounds(history.messages)
+        result = tail(history.messages, start)
+        if result is not None:
+            messages = [SUMMARY, *result.messages]
+            assert refused({"model": "m", "max_tokens": 9, "messages": messages}) is None
+            stays += 1
+    assert 50 < stays < 350
+
+
+def test_a_boundary_is_known_in_each_shape() -> None:
+    """A client's summary, a client's mark, the API's block and memd's own message; none failed."""
+    said = {"role": "user", "content": "hi"}
+    tag = '<memd-context covers="m1">\nnotes\n</memd-context>'
+    shapes: list[dict[str, Any]] = [
+        {"role": "user", "isCompactSummary": True, "content": "s"},
+        {"role": "system", "subtype": "compact_boundary", "content": "s"},
+        {"role": "assistant", "content": [{"type": "compaction", "content": "s"}]},
+        {"role": "user", "content": tag},
+        {"role": "user", "content": [{"type": "text", "text": tag}]},
+    ]
+    assert [floor([said, shape, said]) for shape in shapes] == [2] * 5
+    others: list[dict[str, Any]] = [
+        {"role": "assistant", "content": [{"type": "compaction", "content": None}]},
+        {"role": "assistant", "content": tag},
+        {"role": "user", "content": "<memd-context>\nmemories\n</memd-context>"},
+        {"role": "user", "content": f"see {tag}"},
+    ]
+    assert [floor([said, shape, said]) for shape in others] == [0] * 4
+
+
+def test_a_message_that_nobody_changed_stays_as_it_is() -> None:
+    """A text stays a text and other members stay; only the count of the old context goes."""
+    users = {"role": "user", "id": "u", "content": "hi", "note": 1}
+    reply = {"role": "assistant", "content": "ho", "usage": {"input_tokens": 9}}
+    result = tail([users, reply], 2)
+    assert result is not None
+    assert result.messages == (users, {"role": "assistant", "content": "ho"})
+
+
+def test_many_records_take_no_longer_than_their_number() -> None:
+    """Twenty thousand results of one reply, or messages of one role, are one turn at once."""
+    calls = [{"type": "tool_use", "id": f"c{n}", "name": "x", "input": {}} for n in range(20_000)]
+    records = [
+        record
+        for call in calls
+        for record in (
+            {"role": "assistant", "id": "m", "content": [call]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": "y"}],
+            },
+        )
+    ]
+    begun = time.process_time()
+    assert len(rounds(records)) == 1
+    assert rounds([{"role": "user", "content": "x"}] * 40_000) == ()
+    assert time.process_time() - begun < 10
