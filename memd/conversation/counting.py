@@ -149,7 +149,8 @@ class ContextMeter:
         elif piece.role != ASSISTANT:
             self._after += piece.tokens
         else:
-            if not piece.key or piece.key != self._reply:
+            # A count in a line of its own is that of the reply before it.
+            if piece.key != self._reply if piece.key else not piece.event:
                 self._begin(self._size, piece.key)
             self._own += piece.tokens
             self._context = piece.context or self._context

@@ -49,14 +49,16 @@ def test_a_compaction_is_an_event(tmp_path: Path) -> None:
 
 
 def test_codex_counts_behind_each_reply(tmp_path: Path) -> None:
-    """The record behind a reply counts; the event that repeats it behind the outputs does not."""
+    """The outputs behind a reply count beside what the server counted, wherever that stands."""
     output = codex("response_item", type="function_call_output", call_id="c", output="x" * 400)
     event = codex("event_msg", type="token_count", info={"last_token_usage": {"total_tokens": 900}})
     record = codex("token_usage_record", usage={"total_tokens": 900})
+    call_made = codex("response_item", type="function_call", call_id="c", name="exec")
     old = codex("event_msg", type="token_count", info=None)
     for lines, tokens in (
         ([record, output, event, event], 1000),
         ([event, output, event], 1000),
+        ([call_made, output, event], 1000),
         ([old, output], 133),
         ([record, output, codex("compacted", message="x" * 400)], 100),
         ([record, codex("compacted", message="", replacement_history=[words("x" * 80)])], 20),
