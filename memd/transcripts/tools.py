@@ -18,31 +18,15 @@ MEMORY_ROOT = "/memories"  # where the Messages API's memory tool believes its f
 SHORT_CHARACTERS = 200  # of one call in short form
 TOOL, WEB, MCP = "tool", "web", "mcp"
 
-_WRITERS = {
-    "Write": "file_path",
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "write_file": "file_path",
-    "replace": "file_path",
-}
+_WRITERS = dict.fromkeys(("Write", "Edit", "MultiEdit", "write_file", "replace"), "file_path")
+_WRITERS["NotebookEdit"] = "notebook_path"
 _MEMORY_COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 _WEB = frozenset(
     ("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage", "google_web_search")
 )
 # What a call is about, the first that it has; a whole file's content tells too much.
-_STATEMENT = (
-    "file_path",
-    "notebook_path",
-    "path",
-    "command",
-    "cmd",
-    "pattern",
-    "query",
-    "url",
-    "description",
-    "prompt",
-)
+_PLACES = ("file_path", "notebook_path", "path")
+_STATEMENT = (*_PLACES, "command", "cmd", "pattern", "query", "url", "description", "prompt")
 _MCP = "mcp__"
 _OWN = "memory"
 _MEMD = re.compile("mcp__(?:plugin_memd_)?memd_+(.+)")  # memd's own server, and its tools
