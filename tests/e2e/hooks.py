@@ -70,8 +70,8 @@ def codex(relay: Relay, step: Step) -> str:
     memctl(relay.home, "setup", "codex")
     with messages_server(text("Understood."), kind=ResponsesServer) as server:
         place = Path(relay.home.path) / ".codex" / "config.toml"
-        with _changed(place, CODEX.format(url=server.url)):
-            _converse(relay, step, server, [program("codex"), *_EXEC], {"LOCAL_KEY": "dummy"})
+        with _changed(place, CODEX_CONFIG.format(url=server.url)):
+            _converse(relay, step, server, [program("codex"), *CODEX], {"LOCAL_KEY": "dummy"})
         assert "mcp__memd" in server.messages[-1].body.decode()
     return "hooks of `memctl setup`: recalled, tools offered, learnt from its rollout"
 
@@ -114,7 +114,8 @@ def opencode(relay: Relay, step: Step) -> str:
     return "plugin of `memctl setup`: recalled, tools offered, learnt from when idle"
 
 
-CODEX = """\
+CODEX = ("exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust")
+CODEX_CONFIG = """\
 model = "gpt-5.2-codex"
 model_provider = "local"
 [model_providers.local]
@@ -123,7 +124,6 @@ base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "LOCAL_KEY"
 """
-_EXEC = ("exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust")
 
 
 def _converse(

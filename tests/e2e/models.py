@@ -36,7 +36,7 @@ class ResponsesServer(MessagesServer):
         number = request.number
         content = [{"type": "output_text", "text": _words(step)}]
         item = {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": content}
-        ended = {"id": f"resp_{number}", "output": [item], "usage": _USED}
+        ended = {"id": f"resp_{number}", "output": [item], "usage": {**_USED, **step.usage}}
         pieces = (
             event("response.created", response={"id": f"resp_{number}"}),
             event("response.output_item.done", output_index=0, item=item),

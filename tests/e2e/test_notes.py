@@ -16,8 +16,9 @@ from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import ScriptedReply
 from memd.text.quoting import units
 from tests.e2e.claude import Conversation, Turn, conversation, once, stop
-from tests.e2e.hooks import blocks
-from tests.e2e.programs import memctl
+from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks
+from tests.e2e.models import ResponsesServer
+from tests.e2e.programs import memctl, program, run
 from tests.e2e.relay import FACTS
 
 pytestmark = pytest.mark.e2e
@@ -179,3 +180,21 @@ def test_the_summary_hears_of_the_notes_where_that_is_wanted(
         (request,) = compacted.requests
         asked.append(f"{session(compacted)}/session-memory/summary.md" in request.body.decode())
     assert asked == [False, True]
+
+
+def test_codex_gets_its_notes_once_too(home: Home) -> None:
+    """A conversation that is resumed and compacted at once has them in its next request."""
+    memctl(home, "setup", "codex")
+    used = {"input_tokens": 50_000, "total_tokens": 50_001}
+    model = ScriptedReply(({"type": "text", "text": "Understood."},), usage=used)
+    with messages_server(model, kind=ResponsesServer) as server:
+        place = Path(home.path) / ".codex" / "config.toml"
+        limit = "model_auto_compact_token_limit = 20000\n"
+        place.write_text(limit + CODEX_CONFIG.format(url=server.url) + place.read_text())
+        command = [program("codex"), *CODEX]
+        for words in ((REQUEST,), ("resume", "--last", "Go on."), ("resume", "--last", "And now?")):
+            run([*command, *words], home, {"LOCAL_KEY": "dummy"}, cwd=home.project())
+        asked = [notes(request) for request in server.messages]
+    assert [len(blocks) for blocks in asked] == [0, 0, 1, 1, 1]
+    assert REQUEST in asked[2][0]
+    assert "`Go on.`" in asked[4][0]
