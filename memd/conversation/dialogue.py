@@ -81,12 +81,6 @@ class NewPieces:
         while self._characters > _NEW_CHARACTERS:
             self._characters -= _length(self._retained.popleft())
 
-    def covered(self, message: str) -> None:
-        """Forget what stands before a message, and the message: the notes have it."""
-        self._covers = message
-        while message in (item.id for item in self._retained):
-            self._characters -= _length(self._retained.popleft())
-
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     """Return a conversation with what is new; too long, it loses its older half."""

@@ -79,5 +79,5 @@ class SessionReader:
         """Count growth and calls from the last message on, to which notes with a cursor go."""
         self.cursor = cursor or self.cursor
         self.facts.covered(self.facts.last_id)
-        self.news.covered(self.facts.last_id)
+        self.news = NewPieces(self.facts.last_id)
         self.since = self.meter.tokens

@@ -88,10 +88,6 @@ def test_the_short_form_has_what_was_said_since() -> None:
     *before, last = texts(short(pieces))
     assert before == [f'<said by="user">\n{text}\n</said>' for text in ("third", "fourth")]
     assert last == "Update /n.md.\n# A\n_a_\n\n"
-    pieces.covered("u2")
-    assert [message.text for message in pieces.messages] == ["fourth"]
-    pieces.covered("long gone")
-    assert [message.text for message in pieces.messages] == ["fourth"]
 
 
 def test_calls_and_failures_are_shown() -> None:
