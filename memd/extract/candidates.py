@@ -18,7 +18,7 @@ from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
-from memd.extract.markers import is_question, markers, other
+from memd.extract.markers import has_any, is_question, markers, other
 from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
@@ -120,7 +120,7 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
     place = SentencePlace(characters=len(text), first=not before, before=before, sentences=len(own))
     saved, corrections = [], []
     for number, sentence in enumerate(own):
-        lasting = markers(sentence.plain, _LASTING)
+        lasting = has_any(sentence.plain, _LASTING)
         scored = _score(sentence, replace(place, number=number), scorer.score) if lasting else None
         if scored and _is_saved(scored):
             saved.append(sentence.text)

@@ -7,7 +7,7 @@ much, is trained (``scorer``), not said here.
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -23,15 +23,18 @@ _LEAST_LETTERS = 6
 _CJK = re.compile(f"[{WIDE}]")
 
 
-def markers(sentence: str, of: frozenset[str] | None = None) -> frozenset[str]:
-    """Return the names of the markers that a sentence has, of all or of some.
+def has_any(sentence: str, names: frozenset[str]) -> bool:
+    """Say whether a sentence has any of these markers, sooner than which ones it has."""
+    plain = _corrected(_opened(sentence.replace("\u2019", "'")))
+    return _any(names, wide=not plain.isascii()).search(plain) is not None
 
-    Blocks at the first call.
-    """
+
+def markers(sentence: str) -> frozenset[str]:
+    """Return the names of the markers that a sentence has. Blocks at the first call."""
     plain = _corrected(_opened(sentence.replace("\u2019", "'")))
     names: set[str] = set()
     for name, pattern in _patterns().items():
-        if (of is None or name in of) and (match := pattern.search(plain)) is not None:
+        if (match := pattern.search(plain)) is not None:
             names.add(name)
             if match.start() == 0:
                 names.add(f"starts:{name}")
@@ -40,16 +43,16 @@ def markers(sentence: str, of: frozenset[str] | None = None) -> frozenset[str]:
 
 def _corrected(plain: str) -> str:
     """Return a sentence with words that are one letter off a standing marker spelled right."""
+    return _WORD.sub(lambda match: _spelled(match.group()), plain)
+
+
+@lru_cache(maxsize=4_096)  # people say most words again
+def _spelled(typed: str) -> str:
     known, right = _spellings()
-
-    def word(match: re.Match[str]) -> str:
-        typed = match.group().lower()
-        if typed in right or len(typed) < _LEAST_LETTERS - 1:
-            return match.group()
-        near = (known[form] for form in _shortened(typed) if form in known)
-        return next((word for word in near if word[0] == typed[0]), match.group())
-
-    return _WORD.sub(word, plain)
+    if typed.lower() in right or len(typed) < _LEAST_LETTERS - 1:
+        return typed
+    near = (known[form] for form in _shortened(typed.lower()) if form in known)
+    return next((word for word in near if word[0] == typed[0].lower()), typed)
 
 
 def _shortened(word: str) -> list[str]:
@@ -81,6 +84,12 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
 @cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
     return {name: _pattern(entries) for name, entries in _lists().items()}
+
+
+@cache
+def _any(names: frozenset[str], *, wide: bool) -> re.Pattern[str]:
+    entries = (entry for name in sorted(names) for entry in _lists()[name])
+    return _pattern([entry for entry in entries if wide or not _CJK.search(entry)])
 
 
 def is_question(plain: str) -> bool:

@@ -203,10 +203,10 @@ class SessionFacts:
         if state == "passed":
             for (_, subject, *_), failure in self.failures.items():
                 failure.state = state if subject == made.command else failure.state
-        for line in map(_bare, output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]):
+        for line in output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]:
             if _PATTERNS["total_line"].match(line) or _PATTERNS["total"].search(line):
-                self.results.pop(line, None)
-                self.results[line] = made.command
+                self.results.pop(_bare(line), None)
+                self.results[_bare(line)] = made.command
 
     def _failure(self, made: _OpenCall, output: str) -> None:
         """Add a failed result: its first line, and the first that names an error."""

@@ -1,6 +1,7 @@
 """What is told of a session: the same of the same transcript, in the shapes of three clients."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,18 @@ def test_what_a_client_says_in_the_persons_place_is_no_request() -> None:
     )
     assert lines(facts)["Current State"] == ["- last request: `go on`"]
     assert facts.last_id == "u2"
+
+
+@pytest.mark.parametrize(
+    "unit", ["-", "= ", "9", "a.", "…", "`", " ", "\n", "--- x\n", "http://,", "x"]
+)
+def test_a_megabyte_costs_no_more_than_its_edges(unit: str) -> None:
+    """No text in any place, however long and however made, takes the writer long."""
+    text = unit * (1024 * 1024 // len(unit)) + "!"
+    pieces = [request(text), reply(text)]
+    for name, member in (("Bash", "command"), ("Read", "path"), ("WebFetch", "url"), ("X", "x")):
+        pieces += [call(name, **{member: text[:65_536]}), result(text), call(name), result(text)]
+        pieces += [call(name, **{member: text[:65_536]}), result(text, failed=True)]
+    before = time.process_time()
+    assert lines(facts_of(pieces))
+    assert time.process_time() - before < 2
