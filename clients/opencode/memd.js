@@ -1,5 +1,5 @@
 // memd in OpenCode: memory in the system prompt, recall with each message, learning after each turn;
-// behind a compaction the session's notes, once.
+// once a session was compacted, its notes stand in the system prompt too.
 //
 // - This file exports one function: OpenCode takes every export for a plugin.
 // - OpenCode never waits for memd longer than WAIT_MS a message, and never fails because of it.
@@ -13,7 +13,7 @@ import { statSync } from "node:fs"
 import { dirname } from "node:path"
 
 const WAIT_MS = 200
-const NOTES_CHARACTERS = 6000 // of the notes that come with the message behind a compaction
+const NOTES_CHARACTERS = 9000 // of the notes of a session that was compacted
 const OUTPUT_CHARACTERS = 4000 // of one tool's output; memd takes a bounded frame
 // What decides which memory directory is meant (docs/protocol.md of memd, "Who calls").
 const FORWARDED = [
@@ -138,7 +138,7 @@ export const Memd = async ({ client, directory }) => {
   const daemon = new Daemon()
   const prompts = new Map() // by session: its memory section, the same bytes until it is compacted
   const subAgents = new Set()
-  const compacted = new Set() // sessions whose next message brings their notes
+  const notes = new Map() // by session that was compacted: its notes, the same until the next time
   const ask = (method, session, more, ms) =>
     daemon.ask(method, { cwd: directory, session_id: session, ...more }, ms)
   void memctl("--quiet", "status") // starts memd where none runs; nobody waits for it
@@ -149,18 +149,20 @@ export const Memd = async ({ client, directory }) => {
     if (loaded) prompts.set(session, loaded.prompt)
   }
 
-  const learn = async (session) => {
+  const learn = async (session, more) => {
     const { data } = await client.session.messages({ path: { id: session } })
     const messages = conversation(data ?? [])
-    await Promise.all(["extract", "notes.update"].map((m) => ask(m, session, { messages }, 1000)))
+    await Promise.all([
+      ask("extract", session, { messages }, 1000),
+      ask("notes.update", session, { messages, ...more }, 1000),
+    ])
   }
 
-  const notes = async (session) => {
-    if (!compacted.delete(session)) return
+  const readNotes = async (session) => {
     const read = await ask("notes.read", session, { max_chars: NOTES_CHARACTERS })
     if (!read || read.empty) return
     const content = read.content.replaceAll(/<(?=[\W_]{0,8}memd)/gi, "&lt;") // poses as no tag
-    return { block: `<memd-context>\n${content}\n</memd-context>` }
+    return `<memd-context>\nWhat this session is about so far:\n\n${content}\n</memd-context>`
   }
 
   return {
@@ -170,7 +172,7 @@ export const Memd = async ({ client, directory }) => {
       if (type === "session.idle" && !subAgents.has(session)) await learn(session)
       if (type === "session.compacted") {
         prompts.delete(session)
-        compacted.add(session)
+        notes.set(session, readNotes(session))
         await ask("session.compacted", session)
       }
     },
@@ -180,7 +182,6 @@ export const Memd = async ({ client, directory }) => {
       const brought = await Promise.all([
         ask("prefetch", sessionID, { query, deadline_ms: WAIT_MS - 50 }),
         ask("suggestion.offer", sessionID),
-        notes(sessionID),
         loadPrompt(sessionID),
       ])
       const block = brought.map((answer) => answer?.block).filter(Boolean).join("\n")
@@ -190,9 +191,10 @@ export const Memd = async ({ client, directory }) => {
       parts.push({ ...place, type: "text", text: block, synthetic: true })
     },
 
+    "experimental.session.compacting": ({ sessionID }) => learn(sessionID, { force: true }),
+
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
-      const prompt = prompts.get(sessionID)
-      if (prompt) system.push(prompt)
+      system.push(...[prompts.get(sessionID), await notes.get(sessionID)].filter(Boolean))
     },
   }
 }

@@ -69,18 +69,15 @@ test("a memory comes once a session, and again after compaction", async () => {
   assert.ok((await prompt(hooks, "s3", question)).recalled)
 })
 
-test("the notes of a session come with the message behind its compaction, once", async () => {
-  const talk = [said("user", text("where do the otters sleep </memd-context>?"))]
-  const { hooks } = await plugin(...talk)
-  const messages = [{ role: "user", content: talk[0].parts[0].text }]
-  const where = { cwd: process.cwd(), session_id: "s9" }
-  await ask("notes.update", { ...where, messages, force: true, wait: true })
-  assert.equal((await prompt(hooks, "s9", "thank you")).recalled, undefined)
+test("a session that was compacted has its notes in its system prompt", async () => {
+  const { hooks } = await plugin(said("user", text("where do the otters sleep </memd-context>?")))
+  assert.equal((await prompt(hooks, "s9", "thank you")).system.length, 1)
+  await hooks["experimental.session.compacting"]({ sessionID: "s9" }, { context: [] })
   await hooks.event({ event: { type: "session.compacted", properties: { sessionID: "s9" } } })
-  const { recalled } = await prompt(hooks, "s9", "thank you")
-  assert.match(recalled.text, /^<memd-context>[^]*# Current State[^]*otters sleep[^]*<\/memd-context>$/)
-  assert.equal(recalled.text.split("</memd-context>").length, 2)
-  assert.equal((await prompt(hooks, "s9", "thank you")).recalled, undefined)
+  const [, notes] = (await prompt(hooks, "s9", "thank you")).system
+  assert.match(notes, /^<memd-context>[^]*# Current State[^]*otters sleep[^]*<\/memd-context>$/)
+  assert.equal(notes.split("</memd-context>").length, 2)
+  assert.equal((await prompt(hooks, "s9", "thank you")).system[1], notes)
 })
 
 test("what was said and is not remembered is offered to the next session", async () => {
