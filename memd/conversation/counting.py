@@ -25,6 +25,7 @@ _RESERVED = 20_000  # of a window, for the reply and the summary
 _MARGINS = (33_000, 18_000, 13_000, 3_000)  # warn, urgent, auto, block: below the effective window
 _UNCOUNTED = (4, 3)  # an estimate without any count is raised by this
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_ABSURD = 1_000_000_000  # tokens; no context is that large
 _MOST_CJK_BYTES = 2  # bytes a character, above which most of a text is CJK
 
 
@@ -95,33 +96,34 @@ def counted(usage: Any) -> int:
     listed = [item for item in listed if isinstance(item, Mapping)]
     messages = [item for item in listed if item.get("type") == "message"]
     given = messages[-1] if messages else usage
-    numbers = (given.get(name) for name in _INPUT)
-    return sum(number for number in numbers if type(number) is int and number > 0)
+    return sum(tokens_of(given.get(name)) for name in _INPUT)
+
+
+def tokens_of(number: Any) -> int:
+    """Return a number of tokens that a server gave, 0 for what can be none."""
+    return number if type(number) is int and 0 < number < _ABSURD else 0
 
 
 def count(messages: Sequence[Mapping[str, Any]]) -> TokenCount:
     """Return the tokens of a list of messages, of which replies may have ``id`` and ``usage``."""
-    last = max((n for n, item in enumerate(messages) if counted(item.get("usage"))), default=None)
-    if last is None:
-        total = sum(estimate(item.get("content")) for item in messages)
-        return TokenCount(total * _UNCOUNTED[0] // _UNCOUNTED[1], "estimate")
-    reply = messages[last].get("id")
-    of_reply = [reply is not None and item.get("id") == reply for item in messages]
-    first = of_reply.index(True) if any(of_reply) else last
-    after = (item for n, item in enumerate(messages) if n > first and not of_reply[n])
-    rest = sum(estimate(item.get("content")) for item in after)
-    return TokenCount(counted(messages[last].get("usage")) + rest, "usage")
+    meter = ContextMeter()
+    for item in messages:
+        reply = item.get("id")
+        key = reply if isinstance(reply, str) else ""
+        tokens, context = estimate(item.get("content")), counted(item.get("usage"))
+        meter.add(TranscriptPiece(str(item.get("role")), key=key, tokens=tokens, context=context))
+    return TokenCount(meter.tokens, "usage" if meter.counted else "estimate")
 
 
 class ContextMeter:
     """The size of a running conversation's context, fed with its pieces in order.
 
-    ``compactions`` counts the boundaries so far.
+    ``compactions`` counts the boundaries so far, ``counted`` says whether a server ever counted.
     """
 
     def __init__(self) -> None:
         self.compactions = 0
-        self._counted = False  # whether a server ever counted
+        self.counted = False
         self._begin(0)
 
     def _begin(self, tokens: int, reply: str = "") -> None:
@@ -133,7 +135,7 @@ class ContextMeter:
     @property
     def tokens(self) -> int:
         """The context's size now, after a boundary the summary's."""
-        if self._counted:
+        if self.counted:
             return self._size
         return self._size * _UNCOUNTED[0] // _UNCOUNTED[1]
 
@@ -154,4 +156,4 @@ class ContextMeter:
                 self._begin(self._size, piece.key)
             self._own += piece.tokens
             self._context = piece.context or self._context
-            self._counted = self._counted or piece.context > 0
+            self.counted = self.counted or piece.context > 0

@@ -20,6 +20,7 @@ from memd.conversation.counting import (
     estimate,
     estimate_text,
     thresholds,
+    tokens_of,
 )
 from memd.conversation.turns import beginnings, is_whole, lowest, turns_of
 from memd.text import tags
@@ -37,6 +38,7 @@ __all__ = [
     "rounds",
     "tail",
     "thresholds",
+    "tokens_of",
 ]
 
 SUMMARY = f"<{tags.MEMD_TAG} covers="  # how a message begins that memd puts in place of others

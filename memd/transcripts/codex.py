@@ -15,7 +15,7 @@ Rules of this file
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memd.conversation.history import estimate, estimate_text
+from memd.conversation.history import estimate, estimate_text, tokens_of
 from memd.conversation.pieces import (
     ASSISTANT,
     BOUNDARY,
@@ -104,8 +104,7 @@ class Rollout:
 
     def _counted(self, usage: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield the size of the context that a server counted."""
-        total = usage.get("total_tokens")
-        if type(total) is int and total > 0:
+        if total := tokens_of(usage.get("total_tokens")):
             self._context = total
             yield self._piece(ASSISTANT, context=total, event=SIZE)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memd.conversation.history import estimate, estimate_text
+from memd.conversation.history import estimate, estimate_text, tokens_of
 from memd.conversation.pieces import (
     ASSISTANT,
     SIZE,
@@ -68,8 +68,7 @@ class ChatRecord:
                     yield TranscriptPiece(ASSISTANT, text, ASSISTANT, name, name, at, tokens=size)
                 for call in _list(line.get("toolCalls")):
                     yield from self._call(members(call), name, at)
-                total = members(line.get("tokens")).get("total")
-                if type(total) is int and total > 0:
+                if total := tokens_of(members(line.get("tokens")).get("total")):
                     yield TranscriptPiece(ASSISTANT, id=name, key=name, context=total, event=SIZE)
 
     def _is_known(self, name: str) -> bool:

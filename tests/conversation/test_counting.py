@@ -34,6 +34,7 @@ def test_counted() -> None:
     assert counted(USAGE) == 1_000
     assert counted({**USAGE, "iterations": inner}) == 5
     assert counted({"input_tokens": True, "output_tokens": -3}) == 0
+    assert counted({"input_tokens": 10**400, "output_tokens": 5}) == 5
 
 
 def test_results_between_parallel_calls_count() -> None:
