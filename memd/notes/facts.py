@@ -32,11 +32,13 @@ _MEMBERS: dict[str, list[str]] = _TABLE["members"]
 _ERRORS: list[str] = _TABLE["errors"]
 _PATTERNS = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
 DOCUMENT = _PATTERNS["document"]
+_IS_TOTAL, _HAS_TOTAL = _PATTERNS["total_line"].match, _PATTERNS["total"].search
 # Characters that are stored of one text, and of all messages of the person together.
 _MESSAGE, _SENTENCE, _LINE, _REQUEST, _NAME, _MESSAGES = 540, 320, 220, 120, 64, 9_000
 _SEARCHED = 4_000  # characters of a message in which statements are looked for
 _ENDS = 8_000  # characters of an output's start and of its end in which lines are looked for
-_TOTALS, _TOTAL_LINES = 2_000, 12  # characters and lines of an output's end that may be totals
+# Characters and lines of an output's end that may be totals, and how many of a command are stored.
+_TOTALS, _TOTAL_LINES, _MOST_TOTALS = 2_000, 12, 4
 _ITEMS = 24
 
 
@@ -102,7 +104,7 @@ class SessionFacts:
         self.files: Recent[str, FileUse] = Recent(56)
         self.commands: Recent[str, CallUse] = Recent(20)
         self.failures: Recent[tuple[str, str, str, str], CallUse] = Recent(14)
-        self.results: Recent[str, str] = Recent(14)
+        self.results: Recent[str, list[str]] = Recent(10)
         self.corrections: Recent[str, None] = Recent(10)
         self.learnings: Recent[str, None] = Recent(10)
         self.turns: deque[TurnFacts] = deque([TurnFacts()], maxlen=28)
@@ -168,10 +170,10 @@ class SessionFacts:
             self._calls[call.id] = made
         else:  # no result tells of it
             self._success(made, "", piece.at)
-        if made.command:
+        if made.command and not made.read:  # one that only shows files is told with the files
             use = self.commands.renewed(made.command, CallUse())
             use.times, use.state = use.times + 1, "open"
-        else:  # a call that asks a command which still runs brings its end
+        if not made.command:  # a call that asks a command which still runs brings its end
             made.command = self._sessions.get(str(call.given.get("session_id")), "")
 
     def _result(self, piece: TranscriptPiece) -> None:
@@ -199,14 +201,15 @@ class SessionFacts:
         if started and started[1]:
             self._sessions[started[1]] = made.command
         state = "failed" if made.failed else "running" if started else "passed"
-        self.commands.setdefault(made.command, CallUse()).state = state
+        self.commands.get(made.command, CallUse()).state = state
         if state == "passed":
             for (_, subject, *_), failure in self.failures.items():
                 failure.state = state if subject == made.command else failure.state
-        for line in output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]:
-            if _PATTERNS["total_line"].match(line) or _PATTERNS["total"].search(line):
-                self.results.pop(_bare(line), None)
-                self.results[_bare(line)] = made.command
+        last = output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]
+        totals = [line for line in map(_bare, last) if _IS_TOTAL(line) or _HAS_TOTAL(line)]
+        if totals:
+            self.results.pop(made.command, None)
+            self.results[made.command] = [beginning(line, _LINE) for line in totals[-_MOST_TOTALS:]]
 
     def _failure(self, made: _OpenCall, output: str) -> None:
         """Add a failed result: its first line, and the first that names an error."""
@@ -241,9 +244,9 @@ class SessionFacts:
 
 
 def _bare(line: str) -> str:
-    """Return a line of an output without what the client put before it."""
+    """Return a line of an output without what the client put around it."""
     head = _PATTERNS["head"].match(line)
-    return line[head.end() if head else 0 :].strip()
+    return line[head.end() if head else 0 :].removesuffix("</tool_use_error>").strip()
 
 
 def _open_call(call: RecordedCall) -> _OpenCall:

@@ -62,9 +62,7 @@ def lines(facts: SessionFacts) -> dict[str, list[str]]:
         "Errors & Corrections": _fitting(1_800, (*_persons(facts.corrections), *failures)),
         "Codebase and System Documentation": _fitting(500, _documents(names)),
         "Learnings": _fitting(500, _persons(facts.learnings)),
-        "Key results": _fitting(
-            600, (f"{quoted(line)} after {quoted(c)}" for line, c in _newest(facts.results))
-        ),
+        "Key results": _fitting(600, _results(facts)),
         "Worklog": _fitting(1_600, map(_turn, reversed(facts.turns))),
     }
     return {title: listed for title, listed in sections.items() if listed}
@@ -144,6 +142,11 @@ def _requests(facts: SessionFacts) -> Iterator[str]:
 
 def _persons(sentences: dict[str, None]) -> Iterator[str]:
     return (f"person: {quoted(sentence, _REPLY)}" for sentence in reversed(sentences))
+
+
+def _results(facts: SessionFacts) -> Iterator[str]:
+    for command, totals in _newest(facts.results):
+        yield from (f"{quoted(line)} after {quoted(command)}" for line in totals)
 
 
 def _file(path: str, use: FileUse) -> str:

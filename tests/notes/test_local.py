@@ -240,10 +240,7 @@ def test_a_session_as_notes() -> None:
             "- read: `/repo/README.md`",
         ],
         "Learnings": ["- person: `No, use port 5433.`", "- person: `Mend it.`"],
-        "Key results": [
-            "- `42 passed in 0.31s` after `pytest -q`",
-            "- `1 failed in 0.30s` after `pytest -q`",
-        ],
+        "Key results": ["- `42 passed in 0.31s` after `pytest -q`"],
         "Worklog": [
             "- 2026-03-03 09:00 `No, use port 5433.`: `WebFetch` 1, `TodoWrite` 1",
             "- 2026-03-03 09:00 `Mend it.`: `Bash` 2, `Read` 1, `Edit` 1; edits 1, errors 1",
