@@ -125,6 +125,7 @@ class Rollout:
             call = string(item.get("call_id"))
             if good is None:  # a patch says that it was applied, and nothing else need say so
                 good = call not in self._patches or _APPLIED in text
+            self._patches.discard(call)
             failed, tokens = "" if good else call, estimate_text(text)
             yield self._piece(USER, text, name=call, answers=call, failed=failed, tokens=tokens)
         elif result == "web_search_call":
