@@ -44,7 +44,9 @@ _SUMMARY = "This is the client's summary: everything about summary-canary was se
 _INJECTED = "<memd-context>\nmemd-canary: the person likes short answers.\n</memd-context>"
 _NO_MATCH = "String to replace not found in file {path}.\nString: {old}"
 _OUTSIDE = "agent-canary: I looked at four files and the answer is in the second."
-_TELLING = re.compile(r"[Ee]rror|FAIL|Cannot|denied|curl:|Failed|L010| C: |already|panicked")
+_TELLING = re.compile(
+    r"[Ee]rror|FAIL|Cannot|denied|curl:|Failed|L010| C: |already|panicked|F841|, want "
+)
 
 
 def secret() -> str:

@@ -21,7 +21,7 @@ from memd.projects.project import slug
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
 MEGABYTES = (1, 5)
-ROUNDS = 100
+ROUNDS = 50
 HOOK_ROUNDS = 60
 SESSIONS = 50
 EVENTS = ("Stop", "PreCompact", "SessionStart")

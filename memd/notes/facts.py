@@ -246,7 +246,7 @@ class SessionFacts:
 def _bare(line: str) -> str:
     """Return a line of an output without what the client put around it."""
     head = _PATTERNS["head"].match(line)
-    return line[head.end() if head else 0 :].removesuffix("</tool_use_error>").strip()
+    return line[head.end() if head else 0 :].removesuffix("</tool_use_error>").strip(" =\t\r")
 
 
 def _open_call(call: RecordedCall) -> _OpenCall:

@@ -1,12 +1,16 @@
-"""The main job on two sample conversations, in plain view (``make demo``).
+"""The main job on three sample conversations, in plain view (``make demo``).
 
 A throw-away HOME, a real daemon on its own socket, no key. Every line that shows something comes
 from the daemon's answers; each check compares an answer with what must hold. Ends by itself.
 """
 
+import json
+import re
+import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from memd.client.errors import RemoteError
@@ -235,6 +239,47 @@ def _dream(demo: Demo) -> None:
     )
 
 
+def _notes(demo: Demo) -> None:
+    for session, name in (("session-1", samples.NAMES[0]), ("session-5", samples.LONG)):
+        path = samples.place(demo.home.path, demo.cwd, session)
+        samples.write(name, path, cwd=demo.cwd, session=session)
+        done = demo.call("notes.update", session_id=session, transcript_path=path, wait=True)
+        print(f"   {name}: {done['status']} {done.get('gate') or done.get('engine')}")
+        if name == samples.NAMES[0]:
+            demo.check("a short conversation needs no notes yet", done.get("gate") == "young")
+    command = [sys.executable, "-P", "-c", _MEMCTL, "notes", "show", "session-5"]
+    ran = subprocess.run(
+        command, env=demo.home.environ, cwd=demo.cwd, capture_output=True, text=True, check=True
+    )
+    print("   $ memctl notes show session-5")
+    demo.show(ran.stdout, 90)
+    sections = re.split(r"^# (.+)\n", ran.stdout, flags=re.MULTILINE)[1:]
+    filled = [body for body in sections[1::2] if body.strip()]
+    demo.check("ten sections have something to say", len(filled) == len(sections[::2]) == _SECTIONS)
+    lines = Path(path).read_text("utf-8").splitlines()
+    said = _folded(" ".join(_texts([json.loads(line) for line in lines])))
+    quoted = [
+        part for span in re.findall(r"(`+)(.+?)\1", ran.stdout) for part in span[1].split("…")
+    ]
+    demo.check(
+        "every path, command, error and word quoted is in the conversation",
+        len(quoted) >= _QUOTED and all(_folded(part) in said for part in quoted),
+    )
+    print(f"   {len(quoted)} quotations; {len(ran.stdout):,} characters of {len(said):,}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _stop(demo: Demo) -> None:
     for check in demo.call("doctor")["checks"]:
         print(f"   {check['state']:8}{check['name']}: {check['detail']}")
@@ -259,12 +304,15 @@ _STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (
     ("The memories that matter for a prompt", _prefetch),
     ("Two clients write into one project at the same time", _two_clients),
     ("A dream tightens the store, history shows it, undo takes it back", _dream),
+    ("A long conversation has notes, without a model", _notes),
     ("The daemon checks itself and stops", _stop),
 )
+_MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"
+_SECTIONS, _QUOTED = 10, 50
 _TYPES = {"user", "feedback", "project"}
 _SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is
 stable; prefetch is right or silent; two clients lose nothing; a dream can be taken back to the
-byte."""
+byte; notes of a session hold what was said and nothing else."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -206,7 +206,7 @@ def test_a_session_as_notes() -> None:
         call("Edit", ("/repo/a.py",), file_path="/repo/a.py"),
         result("done"),
         call("Bash", command="pytest -q"),
-        result("42 passed in 0.31s"),
+        result("=== test session starts ===\n===== 42 passed in 0.31s ====="),
         reply("It passes now."),
         request("No, use port 5433.", "u2"),
         call("WebFetch", url="https://example.org/x", prompt="read https://example.org/x."),

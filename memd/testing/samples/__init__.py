@@ -1,9 +1,11 @@
-"""Two sample conversations in the shape of Claude Code's transcripts, for the demo and tests.
+"""Three sample conversations in the shape of Claude Code's transcripts, for the demo and tests.
 
 ``first-day``: a backend engineer new to React, a test policy with its reason, a merge freeze, a
 tracker; and things that must not be kept: a folder structure, a moment's wish, words of a tool
 result, of a sub-agent, of a request copy and of memd itself. ``second-day``: a confirmation, a
 credential, the test policy once more, a dashboard, and a thought that is only a thought.
+``long-day``: 12,000 tokens of work on two faults of an import, with a todo list, commands that fail
+and later pass, two corrections, and a last request that is still open.
 
 Placeholders stand for what differs per run; the credential is made when a conversation is written,
 so that none lies in a file.
@@ -15,7 +17,8 @@ from importlib import resources
 
 from memd.projects.project import slug
 
-NAMES = ("first-day", "second-day")
+NAMES = ("first-day", "second-day")  # to be learnt from
+LONG = "long-day"  # to be kept notes of
 
 
 def write(name: str, target_path: str, *, cwd: str, session: str) -> None:

@@ -11,7 +11,7 @@ from memd.testing import samples
 from memd.transcripts.reading import read
 
 
-@pytest.mark.parametrize("name", samples.NAMES)
+@pytest.mark.parametrize("name", [*samples.NAMES, samples.LONG])
 def test_a_sample_is_a_transcript(name: str, tmp_path: Path) -> None:
     """Every line is JSON, no placeholder is left, and the file is its owner's alone."""
     target = tmp_path / "a" / "s.jsonl"
