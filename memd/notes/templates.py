@@ -60,12 +60,12 @@ def _own(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
     path = os.path.expanduser(setting) or f"{config_dir}/session-memory/config/{name}"
     text, problem = _read(path)
     titles = [section.title.strip() for section in sections.parse(text).sections]
-    if setting and not text:
-        problem = problem or "there is no such file"
-    elif name == _TEMPLATE and text and not 0 < len(set(titles)) == len(titles) <= _HEADINGS:
+    if not problem and not text:
+        problem = "there is no such file" if setting else ""
+    elif not problem and name == _TEMPLATE and not 0 < len(set(titles)) == len(titles) <= _HEADINGS:
         problem = f"a template has 1 to {_HEADINGS} headings, no two of them alike"
     if problem:
-        problems.append(f"{printable(path)} is not used: {problem}; the built-in one is")
+        problems.append(f"{name} ({printable(path)}) is not used: {problem}; the built-in one is")
     if text and not problem:
         return text
     return resources.files("memd.notes").joinpath(f"templates/{name}").read_text("utf-8")
