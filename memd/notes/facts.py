@@ -94,10 +94,9 @@ class SessionFacts:
         self._covers, self._reply = covers, ""
         self._all_calls = self._covered_calls = 0
         self._calls: Recent[str, _OpenCall] = Recent(48)
-        self._sessions: Recent[str, str] = Recent(8)
         self.last_id = ""
         self.mid_turn = False
-        self.title = self.first_request = self.last_reply = ""
+        self.title = self.last_reply = ""
         self.requests: list[str] = []
         self.requests_count = 0
         self.items: Recent[str, tuple[str, str]] = Recent(_ITEMS)
@@ -149,11 +148,10 @@ class SessionFacts:
         for sentences, known in ((learnings, self.learnings), (corrections, self.corrections)):
             for sentence in sentences:
                 known.renewed(beginning(sentence, _SENTENCE), None)
-        self.first_request = self.first_request or text
         self.requests.append(text)
         self.requests_count += 1
         while sum(map(len, self.requests)) > _MESSAGES:
-            self.requests.pop(0)
+            self.requests.pop(1)  # the first one stays
         self.turns.append(TurnFacts(piece.at, beginning(text, _REQUEST)))
 
     def _call(self, piece: TranscriptPiece, call: RecordedCall) -> None:
@@ -165,16 +163,16 @@ class SessionFacts:
         self.turns[-1].tools[call.name[:_NAME]] += 1
         if _PATTERNS["own"].match(call.name):
             return
-        made = _open_call(call)
+        # A command that still runs is asked for the rest of its output by another call.
+        running = self._calls.get(f"session {call.given.get('session_id')}")
+        made = running or _open_call(call)
+        if made.command and not made.read and not running:  # what only shows files is told there
+            use = self.commands.renewed(made.command, CallUse())
+            use.times, use.state = use.times + 1, "open"
         if call.id:
             self._calls[call.id] = made
         else:  # no result tells of it
             self._success(made, "", piece.at)
-        if made.command and not made.read:  # one that only shows files is told with the files
-            use = self.commands.renewed(made.command, CallUse())
-            use.times, use.state = use.times + 1, "open"
-        if not made.command:  # a call that asks a command which still runs brings its end
-            made.command = self._sessions.get(str(call.given.get("session_id")), "")
 
     def _result(self, piece: TranscriptPiece) -> None:
         """Add a call's result, or that a call failed whose result is still to come."""
@@ -199,7 +197,7 @@ class SessionFacts:
         made.failed = made.failed or _PATTERNS["ended_badly"].search(output) is not None
         started = _PATTERNS["started"].search(output[:_LINE])
         if started and started[1]:
-            self._sessions[started[1]] = made.command
+            self._calls[f"session {started[1]}"] = made
         state = "failed" if made.failed else "running" if started else "passed"
         self.commands.get(made.command, CallUse()).state = state
         if state == "passed":
@@ -274,7 +272,7 @@ def _open_call(call: RecordedCall) -> _OpenCall:
 def _item(given: Any, name: str) -> tuple[str, str, str]:
     """Return the name, the text and the status of an item of a plan."""
     item = given if isinstance(given, Mapping) else {}
-    text = next(iter(_member(item, "item")), "")
+    text = next((item[key] for key in _MEMBERS["item"] if isinstance(item.get(key), str)), "")
     return name[:_NAME], beginning(text, _LINE), str(item.get("status") or "")[:_NAME]
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
 from typing import TypeVar
 
 from memd.conversation.history import estimate_text
@@ -46,7 +45,7 @@ V = TypeVar("V")
 
 def lines(facts: SessionFacts) -> dict[str, list[str]]:
     """Return the lines of each section of the built-in template that has any."""
-    title = quoted(facts.title, _TITLE) or quoted(facts.first_request, _TITLE, _TITLE_WORDS)
+    title = quoted(facts.title, _TITLE) or quoted("".join(facts.requests[:1]), _TITLE, _TITLE_WORDS)
     requests = _fitting(1_900, _requests(facts))
     left_out = facts.requests_count - len(requests)
     failures = (_failure(call, use) for call, use in _newest(facts.failures))
@@ -135,9 +134,8 @@ def _state(facts: SessionFacts) -> Iterator[str]:
 
 
 def _requests(facts: SessionFacts) -> Iterator[str]:
-    yield f"first request: {quoted(facts.first_request, _REQUEST)}"
-    for text in islice(reversed(facts.requests), max(0, facts.requests_count - 1)):
-        yield f"request: {quoted(text, _REQUEST)}"
+    yield from (f"first request: {quoted(text, _REQUEST)}" for text in facts.requests[:1])
+    yield from (f"request: {quoted(text, _REQUEST)}" for text in facts.requests[:0:-1])
 
 
 def _persons(sentences: dict[str, None]) -> Iterator[str]:
