@@ -22,6 +22,7 @@ from memd.rpc.listener import make_listener
 from memd.testing.leaks import no_leaks_here, no_leaks_of
 
 _STOP_SECONDS = 70
+_MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"
 _SERVE = (sys.executable, "-m", "memd", "serve")
 
 
@@ -92,6 +93,15 @@ def daemon_process(
             process.kill()
             process.wait()
             raise
+
+
+def memctl(home: Home, cwd: str, *arguments: str) -> str:
+    """Return what memctl prints in a directory. Raises CalledProcessError where it fails."""
+    command = (sys.executable, "-P", "-c", _MEMCTL, *arguments)
+    done = subprocess.run(
+        command, env=home.environ, cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 @asynccontextmanager

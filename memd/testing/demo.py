@@ -6,7 +6,6 @@ from the daemon's answers; each check compares an answer with what must hold. En
 
 import json
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
 from memd.testing import samples
-from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from memd.testing.daemon import Home, client, daemon_process, memctl, throw_away_home
 
 _WIDTH = 100
 _WRITES = 10
@@ -247,25 +246,20 @@ def _notes(demo: Demo) -> None:
         print(f"   {name}: {done['status']} {done.get('gate') or done.get('engine')}")
         if name == samples.NAMES[0]:
             demo.check("a short conversation needs no notes yet", done.get("gate") == "young")
-    command = [sys.executable, "-P", "-c", _MEMCTL, "notes", "show", "session-5"]
-    ran = subprocess.run(
-        command, env=demo.home.environ, cwd=demo.cwd, capture_output=True, text=True, check=True
-    )
+    printed = memctl(demo.home, demo.cwd, "notes", "show", "session-5")
     print("   $ memctl notes show session-5")
-    demo.show(ran.stdout, 90)
-    sections = re.split(r"^# (.+)\n", ran.stdout, flags=re.MULTILINE)[1:]
+    demo.show(printed, 90)
+    sections = re.split(r"^# (.+)\n", printed, flags=re.MULTILINE)[1:]
     filled = [body for body in sections[1::2] if body.strip()]
     demo.check("ten sections have something to say", len(filled) == len(sections[::2]) == _SECTIONS)
     lines = Path(path).read_text("utf-8").splitlines()
     said = _folded(" ".join(_texts([json.loads(line) for line in lines])))
-    quoted = [
-        part for span in re.findall(r"(`+)(.+?)\1", ran.stdout) for part in span[1].split("…")
-    ]
+    quoted = [part for span in re.findall(r"(`+)(.+?)\1", printed) for part in span[1].split("…")]
     demo.check(
         "every path, command, error and word quoted is in the conversation",
         len(quoted) >= _QUOTED and all(_folded(part) in said for part in quoted),
     )
-    print(f"   {len(quoted)} quotations; {len(ran.stdout):,} characters of {len(said):,}")
+    print(f"   {len(quoted)} quotations; {len(printed):,} characters of {len(said):,}")
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -307,7 +301,6 @@ _STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (
     ("A long conversation has notes, without a model", _notes),
     ("The daemon checks itself and stops", _stop),
 )
-_MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"
 _SECTIONS, _QUOTED = 10, 50
 _TYPES = {"user", "feedback", "project"}
 _SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is
