@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from memd.testing.daemon import Home
 from memd.testing.messages import MessagesServer, ScriptedReply, messages_server, text, tools
 from memd.testing.messages_request import ReceivedMessage
 from tests.e2e.mcp import saved
@@ -98,20 +100,25 @@ def gemini(relay: Relay, step: Step) -> str:
 
 def opencode(relay: Relay, step: Step) -> str:
     """Run OpenCode with the plugin that ``memctl setup`` puts in its place."""
-    place = Path(relay.home.path) / ".config" / "opencode" / "opencode.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # OpenCode brings a library for plugins from npm and waits for it; ours needs none.
-    (Path(relay.home.path) / ".npmrc").write_text("offline=true\nfetch-retries=0\n")
     with messages_server(text("Understood.")) as server:
-        model = "claude-haiku-5-5"
-        options = {"baseURL": f"{server.url}/v1", "apiKey": "dummy"}
-        local = {"npm": "@ai-sdk/anthropic", "options": options, "models": {model: {}}}
-        names = dict.fromkeys(("model", "small_model"), f"local/{model}")
-        place.write_text(json.dumps({"autoupdate": False, **names, "provider": {"local": local}}))
-        memctl(relay.home, "setup", "opencode")
+        set_up_opencode(relay.home, server)
         _converse(relay, step, server, [program("opencode"), "run"], {})
         assert any("memd_search" in request.body.decode() for request in server.messages)
     return "plugin of `memctl setup`: recalled, tools offered, learnt from when idle"
+
+
+def set_up_opencode(home: Home, server: MessagesServer, **model: Any) -> None:
+    """Let OpenCode ask a scripted model, and put memd's plugin in its place."""
+    place = Path(home.path) / ".config" / "opencode" / "opencode.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # OpenCode brings a library for plugins from npm and waits for it; ours needs none.
+    (Path(home.path) / ".npmrc").write_text("offline=true\nfetch-retries=0\n")
+    name = "claude-haiku-5-5"
+    options = {"baseURL": f"{server.url}/v1", "apiKey": "dummy"}
+    local = {"npm": "@ai-sdk/anthropic", "options": options, "models": {name: model}}
+    names = dict.fromkeys(("model", "small_model"), f"local/{name}")
+    place.write_text(json.dumps({"autoupdate": False, **names, "provider": {"local": local}}))
+    memctl(home, "setup", "opencode")
 
 
 CODEX = ("exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust")

@@ -16,7 +16,7 @@ from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import ScriptedReply
 from memd.text.quoting import units
 from tests.e2e.claude import Conversation, Turn, conversation, once, stop
-from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks
+from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks, set_up_opencode
 from tests.e2e.models import ResponsesServer
 from tests.e2e.programs import memctl, program, run
 from tests.e2e.relay import FACTS
@@ -198,3 +198,15 @@ def test_codex_gets_its_notes_once_too(home: Home) -> None:
     assert [len(blocks) for blocks in asked] == [0, 0, 1, 1, 1]
     assert REQUEST in asked[2][0]
     assert "`Go on.`" in asked[4][0]
+
+
+def test_opencode_has_them_in_its_system_prompt(home: Home) -> None:
+    """Its window is full after the first reply: it compacts by itself and goes on with them."""
+    full = ScriptedReply(({"type": "text", "text": "Understood."},), usage={"input_tokens": 50_000})
+    with messages_server([full, full, text("We talked."), text("Understood.")]) as server:
+        set_up_opencode(home, server, limit={"context": 40_000, "output": 4_000})
+        run([program("opencode"), "run", REQUEST], home, cwd=home.project())
+        *before, last = server.messages
+    assert (len(before), [notes(request) for request in before]) == (3, [[], [], []])
+    (block,) = notes(last)
+    assert REQUEST in block
