@@ -10,6 +10,7 @@ import pytest
 
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from memd.testing.messages import ScriptedReply, messages_server, text, tools
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon
 
 EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
 BLOCKING, ASYNCHRONOUS = re.findall(
@@ -65,6 +66,18 @@ def test_the_chat_goes_on_from_its_notes(home: Home) -> None:
         assert "# Task specification" in notes
         assert "We sail at ten." in notes
         assert rest[:3] == ["Mind the kestrel.\n", "2", "When do we sail?\n"]
+
+
+def test_the_chat_goes_on_without_memd(home: Home) -> None:
+    """A daemon that hangs up on each update costs it nothing but the notes."""
+    socket = f"{home.path}/played/memd.sock"
+    used = ScriptedReply(({"type": "text", "text": "1"},), usage={"input_tokens": 160_000})
+    with messages_server(used) as server, ScriptedDaemon(socket, {"notes.update": HangUp()}):
+        environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
+        example = str(EXAMPLES / "compacting.py")
+        lines = _run(home, example, given="a\nb\nc", MEMD_SOCKET=socket, **environ)
+        asked = [len(request.json["messages"]) for request in server.messages]
+    assert (lines, asked) == (["1"] * 3, [1, 3, 5])
 
 
 def test_the_agent_remembers(home: Home) -> None:
