@@ -277,3 +277,18 @@ def test_a_megabyte_costs_no_more_than_its_edges(unit: str) -> None:
     before = time.process_time()
     assert lines(facts_of(pieces))
     assert time.process_time() - before < 2
+
+
+def test_a_call_that_says_itself_that_it_failed_waits_for_its_output(tmp_path: Path) -> None:
+    """Gemini's record of a call has its end; what it said stands in the next record."""
+    made = {"id": "1", "name": "replace", "args": {"file_path": "/p/a.py"}, "status": "error"}
+    answer = {"id": "1", "name": "replace", "response": {"error": "no match"}}
+    stream = shapes.stream_of(
+        tmp_path / "s.jsonl",
+        {"sessionId": "s", "projectHash": "h", "kind": "main"},
+        gemini("gemini", "g1", "", toolCalls=[made]),
+        gemini("user", "r1", [{"functionResponse": answer}]),
+    )
+    notes = lines(facts_of(shapes.whole(stream)))
+    assert notes["Errors & Corrections"] == ["- failed: `replace`, `/p/a.py`: `no match`"]
+    assert "Files and Functions" not in notes
