@@ -72,11 +72,6 @@ class NotesFile:
     foreign: bool
 
 
-def keys(project: Project) -> tuple[str, ...]:
-    """Return the folders below ``project.transcripts`` that may hold a project's sessions."""
-    return tuple(dict.fromkeys((slug(project.root), slug(project.cwd))))
-
-
 def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     """Return where a session's notes lie; ``transcript`` is the path of its transcript, if known.
 
@@ -89,8 +84,8 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     if name == f"{session}.jsonl" and is_text(folder) and "\0" not in folder:
         above, key = os.path.split(os.path.realpath(folder))
         home = key if above == os.path.realpath(project.transcripts) else home
-    others = (key for key in keys(project) if key != home)
-    return NotesPlace(project.transcripts, session, (*others, home))
+    others = {slug(project.cwd), slug(project.root)} - {home}
+    return NotesPlace(project.transcripts, session, (*sorted(others), home))
 
 
 def read(place: NotesPlace) -> NotesFile | None:
@@ -160,13 +155,12 @@ def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile
 
     What cannot be read is left out. Raises DirectoryUnusableError.
     """
-    result: list[NotesFile] = []
+    result: list[NotesFile | None] = []
     with suppress(DirectoryMissingError), Directory(base) as directory:
         for _, name in sorted(_present(directory, keys, (_OWN, _FOREIGN)), reverse=True)[:limit]:
             with suppress(MemdError):
-                notes = _load(directory, name)
-                result += [notes] if notes else []
-    return tuple(result)
+                result.append(_load(directory, name))
+    return tuple(filter(None, result))
 
 
 def prune(base: str, before: float) -> int:

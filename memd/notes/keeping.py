@@ -336,7 +336,8 @@ def _view(file: NotesFile, characters: int | None, *, stale: bool, empty: bool) 
         SectionSize(
             part.title.strip(),
             sections.section_tokens(part),
-            shown.get(part.title.strip()) != part.content,
+            # Behind the last section stands where the rest of those is that are cut.
+            not shown.get(part.title.strip(), "").startswith(part.content),
         )
         for part in file.notes.sections
     )

@@ -64,8 +64,7 @@ class NotesSection:
     def rendered(self) -> str:
         """Return the section's text."""
         guide = f"\n{self.guide}" if self.guide else ""
-        between = "\n" if self.body and not self.body.startswith("\n") else ""
-        return f"# {self.title}{guide}{between}{self.body}"
+        return f"# {self.title}{guide}{self.body}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +126,13 @@ def parse(text: str) -> SessionNotes:
 
 def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
     """Return the text of notes, to the byte what was parsed; without the cursor for readers."""
-    parts = [notes.head, *(section.rendered() for section in notes.sections)]
-    if cursor and notes.cursor:
-        parts.append(f"{notes.cursor.rendered()}\n")
-    filled = [part for part in parts if part]
-    ends = [part if part.endswith("\n") else f"{part}\n" for part in filled[:-1]]
-    return "".join((*ends, *filled[-1:]))
+    end = f"{notes.cursor.rendered()}\n" if cursor and notes.cursor else ""
+    text = ""
+    for part in filter(
+        None, (notes.head, *(section.rendered() for section in notes.sections), end)
+    ):
+        text += f"\n{part}" if text and not text.endswith("\n") else part
+    return text
 
 
 def is_empty(notes: SessionNotes, template: str) -> bool:
