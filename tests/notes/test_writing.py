@@ -85,6 +85,18 @@ def swapped(countdown: Countdown) -> bool:
     return "exchange" in done or "move" in done
 
 
+@pytest.mark.parametrize("old", ["", killing.text("old")], ids=["new", "replaced"])
+def test_notes_are_on_the_disk_before_they_are_seen(old: str, place: files.NotesPlace) -> None:
+    """The new file is synced before it is put in place, and its folder before that is told."""
+    expected = files.replace(place, old, "") if old else ""
+    countdown = Countdown()
+    files.replace(place, killing.text("new"), expected, FaultyDisk(countdown))
+    put = "exchange" if old else "move"
+    assert countdown.names == [
+        *("create", "write", "set_mode", "fsync", "close", put, "sync_folder", "unlink")
+    ]
+
+
 def test_a_full_disk_keeps_notes_that_go(place: files.NotesPlace) -> None:
     """Where notes cannot be removed the failure is named, and they are there or gone."""
     for number in (1, 2):
