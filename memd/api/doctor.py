@@ -48,6 +48,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
         await to_thread.run_sync(_socket_check, services.places.socket),
         _problems("settings", services.places.config, problems),
         await _model_check(services, settings),
+        await _notes_check(services, call, settings),
         _problems("recovery", "nothing was left half done", tuple(services.notes)),
         _problems("watching", noticed, services.store.watching()),
         await _clock_check(services),
@@ -128,6 +129,13 @@ def _client_check(project: Project) -> Check:
     detail = f"Claude Code keeps its memory in {theirs}, memd in {ours} ({project.source})"
     remedy = "set autoMemoryDirectory of Claude Code and memd's directory alike, or switch one off"
     return Check(name, "warning", detail, remedy)
+
+
+async def _notes_check(services: Services, call: Call, settings: Settings) -> Check:
+    """Return whether a person's own template and prompt are used."""
+    environment = call.connection.caller.environment
+    problems = await services.session_notes.problems(settings, environment)
+    return _problems("notes", "template and prompt of session notes can be used", problems)
 
 
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"

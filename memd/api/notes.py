@@ -20,7 +20,7 @@ from memd.notes.errors import (
     SessionRefusedError,
     UnwrittenNotesError,
 )
-from memd.notes.service import KIND, ListedNotes, NotesRequest, NotesView
+from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, transcript_folders
 from memd.rpc.connection import Call
 from memd.transcripts import reading
@@ -212,8 +212,9 @@ async def submit(
     services: Services, request: NotesRequest, *, seconds: float = 1.0
 ) -> UpdatedNotes:
     """Submit an update unless a gate is closed; it asks for so long."""
-    paused = (await services.jobs.state()).paused_since is not None
-    gate = await services.session_notes.gate(request, paused=paused, seconds=seconds)
+    gate = await services.session_notes.gate(request, seconds=seconds)
+    if not gate and (await services.jobs.state()).paused_since is not None:
+        gate = PAUSED
     if gate:
         return UpdatedNotes(status="skipped", gate=gate)
     folder = await services.session_notes.folder(request)

@@ -5,8 +5,6 @@ Rules of this file
   many readings they came. A transcript that was written anew is read from its start.
 - Growth and calls count from the message that the notes cover. A compaction behind it lets growth
   count from the new size.
-- A run of a model counts as done when it begins, so that what comes meanwhile counts for the next
-  one. Where it fails the reader goes, and the next one reads the transcript again.
 """
 
 from collections.abc import Iterable
@@ -75,9 +73,9 @@ class SessionReader:
             elif self.cursor and piece.id and piece.id == self.cursor.covers:
                 self.since = self.cursor.tokens
 
-    def count_from_here(self, cursor: NotesCursor | None = None) -> None:
+    def count_from_here(self, cursor: NotesCursor) -> None:
         """Count growth and calls from the last message on, to which notes with a cursor go."""
-        self.cursor = cursor or self.cursor
-        self.facts.covered(self.facts.last_id)
-        self.news = NewPieces(self.facts.last_id)
+        self.cursor = cursor
+        self.facts.covered(cursor.covers)
+        self.news = NewPieces(cursor.covers)
         self.since = self.meter.tokens

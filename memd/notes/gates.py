@@ -16,7 +16,7 @@ FOREIGN = "foreign"
 YOUNG = "young"
 GROWTH = "growth"
 MID_TURN = "mid_turn"
-PAUSED = "paused"
+PAUSED = "paused"  # background work rests: the jobs know
 BREAKER = "breaker"  # this one and the next keep a model out; the local writer goes on
 CAP = "cap"
 
@@ -41,7 +41,6 @@ class GateFacts:
     since: int | None = None
     calls: int = 0
     mid_turn: bool = False
-    paused: bool = False
 
 
 def closed(facts: GateFacts, *, force: bool = False) -> str:
@@ -54,8 +53,7 @@ def closed(facts: GateFacts, *, force: bool = False) -> str:
         return SUBAGENT
     if facts.foreign:
         return FOREIGN
-    early = "" if force else _early(facts)
-    return early or (PAUSED if facts.paused else "")
+    return "" if force else _early(facts)
 
 
 def _early(facts: GateFacts) -> str:

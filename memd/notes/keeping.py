@@ -8,7 +8,7 @@ Rules of this file
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
+from memd.core.settings import Settings
 from memd.core.text import iso_time
 from memd.notes import block, files, gates, local, sections
 from memd.notes.conversations import SessionReader
@@ -98,11 +99,10 @@ class NotesKeeper:
             _SESSIONS, in_use=lambda session: session.lock.locked()
         )
 
-    def gate(self, request: NotesRequest, *, paused: bool = False) -> str:
+    def gate(self, request: NotesRequest) -> str:
         """Return the first closed gate, "" if none is. Raises TranscriptRefusedError."""
         with self._open(request) as opened:
-            facts = replace(_facts(request, opened), paused=paused)
-            return gates.closed(facts, force=request.force)
+            return gates.closed(_facts(request, opened), force=request.force)
 
     def write_locally(self, request: NotesRequest) -> UpdateResult:
         """Write what the transcript proves; asked for, it waits for no better moment.
@@ -123,14 +123,13 @@ class NotesKeeper:
             return result
 
     def begin(self, request: NotesRequest) -> Begun:
-        """Return what a run of a model works on; what comes from now on counts for the next."""
+        """Return what a run of a model works on."""
         with self._open(request) as opened:
-            template = self.template(request)
+            template = self._template(request)
             before = opened.file.notes if opened.file else sections.parse(template.text)
             path = opened.file.path if opened.file else opened.place.path
             news = opened.reader.news.messages
             update = NotesUpdate(before, path, template, news, request.project.memory_dir)
-            opened.reader.count_from_here()
             return Begun(update, opened.cursor(MODEL, self._clock.now()))
 
     def end(self, request: NotesRequest, begun: Begun, text: str) -> UpdateResult:
@@ -140,14 +139,11 @@ class NotesKeeper:
         with self._open(request) as opened:
             change = partial(_merged, before, after)
             result = self._put(request, opened, change, begun.cursor)
-            if opened.reader.cursor == before.cursor:  # else it reads anew
-                opened.reader.cursor = begun.cursor
+            reader = opened.reader
+            # Where it went on meanwhile, the next update reads it again from the new cursor.
+            if (reader.cursor, reader.facts.last_id) == (before.cursor, begun.cursor.covers):
+                reader.count_from_here(begun.cursor)
             return replace(result, faults=faults)
-
-    def forget(self, request: NotesRequest) -> None:
-        """Let the next update read the transcript anew."""
-        with self._locked(request) as (session, _):
-            session.reader = None
 
     def refresh(self, request: NotesRequest) -> bool:
         """Add what is new where the conversation has gone on; return whether that was left undone.
@@ -188,7 +184,7 @@ class NotesKeeper:
         """
         with self._locked(request) as (_, place):
             file = files.read(place)
-            notes = file.notes if file else sections.parse(self.template(request).text)
+            notes = file.notes if file else sections.parse(self._template(request).text)
             section = notes.section(title)
             if section is None:
                 raise SectionUnknownError(title)
@@ -209,13 +205,15 @@ class NotesKeeper:
             session.reader = None
             return files.remove(place)
 
-    def template(self, request: NotesRequest) -> NotesTemplate:
-        """Return the template and the prompt in force."""
-        folder = request.environment.get("CLAUDE_CONFIG_DIR") or self._config_dir
-        return chosen(request.settings.notes, folder)
+    def template(self, settings: Settings, environment: Mapping[str, str]) -> NotesTemplate:
+        """Return the template and the prompt in force for a client with this environment."""
+        return chosen(settings.notes, environment.get("CLAUDE_CONFIG_DIR") or self._config_dir)
+
+    def _template(self, request: NotesRequest) -> NotesTemplate:
+        return self.template(request.settings, request.environment)
 
     def _is_empty(self, request: NotesRequest, file: NotesFile) -> bool:
-        return sections.is_empty(file.notes, self.template(request).text)
+        return sections.is_empty(file.notes, self._template(request).text)
 
     @contextmanager
     def _locked(self, request: NotesRequest) -> Iterator[tuple[_Session, NotesPlace]]:
@@ -251,7 +249,7 @@ class NotesKeeper:
         """Replace the notes by what a change makes of them; once more if they changed meanwhile."""
         file, again = opened.file, True
         while True:
-            before = file.notes if file else sections.parse(self.template(request).text)
+            before = file.notes if file else sections.parse(self._template(request).text)
             after = replace(change(before), cursor=cursor)
             text = sections.rendered(after)
             try:

@@ -4,7 +4,7 @@
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TypeVar
@@ -16,11 +16,13 @@ from memd.agent import service as agent
 from memd.agent.service import RunEnd
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.settings import Settings
 from memd.model.errors import NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.notes import files, fork, gates, sections
 from memd.notes.editing import NotesBench
 from memd.notes.facts import FindStatements
+from memd.notes.gates import PAUSED
 from memd.notes.keeping import NotesKeeper, folder_of, key_of
 from memd.notes.requests import (
     ListedNotes,
@@ -31,7 +33,15 @@ from memd.notes.requests import (
 )
 from memd.state.tables import Runs
 
-__all__ = ["KIND", "ListedNotes", "Notes", "NotesRequest", "NotesView", "UpdateResult"]
+__all__ = [
+    "KIND",
+    "PAUSED",
+    "ListedNotes",
+    "Notes",
+    "NotesRequest",
+    "NotesView",
+    "UpdateResult",
+]
 
 KIND = fork.KIND
 _THREADS = 4  # a slow disk must not take all that the daemon has
@@ -81,9 +91,7 @@ class Notes:
         self._running: dict[tuple[str, str], tuple[float, anyio.Event]] = {}
         self._threads = CapacityLimiter(_THREADS)
 
-    async def gate(
-        self, request: NotesRequest, *, paused: bool = False, seconds: float = 1.0
-    ) -> str:
+    async def gate(self, request: NotesRequest, *, seconds: float = 1.0) -> str:
         """Return the gate that keeps an update from beginning, "" for none.
 
         A transcript that takes longer to read closes none: the update asks again. Raises
@@ -92,8 +100,7 @@ class Notes:
         gate = gates.closed(request.switches, force=True)
         if not gate:
             with anyio.move_on_after(seconds):
-                ask = partial(self._keeper.gate, request, paused=paused)
-                gate = await self._in_thread(ask, abandon=True)
+                gate = await self._in_thread(partial(self._keeper.gate, request), abandon=True)
         return gate
 
     async def folder(self, request: NotesRequest) -> str:
@@ -119,7 +126,9 @@ class Notes:
 
         Raises TranscriptRefusedError.
         """
-        return await self._in_thread(partial(self._keeper.write_locally, request), abandon=True)
+        # Not among the threads that long transcripts may have taken.
+        write = partial(self._keeper.write_locally, request)
+        return await to_thread.run_sync(write, abandon_on_cancel=True)
 
     async def read(self, request: NotesRequest, *, characters: int | None = None) -> NotesView:
         """Return a session's notes, with what is new where the conversation has gone on.
@@ -178,9 +187,10 @@ class Notes:
         """Remove the notes that last changed before a time, and return how many."""
         return await self._in_thread(partial(files.prune, base, before))
 
-    async def problems(self, request: NotesRequest) -> tuple[str, ...]:
+    async def problems(self, settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return why a template or a prompt of the person's own is not used."""
-        return (await self._in_thread(partial(self._keeper.template, request))).problems
+        template = partial(self._keeper.template, settings, environment)
+        return (await self._in_thread(template)).problems
 
     async def _in_thread(self, work: Callable[[], T], *, abandon: bool = False) -> T:
         return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
@@ -238,7 +248,6 @@ class Notes:
             done = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
             usage, refused = asdict(ended.usage), ended.denied
             return replace(done, engine=task.model, turns=ended.turns, refused=refused, usage=usage)
-        await self._in_thread(partial(self._keeper.forget, request))
         if isinstance(ended.error, NO_USE_TODAY):
             return ended.error.sentence
         raise NotesUnfinishedError(ended)

@@ -35,8 +35,6 @@ _FACTS = st.builds(
         (_OPEN | {"compacts": False, "sub_agent": True}, "no_autocompact", "no_autocompact"),
         (_OPEN | {"sub_agent": True, "foreign": True}, "subagent", "subagent"),
         ({"foreign": True}, "foreign", "foreign"),
-        ({"paused": True}, "young", "paused"),
-        (_OPEN | {"paused": True}, "paused", "paused"),
     ],
 )
 def test_each_gate_has_its_name(facts: dict[str, Any], gate: str, forced: str) -> None:
