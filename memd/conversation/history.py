@@ -67,12 +67,9 @@ def rounds(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
     """Return the places behind the last boundary at which a list may be cut before a new reply."""
     bottom = floor(messages)
     turns = turns_of(messages, bottom) or []
-    known = zip(turns, lowest(turns), beginnings(turns, bottom), strict=False)
-    return tuple(
-        place
-        for n, (turn, needed, place) in enumerate(known)
-        if turn.role == "assistant" and needed == n
-    )
+    needed, places = lowest(turns), beginnings(turns, bottom)
+    replies = (n for n, turn in enumerate(turns) if turn.role == "assistant")
+    return tuple(places[n] for n in replies if needed[n] == n)
 
 
 def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
@@ -98,7 +95,9 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
     while needed[at] < at:
         at -= 1
     second = next((n for n in range(at + 1, len(turns)) if needed[n] == n), len(turns))
-    if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[at:]):
+    # A call of the newest reply may still be running, whatever was typed meanwhile.
+    newest = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=at)
+    if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[min(at, newest) :]):
         return None
     first = beginnings(turns, bottom)[at]
     return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)

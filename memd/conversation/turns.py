@@ -74,11 +74,7 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
 
 
 def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
-    """Return the messages from a place on as the API sees them, ``None`` if one is misshapen.
-
-    Records of one reply are one turn, and so are neighbours of one role; a record that holds
-    nothing but thinking is none.
-    """
+    """Return the messages from a place on as the API sees them, ``None`` if one is misshapen."""
     turns: list[HistoryTurn] = []
     spoken: list[int] = []
     homes: dict[tuple[str, str], int] = {}
@@ -88,8 +84,11 @@ def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
         blocks = blocks_of(message.get("content"))
         if blocks is None:
             return None
-        record = HistoryTurn(message, blocks, place, replies=_reply(message))
+        record = HistoryTurn(message, blocks, place)
         record.answers = all(block["type"] == _RESULT for block in blocks)
+        name = message.get("id")
+        if record.role == "assistant" and isinstance(name, str):
+            record.replies = {name} - {""}
         sets = record.role == "system" and "output_config" in message  # the effort of what follows
         if not (blocks or sets):
             continue
@@ -112,7 +111,7 @@ def _home(turns: Sequence[HistoryTurn], spoken: Sequence[int], record: HistoryTu
     if record.role == "system" or not spoken:
         return len(turns)
     last = turns[spoken[-1]]
-    same = spoken[-1] == len(turns) - 1 or bool(record.replies & last.replies)
+    same = last is turns[-1] or bool(record.replies & last.replies)
     if last.role == record.role and (same or any(b["type"] == _RESULT for b in record.blocks)):
         return spoken[-1]
     # Results may come between the parallel calls of a reply that is still being received.
@@ -120,12 +119,6 @@ def _home(turns: Sequence[HistoryTurn], spoken: Sequence[int], record: HistoryTu
     if last.answers and record.replies & turns[before].replies:
         return before
     return len(turns)
-
-
-def _reply(message: Mapping[str, Any]) -> set[str]:
-    """Return the id of the reply that a record is of, if it has one."""
-    name = message.get("id") if message["role"] == "assistant" else None
-    return {name} if name and isinstance(name, str) else set()
 
 
 def _bind(
@@ -159,19 +152,15 @@ def is_whole(turns: Sequence[HistoryTurn]) -> bool:
     """Tell whether each call has its result, a client's one in the next message, and no other."""
     waiting: list[str] = []
     running: set[str] = set()
-    for turn in (*(turn for turn in turns if turn.role != "system"), HistoryTurn({}, [], 0)):
-        clients = [block for block in turn.blocks if block["type"] in (_CALL, _RESULT)]
-        if sorted(_ids(clients, _RESULT)) != sorted(waiting):
+    for blocks in (*(turn.blocks for turn in turns if turn.role != "system"), []):
+        clients = [block for block in blocks if block["type"] in (_CALL, _RESULT)]
+        servers = [block for block in blocks if block["type"] not in (_CALL, _RESULT)]
+        running.update(_ids(servers, _CALL))
+        answered = set(_ids(servers, _RESULT))
+        if sorted(_ids(clients, _RESULT)) != sorted(waiting) or not answered <= running:
             return False
+        running -= answered
         waiting = _ids(clients, _CALL)
         if "" in waiting or len(set(waiting)) < len(waiting):
             return False
-        for block in turn.blocks:
-            if block["type"].endswith(f"_{_CALL}"):
-                running.update(_ids([block], _CALL))
-            elif block["type"].endswith(f"_{_RESULT}"):
-                (name,) = _ids([block], _RESULT)
-                if name not in running:
-                    return False
-                running.remove(name)
     return not running

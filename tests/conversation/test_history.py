@@ -146,6 +146,21 @@ def test_a_message_that_nobody_changed_stays_as_it_is() -> None:
     assert result.messages == (users, {"role": "assistant", "content": "ho"})
 
 
+def test_a_call_may_run_while_something_is_typed() -> None:
+    """Nothing is cut behind an open call of the newest reply, however much came after it."""
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    talk: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [call]},
+    ]
+    typed = {"role": "user", "content": "word" * 45_000}
+    assert tail([*talk, typed], 3) is None
+    over = [*talk, typed, {"role": "assistant", "content": "ho"}, {"role": "user", "content": "x"}]
+    result = tail(over, 5)
+    assert result is not None
+    assert result.first == 3
+
+
 def test_many_records_take_no_longer_than_their_number() -> None:
     """Twenty thousand results of one reply, or messages of one role, are one turn at once."""
     calls = [{"type": "tool_use", "id": f"c{n}", "name": "x", "input": {}} for n in range(20_000)]
