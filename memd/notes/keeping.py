@@ -188,8 +188,7 @@ class NotesKeeper:
             section = notes.section(title)
             if section is None:
                 raise SectionUnknownError(title)
-            authored, _ = sections.split_local(sections.redacted(content))
-            filled = section.filled(authored)
+            filled = section.filled(local.authored(sections.redacted(content)))
             size = sections.section_tokens(filled)
             if size > SECTION_TOKENS:
                 raise NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")

@@ -74,12 +74,18 @@ def updated(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNot
     """
 
     def section(old: NotesSection) -> NotesSection:
-        authored, local = split_local(old.body)
+        _, local = split_local(old.body)
         listed = new.get(old.title.strip(), ())
-        body = "\n".join(filter(None, (authored, *(x for x in local if not _is_local(x)))))
-        return replace(old, body=with_local(body, listed)) if local or listed else old
+        body = with_local(authored(old.body), listed)
+        return replace(old, body=body) if local or listed else old
 
     return replace(notes, sections=tuple(map(section, notes.sections)))
+
+
+def authored(body: str) -> str:
+    """Return what a person or a model wrote in a section, above the marker or below it."""
+    above, local = split_local(body)
+    return "\n".join(filter(None, (above, *(line for line in local if not _is_local(line)))))
 
 
 def _is_local(line: str) -> bool:

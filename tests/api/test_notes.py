@@ -78,18 +78,21 @@ async def test_a_wrong_request_is_refused_by_name(caller: Caller, talk: Conversa
 
 
 async def test_a_client_writes_sections_of_its_own(caller: Caller, talk: Conversation) -> None:
-    """By the hash that it read; local lines stay below, and credentials do not get in."""
+    """By the hash that it read; local lines stay below all else, and credentials do not get in."""
     talk.reply(grown=10_000)
     await update(caller, talk)
     before = await read(caller)
     token = "ghp_" + "0aZ9Kq3LmN8pQr5StUv2WxYz7AbCdEf1GhIj"
     words = f"The parser is in parse.py.\n# no heading\nkey {token}"
+    words += "\n- (from the transcript)\n- last request: `an old one`\nIt ends at noon."
     written = {"session_id": "s", "section": "Current State", "content": words}
     done = await caller.call("notes.write", **written, base_hash=before["hash"])
     after = await read(caller)
     assert done["hash"] == after["hash"] != before["hash"]
     assert "The parser is in parse.py.\n## no heading\n[removed: " in after["content"]
+    assert "\nIt ends at noon.\n- (from the transcript)\n" in after["content"]
     assert token not in after["content"]
+    assert "an old one" not in after["content"]
     assert [s["title"] for s in after["sections"]] == [s["title"] for s in before["sections"]]
     assert "last request: `Fix the failing test" in after["content"]
     assert after["covers"] == before["covers"]
