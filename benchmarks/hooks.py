@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from benchmarks import background, corpus
@@ -37,7 +38,7 @@ def run() -> None:
         with daemon_process(home) as process:
             clients.events(3)  # its index is made once
             rows.append(_row("memd at rest", clients.events(ROUNDS), floor))
-            brought = clients.answered
+            brought = clients.answered["UserPromptSubmit"]
             with background.pressure(home):
                 rows.append(_row("beside a dream", clients.events(ROUNDS), floor))
             process.send_signal(signal.SIGSTOP)
@@ -68,12 +69,14 @@ class Clients:
         self._environ = {**home.environ, "MEMD_HOOK_NO_START": "1"}
         self._sessions = 0
         self._prompts = [each.text for each in corpus.questions(MEMORIES, ROUNDS)]
-        self.answered = 0  # of the last prompts: how many brought something
+        self.answered: Counter[str] = (
+            Counter()
+        )  # by event, of the last ones: what brought something
 
     def events(self, rounds: int) -> dict[str, Series]:
         """Return what each event took, in so many sessions; events in turns, so noise meets all."""
         times: dict[str, list[float]] = {event: [] for event in self._names}
-        self.answered = 0
+        self.answered.clear()
         for _ in range(rounds):
             self._sessions += 1
             session = f"h{self._sessions}"
@@ -110,7 +113,7 @@ class Clients:
 
         def send(_: int) -> None:
             printed = self.shell(command, said)
-            self.answered += event == "UserPromptSubmit" and b"additionalContext" in printed
+            self.answered[event] += b"additionalContext" in printed
 
         return send
 
