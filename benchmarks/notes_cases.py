@@ -42,6 +42,7 @@ _HOSTILE_COMMANDS = (
 )
 _SUMMARY = "This is the client's summary: everything about summary-canary was settled."
 _INJECTED = "<memd-context>\nmemd-canary: the person likes short answers.\n</memd-context>"
+_MOST_ITEMS = 8  # that are left open when new ones come
 _NO_MATCH = "String to replace not found in file {path}.\nString: {old}"
 _OUTSIDE = "agent-canary: I looked at four files and the answer is in the second."
 _TELLING = re.compile(
@@ -81,6 +82,7 @@ class _Writer:
             str, list[str]
         ] = {}  # what the error of each command's last failure says
         self._items: dict[str, str] = {}
+        self._done: set[str] = set()
         self._slots: dict[str, str] = {}
 
     def written(self, episodes: int) -> Case:
@@ -141,7 +143,9 @@ class _Writer:
             self._call(self._edit("file"))
             self._reply("done")
         self._planted.open_items = [text for text, state in self._items.items() if state != "done"]
-        self._planted.done_items = [text for text, state in self._items.items() if state == "done"]
+        self._planted.done_items = sorted(
+            (self._done | self._items.keys()) - set(self._planted.open_items)
+        )
 
     def _repair(self) -> None:
         self._say("fix")
@@ -176,6 +180,10 @@ class _Writer:
 
     def _plan(self) -> None:
         self._say("plan")
+        self._done |= {text for text, state in self._items.items() if state == "done"}
+        self._items = {text: now for text, now in self._items.items() if now != "done"}
+        for text in list(self._items)[:-_MOST_ITEMS]:
+            self._items[text] = "done"
         fresh = self._random.sample(_TALK[self._speaks]["items"], 4)
         self._items |= {self._filled(text): "open" for text in fresh}
         self._note_items(first=True)
