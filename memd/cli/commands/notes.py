@@ -42,16 +42,6 @@ class HeadChangedError(MemdError):
         super().__init__("a title or a line in italics was changed; nothing was written")
 
 
-class CutSectionError(MemdError):
-    """A section was changed of which only the beginning was shown."""
-
-    hint = "change it in the file itself"
-
-    def __init__(self, title: str, path: str) -> None:
-        words = f"{title} is longer than what was shown of {path}; nothing was written"
-        super().__init__(words, path=path)
-
-
 def show(invocation: Invocation) -> None:
     """Print the notes of a session, or one section of them."""
     read, screen = _read(invocation), invocation.screen
@@ -99,14 +89,14 @@ def edit(invocation: Invocation) -> None:
         title = _title(section, read)
         before = {"": "", title: before[title]}
     hash_ = read["hash"]
+    for title in (each["title"] for each in read["sections"] if each["cut"]):
+        if before.pop(title, ""):
+            invocation.screen.note(f"{title} is left out: it is long; change it in {read['path']}")
     with edited(invocation, f"{session}.md", "".join(before.values())) as text:
         after = _parts(text, [title for title in before if title])
         if [_fixed(*part) for part in after.items()] != [_fixed(*part) for part in before.items()]:
             raise HeadChangedError
         changed = [title for title, part in after.items() if part != before[title]]
-        for section in read["sections"]:
-            if section["cut"] and section["title"] in changed:
-                raise CutSectionError(section["title"], read["path"])
         for title in changed:
             content = after[title].removeprefix(_fixed(title, after[title]))
             change = {"section": title, "content": content, "base_hash": hash_}

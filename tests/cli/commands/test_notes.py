@@ -186,15 +186,13 @@ def test_titles_and_italic_lines_stay(home: Home, code: str) -> None:
     assert "notes.write" not in daemon.methods
 
 
-def test_a_section_that_was_cut_is_not_written(home: Home) -> None:
-    """Its end would be lost: it is refused and says where the whole lies; others are written."""
+def test_a_section_that_is_shown_cut_is_not_edited(home: Home) -> None:
+    """Its end would be lost: it is left out, and a note says where it lies."""
     sections = [{**READ["sections"][0], "cut": True}, READ["sections"][1]]
-    read = {**READ, "sections": sections}
-    ran, daemon = _edit(home, "text = text.replace('8731', '9')", {"hash": "h"}, read=read)
-    assert (ran.status, "notes.write" in daemon.methods) == (1, False)
-    assert f"is longer than what was shown of {READ['path']}" in ran.err
-    ran, _ = _edit(home, "text += 'more\\n'", {"hash": "h"}, read=read)
+    code = "assert text.startswith('# Errors'); text += 'more\\n'"
+    ran, _ = _edit(home, code, {"hash": "h"}, read={**READ, "sections": sections})
     assert ran.out == "wrote Errors & Corrections\n"
+    assert ran.err == f"Current State is left out: it is long; change it in {READ['path']}\n"
 
 
 def test_nothing_changed_and_a_conflict(home: Home) -> None:
