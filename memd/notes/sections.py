@@ -248,12 +248,14 @@ def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[
     """Cut texts of sections, those that matter least first, until all of them fit together."""
     bars = [f"|{title}|" for title, _ in parts]
     places = [_ORDER.index(bar if bar in _ORDER else "||") for bar in bars]
+    excess = sum(map(measure, map(_excerpt, parts, texts))) - most
     for least in (most // _SHARES, 0):
         for number in sorted(range(len(parts)), key=places.__getitem__):
-            excess = sum(map(measure, map(_excerpt, parts, texts))) - most
             if excess > 0:
+                before = measure(_excerpt(parts[number], texts[number]))
                 room = measure(texts[number]) - excess - measure(_MISSING.format(10**6))
                 texts[number] = beginning(texts[number], max(least, room), measure)
+                excess += measure(_excerpt(parts[number], texts[number])) - before
 
 
 def _excerpt(part: _Part, text: str) -> str:

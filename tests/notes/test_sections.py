@@ -258,3 +258,10 @@ def test_a_text_without_headings_is_shown() -> None:
     notes = SessionNotes("free text\n" * 2_000, (NotesSection("T", "", "\nbody\n"),))
     assert "# T\nbody" in shortened(notes, "/n")
     assert len(shortened(notes, "/n", characters=700)) <= 700
+
+
+def test_thousands_of_sections_are_shortened_at_once() -> None:
+    """A file that is all headings costs no more than its length."""
+    notes = parse("# A\n- b\n" * 20_000)
+    assert len(notes.sections) == 20_000
+    assert len(shortened(notes, "/n", characters=9_500)) == 9_500
