@@ -38,6 +38,7 @@ from memd.projects.project import slug
 NOTES_BYTES = 256 * 1024
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _OWN = "{}/{}/session-memory/summary.md"
+_LEFT = "{}/{}/session-memory/.memd-*.tmp"  # by a crash
 _FOREIGN = "{}/.claude/session-memory/{}.md"
 _SEVERAL_NAMES = "it has several names (hard links)"
 
@@ -132,22 +133,23 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     Raises ForeignNotesError, UnwrittenNotesError and what ``read`` raises.
     """
     present = read(place)
-    if present is None:
-        return False
-    if present.foreign:
+    if present and present.foreign:
         raise errors.ForeignNotesError(present.path)
-    disk, name = disk or real_disk(), os.path.relpath(present.path, place.base)
+    path = present.path if present else place.path
+    disk, name = disk or real_disk(), os.path.relpath(path, place.base)
     try:
         with Directory(place.base) as directory, directory.parent(name) as (folder, last):
-            for old in (last, *disk.temporaries(folder)):
+            for old in (*([last] if present else []), *disk.temporaries(folder)):
                 disk.unlink(folder, old)
             disk.sync_folder(folder)
+    except DirectoryMissingError:
+        return False
     except OSError as error:
-        raise errors.UnwrittenNotesError(present.path, cause_of(error)) from error
+        raise errors.UnwrittenNotesError(path, cause_of(error)) from error
     with suppress(OSError):  # what else lies there keeps its folder
         while name := os.path.dirname(name):
             os.rmdir(f"{place.base}/{name}")
-    return True
+    return present is not None
 
 
 def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
@@ -164,14 +166,20 @@ def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile
 
 
 def prune(base: str, before: float) -> int:
-    """Remove notes of memd that last changed before a time, and return how many."""
+    """Remove notes of memd that last changed before a time, and return how many.
+
+    Raises DirectoryUnusableError.
+    """
     removed = 0
+    newest: dict[tuple[str, str], float] = {}
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for mtime, name in list(_present(directory, None, (_OWN,))):
-            if mtime < before:
-                key, session, *_ = name.split("/")
-                with suppress(MemdError):
-                    removed += remove(NotesPlace(base, session, (key,)))
+        for mtime, name in _present(directory, None, (_OWN, _LEFT)):
+            key, session, *_ = name.split("/")
+            newest[key, session] = max(mtime, newest.get((key, session), mtime))
+    for (key, session), mtime in newest.items():
+        if mtime < before:
+            with suppress(MemdError):
+                removed += remove(NotesPlace(base, session, (key,)))
     return removed
 
 

@@ -291,3 +291,13 @@ def test_old_notes_are_pruned(tmp_path: Path) -> None:
     assert [path.exists() for path in (old, young, other, theirs)] == [False, True, False, True]
     assert not old.parent.parent.exists()
     assert files.prune(str(tmp_path / "none"), 20) == 0
+    left = [put(path.with_name(".memd-0123456789abcdef.tmp")) for path in (old, young)]
+    for path in left:
+        os.utime(path, (10, 10))
+    assert files.prune(str(tmp_path), 20) == 0
+    assert [path.exists() for path in (*left, old.parent.parent, young)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
