@@ -25,13 +25,13 @@ _CJK = re.compile(f"[{WIDE}]")
 
 def has_any(sentence: str, names: frozenset[str]) -> bool:
     """Say whether a sentence has any of these markers, sooner than which ones it has."""
-    plain = _corrected(_opened(sentence.replace("\u2019", "'")))
+    plain = _plain(sentence)
     return _any(names, wide=not plain.isascii()).search(plain) is not None
 
 
 def markers(sentence: str) -> frozenset[str]:
     """Return the names of the markers that a sentence has. Blocks at the first call."""
-    plain = _corrected(_opened(sentence.replace("\u2019", "'")))
+    plain = _plain(sentence)
     names: set[str] = set()
     for name, pattern in _patterns().items():
         if (match := pattern.search(plain)) is not None:
@@ -41,18 +41,22 @@ def markers(sentence: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _corrected(plain: str) -> str:
-    """Return a sentence with words that are one letter off a standing marker spelled right."""
-    return _WORD.sub(lambda match: _spelled(match.group()), plain)
+def _plain(sentence: str) -> str:
+    """Return a sentence in small letters, as all lists are, without what only opens it.
+
+    Words that are one letter off a standing marker are spelled right.
+    """
+    opened = _opened(sentence.replace("\u2019", "'"))
+    return _WORD.sub(lambda match: _spelled(match.group()), opened.lower())
 
 
 @lru_cache(maxsize=4_096)  # people say most words again
 def _spelled(typed: str) -> str:
     known, right = _spellings()
-    if typed.lower() in right or len(typed) < _LEAST_LETTERS - 1:
+    if typed in right or len(typed) < _LEAST_LETTERS - 1:
         return typed
-    near = (known[form] for form in _shortened(typed.lower()) if form in known)
-    return next((word for word in near if word[0] == typed[0].lower()), typed)
+    near = (known[form] for form in _shortened(typed) if form in known)
+    return next((word for word in near if word[0] == typed[0]), typed)
 
 
 def _shortened(word: str) -> list[str]:
@@ -83,13 +87,13 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
 
 @cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
-    return {name: _pattern(entries) for name, entries in _lists().items()}
+    return {name: re.compile(_pattern(entries)) for name, entries in _lists().items()}
 
 
 @cache
 def _any(names: frozenset[str], *, wide: bool) -> re.Pattern[str]:
     entries = (entry for name in sorted(names) for entry in _lists()[name])
-    return _pattern([entry for entry in entries if wide or not _CJK.search(entry)])
+    return re.compile(_pattern([e for e in entries if wide or not _CJK.search(e)]))
 
 
 def is_question(plain: str) -> bool:
@@ -107,7 +111,7 @@ def _nod() -> re.Pattern[str]:
 @cache
 def other(name: str) -> re.Pattern[str]:
     """Return the pattern of a list that is no marker: opening, asking, nod, denial, change."""
-    return _pattern(_tables()[_OTHER][name])
+    return re.compile(_pattern(_tables()[_OTHER][name]), re.IGNORECASE)
 
 
 @cache
@@ -119,12 +123,12 @@ def _lists() -> dict[str, list[str]]:
     return {name: entries for name, entries in _tables().items() if name != _OTHER}
 
 
-def _pattern(entries: list[str]) -> re.Pattern[str]:
+def _pattern(entries: list[str]) -> str:
     """Return one pattern for a list: whole words, or any place for scripts without spaces."""
     whole = "|".join(entry for entry in entries if not _CJK.search(entry))
     anywhere = [entry for entry in entries if _CJK.search(entry)]
     words = [rf"(?<![^\W_])(?:{whole})(?![^\W_])"] if whole else []
-    return re.compile("|".join([*words, *anywhere]), re.IGNORECASE)
+    return "|".join([*words, *anywhere])
 
 
 def _opened(sentence: str) -> str:
