@@ -138,7 +138,11 @@ class _ClaudeCode:
                 number = str(len(self._tasks) + 1)
                 self._tasks[text] = number, "open"
                 told = f"Task #{number} created successfully: {text}"
-                yield "TaskCreate", {"subject": text, "description": text}, Call("plan", {}, told)
+                yield (
+                    "TaskCreate",
+                    {"subject": text, "description": f"In detail: {text}"},
+                    Call("plan", {}, told),
+                )
             number, before = self._tasks[text]
             if state != before:
                 self._tasks[text] = number, state

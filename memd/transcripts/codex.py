@@ -46,6 +46,17 @@ _REQUEST = "## My request for Codex:"
 _NAME = "type"
 _ENDS = ("Exit code: ", "Process exited with code ")
 _APPLIED = "Success"
+# What Codex answers in the place of an output where a call was never run or never ended.
+_REFUSED = (
+    "unsupported call: ",
+    "unsupported custom tool call: ",
+    "failed to parse function arguments",
+    "exec_command failed",
+    "exec command rejected",
+    "patch rejected",
+    "rejected by user",
+    "aborted by user",
+)
 _HEAD_LINES = 5  # an output's own head is not longer
 
 
@@ -232,6 +243,7 @@ def _output(value: Any) -> tuple[str, bool | None]:
     text = joined(value)
     for line in text.splitlines()[:_HEAD_LINES]:
         reported += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
+    reported += [] if reported or not text.startswith(_REFUSED) else [False]
     return text, all(reported) if reported else None
 
 

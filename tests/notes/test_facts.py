@@ -218,7 +218,8 @@ def test_tasks_are_made_and_changed_one_by_one() -> None:
     """A task's id stands in the answer to the call that made it; a finished one is not open."""
     pieces: list[TranscriptPiece] = []
     for number, text in enumerate(("first", "second", "third"), 1):
-        pieces += [call("TaskCreate", subject=text), result(f"Task #{number} created: {text}")]
+        made = call("TaskCreate", description=f"more of the {text}", subject=text)
+        pieces += [made, result(f"Task #{number} created: {text}")]
     for name, status in (("1", "completed"), ("3", "in_progress"), ("9", "deleted")):
         pieces += [call("TaskUpdate", taskId=name, status=status), result("Updated")]
     assert lines(facts_of(pieces))["Current State"] == [

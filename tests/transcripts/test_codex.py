@@ -134,6 +134,26 @@ def test_a_patch_writes_unless_it_fails(output: Any, failed: bool) -> None:  # n
         assert results[0].writes == (() if failed else ("/q/a.md",))
 
 
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("unsupported call: shell", "c1"),
+        ("failed to parse function arguments: missing field `cmd`", "c1"),
+        ("aborted by user after 2.1s", "c1"),
+        ("Plan updated", ""),
+        ("Process exited with code 0\nOutput:\nunsupported call: shell", ""),
+    ],
+)
+def test_a_call_that_was_never_run_failed(output: str, failed: str) -> None:
+    """Codex's own refusal in the place of an output is a failure; what a command prints is none."""
+    reader = PieceReader()
+    shown = item("function_call_output", call_id="c1", output=output)
+    pieces = [
+        piece for value in (line("session_meta", **META), shown) for piece in reader.pieces(value)
+    ]
+    assert [piece.failed for piece in pieces] == [failed]
+
+
 def test_changed_files_are_told_by_events() -> None:
     """A patch's end names what it changed; a failed one takes the call's writes back."""
     patch = "*** Begin Patch\n*** Add File: a.md\n*** End Patch\n"
