@@ -73,8 +73,9 @@ class Missing:
         with anyio.fail_after(20):
             while True:
                 jobs = (await client.call("job.list"))["jobs"]
+                jobs = [job for job in jobs if job["kind"] == "extract"]
                 if len([job for job in jobs if job["ended"]]) >= count:
-                    return list(jobs)
+                    return jobs
 
 
 @pytest.fixture(name="missing")
