@@ -55,8 +55,9 @@ class NotesSection:
     def filled(self, content: str) -> "NotesSection":
         """Return the section with another content, which holds no heading and no open fence."""
         lines = _trimmed(content).split("\n")
-        for number in _headings(lines)[0]:
-            lines[number] = f"#{lines[number]}"
+        while headings := _headings(lines)[0]:  # without one, fences may begin and end elsewhere
+            for number in headings:
+                lines[number] = f"#{lines[number]}"
         fence = _headings(lines)[1]
         whole = "\n".join([*lines, fence] if fence else lines)
         return replace(self, body=f"\n{whole}\n\n" if whole else "\n\n")

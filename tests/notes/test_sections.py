@@ -104,6 +104,8 @@ def test_code_in_notes_is_no_heading() -> None:
     torn = rendered(notes).replace("make\n```", "make")
     assert [s.title for s in parse(torn).sections] == [s.title for s in notes.sections]
     assert notes_of("```\n# A\n_g_").sections[0].content == "```\n## A\n_g_\n```"
+    tangled = notes_of("```\n# A\n_g_\n```\n# B\n")
+    assert tangled.sections[0].content == "```\n## A\n_g_\n```\n## B"
 
 
 @given(TEXTS)
@@ -238,7 +240,7 @@ def test_shortened_notes_have_their_sizes(contents: list[str], characters: int) 
     cut = [s.title for s in shown.sections if " more lines]" in s.content]
     assert bool(cut) == ("[What was cut is in /notes.md]" in shown.sections[-1].content)
     for section in shown.sections[:-1]:
-        text = "\n".join(filter(None, (section.guide, section.content)))
+        text = f"{section.guide}{section.body}".strip("\n")
         text = text.rpartition("[")[0].rstrip("…\n") if section.title in cut else text
         assert whole[section.title].startswith(text)
     assert len(shortened(notes, "/notes.md", characters=characters)) <= characters
