@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    > $(VENV)/install.log 2>&1 || { cat $(VENV)/install.log; exit 1; }
 	@touch $@
 
-demo: $(STAMP)    ## the main job on two sample conversations, no key needed
+demo: $(STAMP)    ## the main job on three sample conversations, no key needed
 	@$(BIN)/python -m memd.testing.demo
 
 test: $(STAMP)    ## every test that needs only Python
