@@ -134,6 +134,22 @@ def test_notes_come_back_once_after_a_compaction(home: Home, server: MessagesSer
 
 
 @pytest.mark.usefixtures("daemon")
+def test_a_full_window_brings_them_to_the_prompt_that_did_not_fit(home: Home) -> None:
+    """The compaction comes between a prompt and its request, which has the notes once."""
+    full = ScriptedReply(({"type": "text", "text": "Done."},), usage={"input_tokens": 990_000})
+    script = [full, text("<summary>We talked.</summary>"), text("Going on."), text("Still.")]
+    with (
+        messages_server(script) as server,
+        conversation(home, server, home.project()) as talk,
+    ):
+        turns = [talk.say(words) for words in (REQUEST, "Go on.", "And now?")]
+    assert [len(turn.requests) for turn in turns] == [1, 2, 1]
+    for turn in turns[1:]:
+        (block,) = notes(turn.requests[-1])
+        assert REQUEST in block
+
+
+@pytest.mark.usefixtures("daemon")
 def test_a_conversation_that_is_resumed_gets_nothing_more(
     home: Home, server: MessagesServer
 ) -> None:
