@@ -10,7 +10,12 @@ from memd.api.memory import MemoryOffError, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, NothingToReadError, ended
-from memd.files.directory import PathRefusedError
+from memd.files.directory import (
+    DirectoryUnusableError,
+    FileTooLargeError,
+    FileUnreadableError,
+    PathRefusedError,
+)
 from memd.notes.errors import (
     ForeignNotesError,
     NotesConflictError,
@@ -65,7 +70,14 @@ class DeletedNotes(Result):
     deleted: bool
 
 
-_READ = (NoProjectError, SessionRefusedError, PathRefusedError)
+_READ = (
+    NoProjectError,
+    SessionRefusedError,
+    PathRefusedError,
+    FileTooLargeError,
+    FileUnreadableError,
+    DirectoryUnusableError,
+)
 
 
 @method("notes.read", "read", *_READ, NotesNotFoundError)

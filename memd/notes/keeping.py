@@ -227,16 +227,23 @@ class NotesKeeper:
         with self._locked(request) as (session, place):
             file = files.read(place)
             cursor = file.notes.cursor if file else None
-            reader = session.reader
-            path = request.transcript_path or (reader.path if reader else _transcript(request))
-            if reader is None or (reader.path, reader.cursor) != (path, cursor):
-                reader = SessionReader(path, cursor, self._find_statements)
             if request.messages is not None:
+                reader = SessionReader("", cursor, self._find_statements)
                 reader.add(message_pieces(request.messages))
             else:
-                session.reader = reader
+                reader = self._reader(session, request, cursor)
                 reader.read()
             yield _Open(place, file, reader)
+
+    def _reader(
+        self, session: _Session, request: NotesRequest, cursor: NotesCursor | None
+    ) -> SessionReader:
+        """Return what was read of the transcript, or a new reader where that does not fit."""
+        known = session.reader
+        path = request.transcript_path or (known.path if known else _transcript(request))
+        if known is None or (known.path, known.cursor) != (path, cursor):
+            known = session.reader = SessionReader(path, cursor, self._find_statements)
+        return known
 
     def _put(
         self,

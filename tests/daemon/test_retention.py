@@ -101,6 +101,28 @@ async def test_history_is_bounded_every_day(tmp_path: Path) -> None:
         assert kept.left() == []
 
 
+async def test_session_notes_go_by_their_last_change(tmp_path: Path) -> None:
+    """Notes that memd wrote go some days after their last change; whatever else is there stays."""
+    cursor = "<!-- memd notes 1 session={} covers= tokens=0 engine=local at= -->\n"
+    projects = tmp_path / ".claude" / "projects" / "-p"
+    files = {name: projects / name / "session-memory" / "summary.md" for name in ("old", "new")}
+    files["theirs"] = projects / ".claude" / "session-memory" / "theirs.md"
+    for name, path in files.items():
+        path.parent.mkdir(parents=True)
+        path.write_text("# Title\n\n" + ("" if name == "theirs" else cursor.format(name)))
+    (projects / "old.jsonl").write_text("{}\n")
+    async with keeper(tmp_path, "[notes]\ndays = 2\n") as kept:
+        for name, path in files.items():
+            at = kept.clock.now() + (DAY_SECONDS if name == "new" else 0)
+            os.utime(path, (at, at))
+        for _ in range(2):
+            await kept.next_day()
+        assert files["old"].exists()
+        await kept.next_day()
+        assert [name for name, path in files.items() if path.exists()] == ["new", "theirs"]
+        assert sorted(path.name for path in projects.iterdir()) == [".claude", "new", "old.jsonl"]
+
+
 async def test_what_was_decided_of_dreams_is_bounded_too(tmp_path: Path) -> None:
     """A decided proposal goes on the day on which history of its age does, an open one stays."""
     async with keeper(tmp_path, "[journal]\ndays = 2\n") as kept:

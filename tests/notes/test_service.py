@@ -1,0 +1,99 @@
+"""Notes while a model is at them: who reads waits, but not for ever, and nobody else waits."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from memd.core.settings import Settings
+from memd.core.values import Project
+from memd.notes.requests import COMPLETED, NotesRequest, NotesView
+from memd.notes.service import Notes
+from memd.state.database import open_database
+from memd.state.runs import SCHEMA, Runs
+from memd.testing.clock import FakeClock
+from memd.testing.scripted_model import HANG
+from tests.api.conversations import Conversation
+from tests.extract.bench import Taught
+from tests.notes.bench import notes_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Session:
+    """Notes of one session, whose model never answers, and what was read of them."""
+
+    def __init__(self, folder: Path, runs: Runs) -> None:
+        base = folder / "projects"
+        self.clock = FakeClock()
+        self.notes: Notes = notes_of(self.clock, runs, Taught([HANG]))
+        talk = Conversation(base / "-p" / "s.jsonl")
+        talk.person("Build the shelf.")
+        talk.reply(grown=10_000)
+        project = Project("/p", "/p", f"{base}/-p/memory", "default", str(base), enabled=True)
+        self.request = NotesRequest(
+            project, Settings(), "s", transcript_path=str(talk.path), force=True
+        )
+        self.views: list[NotesView] = []
+
+    async def update(self) -> None:
+        """Begin an update that never ends."""
+        await self.notes.run(self.request, job="", progress=lambda *_, **__: None)
+
+    async def read(self) -> None:
+        """Read the notes."""
+        self.views.append(await self.notes.read(self.request))
+
+    async def until(self, sleepers: int) -> None:
+        """Return once so many wait for the clock."""
+        with anyio.fail_after(20):
+            while self.clock.sleepers != sleepers:
+                await checkpoint()
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncIterator[Session]:
+    """Begin a session with notes by the local writer, and an update by a model that hangs."""
+    database = open_database(str(tmp_path / "state.db"), (SCHEMA,))
+    made = Session(tmp_path, Runs(database))
+    assert (await made.notes.write_locally(made.request)).status == COMPLETED
+    async with anyio.create_task_group() as group:
+        group.start_soon(made.update)
+        await made.until(1)  # the run's own bound
+        yield made
+        group.cancel_scope.cancel()
+    database.close()
+
+
+async def test_a_reader_waits_for_an_update(session: Session) -> None:
+    """For 15 seconds, then it gets what is there; after 60 seconds at once."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.read)
+        await session.until(2)
+        assert session.views == []
+        session.clock.advance(15)
+    assert "Build the shelf." in session.views[0].content
+    session.clock.advance(45)
+    await session.read()
+    assert session.views[0] == session.views[1]
+
+
+async def test_a_reader_waits_no_longer_than_the_update(session: Session) -> None:
+    """One that has waited for 50 seconds is waited for 10 more."""
+    session.clock.advance(50)
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.read)
+        await session.until(2)
+        session.clock.advance(10)
+    assert len(session.views) == 1
+
+
+async def test_a_compaction_waits_for_no_model(session: Session) -> None:
+    """The local writer writes and a hook gets its block while the run goes on."""
+    assert (await session.notes.write_locally(session.request)).status == COMPLETED
+    block = await session.notes.block(session.request, 1_000, seconds=20.0)
+    assert "Build the shelf." in block
+    assert len(block) <= 1_000
+    assert session.clock.sleepers == 1
