@@ -1,5 +1,6 @@
-"""doctor's line for the model, over the socket."""
+"""doctor's lines for the model and for notes, over the socket."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,3 +63,37 @@ async def test_a_model_without_time_is_told(caller: Caller) -> None:
         slow = await line(caller)
     assert (slow["state"], "never in the time" in slow["detail"]) == ("warning", True)
     assert "memctl setup claude-code" in slow["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("No heading.\n", "1 to 20 headings"),
+        ("# A\n\n# A\n", "no two of them alike"),
+        ("# A\n" + "x" * 40_960, "40964"),
+    ],
+)
+async def test_a_template_that_cannot_be_used_is_named(
+    caller: Caller, content: str, problem: str
+) -> None:
+    """The built-in one stands, and the fault is told with the file."""
+    path = Path(caller.home.path, ".claude", "session-memory", "config", "template.md")
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    checks = (await caller.plain("doctor"))["checks"]
+    check = next(check for check in checks if check["name"] == "notes")
+    assert check["state"] == "warning"
+    assert problem in check["detail"]
+    assert str(path) in check["detail"]
+    usage = {"input_tokens": 12_000}
+    said = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "Gone.", "usage": usage},
+    ]
+    params = {"session_id": "s", "messages": said, "wait": True}
+    assert (await caller.call("notes.update", **params))["status"] == "completed"
+    view = await caller.call("notes.read", session_id="s")
+    assert len(view["sections"]) == 10
+    path.unlink()
+    checks = (await caller.plain("doctor"))["checks"]
+    assert next(check for check in checks if check["name"] == "notes")["state"] == "ok"

@@ -87,6 +87,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "socket": "ok",
         "settings": "warning",
         "model": "ok",
+        "notes": "ok",
         "recovery": "ok",
         "clock": "ok",
         "watching": "ok",
