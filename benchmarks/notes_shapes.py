@@ -57,7 +57,7 @@ class _ClaudeCode:
         self._clock = _Clock(case.name)
         self._session = self._clock.id()
         self._parent: str | None = None
-        self._replies = self._calls = 0
+        self._replies = self._calls = self._made_tasks = 0
         self._size = _SYSTEM_TOKENS * _BYTES_A_TOKEN
         self._tasks: dict[str, tuple[str, str]] = {}  # by text: id and state
         self._results: list[dict[str, Any]] = []
@@ -134,8 +134,9 @@ class _ClaudeCode:
         self, items: Iterable[tuple[str, str]]
     ) -> Iterator[tuple[str, dict[str, Any], Call]]:
         for text, state in items:
-            if text not in self._tasks:
-                number = str(len(self._tasks) + 1)
+            if self._tasks.get(text, ("", "done"))[1] == "done" != state:
+                self._made_tasks += 1
+                number = str(self._made_tasks)
                 self._tasks[text] = number, "open"
                 told = f"Task #{number} created successfully: {text}"
                 yield (
@@ -143,7 +144,7 @@ class _ClaudeCode:
                     {"subject": text, "description": f"In detail: {text}"},
                     Call("plan", {}, told),
                 )
-            number, before = self._tasks[text]
+            number, before = self._tasks.get(text, ("", state))
             if state != before:
                 self._tasks[text] = number, state
                 told = f"Updated task #{number} status"

@@ -27,6 +27,7 @@ from memd.text.quoting import beginning
 FindStatements = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
 
 _TABLE: dict[str, Any] = tomllib.loads(files("memd.notes").joinpath("clients.toml").read_text())
+_DONE = frozenset(("completed", "cancelled", "canceled", "deleted", "done"))
 _KINDS = {name: kind for kind, names in _TABLE["tools"].items() for name in names}
 _MEMBERS: dict[str, list[str]] = _TABLE["members"]
 _ERRORS: list[str] = _TABLE["errors"]
@@ -100,6 +101,8 @@ class SessionFacts:
         self.requests: list[str] = []
         self.requests_count = 0
         self.items: Recent[str, tuple[str, str]] = Recent(_ITEMS)
+        # Apart, or many that are done would push open ones out; one may be taken up again.
+        self._done: Recent[str, tuple[str, str]] = Recent(_ITEMS)
         self.files: Recent[str, FileUse] = Recent(56)
         self.commands: Recent[str, CallUse] = Recent(20)
         self.failures: Recent[tuple[str, str, str, str], CallUse] = Recent(14)
@@ -234,11 +237,14 @@ class SessionFacts:
         self.turns[-1].edits += len(made.edited)
         if made.kind == "plan":
             self.items.clear()
+            self._done.clear()
         for name, text, status in made.items:
             created = None if name else _PATTERNS["task"].search(output)
             key = created[1] if created else name
-            known = self.items.get(key, ("", ""))
+            known = self.items.get(key) or self._done.pop(key, ("", ""))
             self.items[key] = (text or known[0], status or known[1])
+            if status.lower() in _DONE:
+                self._done[key] = self.items.pop(key)
 
 
 def _bare(line: str) -> str:

@@ -31,7 +31,6 @@ from memd.text import quoting
 _REQUEST, _REPLY, _SHORT, _TITLE = 500, 300, 200, 80  # characters of a quotation
 _TITLE_WORDS, _WORKLOG_WORDS = 10, 12
 _TOOLS = 8  # of a turn, shown at most
-_DONE = frozenset(("completed", "cancelled", "canceled", "deleted", "done"))
 _LABELS = re.compile(
     r"- (?:[\d:,;-]|\s|(?<!\w)(?:last|first|requests?|left|out|in|progress|open|assistant's|words"
     r"|read|edited|times|passed|failed|running|later|person|address|after|edits|errors)(?!\w))*"
@@ -135,8 +134,7 @@ def _state(facts: SessionFacts) -> Iterator[str]:
     yield from (f"last request: {quoted(text, _REQUEST)}" for text in facts.requests[-1:])
     yield f"assistant's words: {quoted(facts.last_reply, _REPLY)}"
     for text, status in facts.items.values():
-        if status.lower() not in _DONE:
-            yield f"{'in progress' if status == 'in_progress' else 'open'}: {quoted(text)}"
+        yield f"{'in progress' if status == 'in_progress' else 'open'}: {quoted(text)}"
 
 
 def _requests(facts: SessionFacts) -> Iterator[str]:

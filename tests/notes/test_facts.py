@@ -214,6 +214,21 @@ def test_events_are_no_messages() -> None:
     assert (facts.last_id, facts.title, lines(facts)["Session Title"]) == ("u1", "new", ["- `new`"])
 
 
+def test_tasks_that_are_done_push_no_open_one_out() -> None:
+    """After a hundred finished tasks the first one, still open, is there; so is one reopened."""
+    pieces: list[TranscriptPiece] = []
+    for number in range(1, 102):
+        made = call("TaskCreate", subject=f"task {number}")
+        pieces += [made, result(f"Task #{number} created successfully: task {number}")]
+        if number > 1:
+            pieces += [
+                call("TaskUpdate", taskId=str(number), status="Completed"),
+                result("Updated"),
+            ]
+    pieces += [call("TaskUpdate", taskId="90", status="pending"), result("Updated")]
+    assert lines(facts_of(pieces))["Current State"] == ["- open: `task 1`", "- open: `task 90`"]
+
+
 def test_tasks_are_made_and_changed_one_by_one() -> None:
     """A task's id stands in the answer to the call that made it; a finished one is not open."""
     pieces: list[TranscriptPiece] = []
