@@ -14,10 +14,11 @@ from pathlib import Path
 
 from benchmarks import notes_speed
 from benchmarks.measures import Line, table
-from benchmarks.notes_cases import CASES, cases
+from benchmarks.notes_cases import CASES, cases, unseen
 from benchmarks.notes_shapes import write
 from benchmarks.notes_steps import Case
 from benchmarks.notes_truth import Findings, check
+from memd.extract.candidates import statements
 from memd.projects.project import slug
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
@@ -87,6 +88,14 @@ def report(findings: list[Findings]) -> bool:
     print(table([("planted", "in the notes, where it belongs"), *rows]))
     sentences = sum(each.others for each in findings)
     print(f"sentences called corrections that were none: {sentences}")
+    told, wrong = (
+        [text for text in unseen(others=others) if statements(text, "Done.")[1]]
+        for others in (False, True)
+    )
+    print(
+        f"in words that nobody tuned on: {len(told)} of {len(unseen())} corrections found, "
+        f"{len(wrong)} of {len(unseen(others=True))} other sentences taken for one"
+    )
     ours, theirs = (
         sum(getattr(each, name) for each in findings) for name in ("size", "transcript")
     )

@@ -55,6 +55,12 @@ def secret() -> str:
     return "sk_live_7Qm2Xc9Vt4Lw8Zr1Kb6Nf3Hs"
 
 
+def unseen(*, others: bool = False) -> list[str]:
+    """Return corrections in other words than those of the conversations, or what is none."""
+    name = "unseen_others" if others else "unseen"
+    return [text for language in ("en", "zh") for text in _TALK[language][name]]
+
+
 def cases(count: int = CASES) -> Iterator[Case]:
     """Yield the conversations; the same ones each time."""
     for seed in range(count):
