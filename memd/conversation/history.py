@@ -97,7 +97,7 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
     second = next((n for n in range(at + 1, len(turns)) if needed[n] == n), len(turns))
     # A call of the newest reply may still be running, whatever was typed meanwhile.
     newest = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=at)
-    if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[min(at, newest) :]):
+    if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[min(at, needed[newest]) :]):
         return None
     first = beginnings(turns, bottom)[at]
     return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)

@@ -108,37 +108,60 @@ class HistoryMaker:
         self._reply(blocks)
 
     def _calls(self, *, answered: bool) -> None:
-        """Add a reply with parallel calls; its records and their results may be mixed."""
+        """Add a reply with parallel calls; its records, their results and others may be mixed."""
         chance = self._chance.random
+        if chance() < 0.1:
+            self._reply([self._text()])  # another reply stands before it, and nobody between
         calls: list[Block] = [self._call() for _ in range(self._chance.choice((1, 1, 2, 4)))]
         blocks = [*([self._text()] if chance() < 0.5 else []), *calls]
         results = [self._result(call) for call in calls]
         if not answered:
             results = results[: self._chance.randrange(len(calls))]
-        reply = self._id("msg")
-        records = self._records(blocks, reply)
+        records = self._records(blocks, self._id("msg"))
         answers = [{"role": "user", "content": [result]} for result in results]
         if chance() < 0.3:
             answers = [{"role": "user", "content": results}] if results else []
         elif chance() < 0.4 and len(records) > 2 and answers:
             answers = [*answers[1:], answers[0]]
-        turn = self._turn("assistant", blocks)
-        held: list[dict[str, Any]] = []
+        mixed: list[dict[str, Any]] = []
+        ids: set[str] = set()
         for record in records:
-            held.append(record)
-            ids = {b["id"] for r in held for b in r["content"] if b["type"] == "tool_use"}
+            mixed.append(record)
+            ids |= {b["id"] for b in record["content"] if b["type"] == "tool_use"}
             while answers and _answers(answers[0]) <= ids and len(records) > 1 and chance() < 0.4:
-                held.append(answers.pop(0))
-                ids = {b["id"] for r in held for b in r["content"] if b["type"] == "tool_use"}
-        ordered = [b for r in [*held, *answers] if r["role"] == "user" for b in r["content"]]
-        held += answers
-        self._write(held)
-        turn.last = max(n for n, m in enumerate(self._made.messages) if m.get("id") == reply)
-        if ordered:
-            answer = self._turn("user", ordered)
-            answer.tied, answer.last = True, len(self._made.messages) - 1
+                mixed.append(answers.pop(0))
+        typed = [{"role": "user", "content": [self._text()]}] if answers and chance() < 0.1 else []
+        self._exchanged([*mixed, *typed, *answers], blocks)
         if chance() < 0.15:
             self._system()
+
+    def _exchanged(self, records: list[dict[str, Any]], blocks: list[Block]) -> None:
+        """Write a reply and what answers it, perhaps with a system message among the records."""
+        speaking = [n for n, r in enumerate(records) if _said(r)]
+        typed = any(b["type"] == "text" for r in records[1:] for b in r["content"])
+        if not typed and self._chance.random() < 0.15:
+            system = {"role": "system", "content": [self._text()]}
+            records.insert(self._chance.randrange(speaking[0], len(records)) + 1, system)
+        self._write(records)
+        if not self._made.turns or self._made.turns[-1].role != "assistant":
+            self._turn("assistant", [])
+        turn = self._made.turns[-1]
+        turn.blocks = [*turn.blocks, *blocks]
+        answer: Turn | None = None
+        for record in records:
+            place = next(n for n, m in enumerate(self._made.messages) if m is record)
+            if record["role"] == "assistant":
+                turn.last = place
+                continue
+            if record["role"] == "system" or answer is None:
+                made = self._turn(record["role"], [])
+                made.tied = True
+                answer = answer if record["role"] == "system" else made
+            into = made if record["role"] == "system" else answer
+            assert into is not None
+            into.last, into.blocks = place, [*into.blocks, *record["content"]]
+        if answer is not None:
+            answer.blocks.sort(key=lambda block: block["type"] != "tool_result")
 
     def _thought_alone(self) -> None:
         """Add a reply that is nothing but thinking: without it, its neighbours are one message."""
@@ -240,6 +263,10 @@ class HistoryMaker:
 
 def _image() -> Block:
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}
+
+
+def _said(record: Mapping[str, Any]) -> bool:
+    return any("thinking" not in block["type"] for block in record["content"])
 
 
 def _answers(record: Mapping[str, Any]) -> set[str]:

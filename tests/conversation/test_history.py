@@ -47,7 +47,7 @@ def check(history: MadeHistory, start: int, result: Tail | None) -> None:
         return
     answer = refused({"model": "m", "max_tokens": 9, "messages": [SUMMARY, *result.messages]})
     assert answer is None, answer
-    at = next(n for n in range(len(turns)) if history.first(n) == result.first)
+    at = max(n for n in range(len(turns)) if history.first(n) == result.first)
     assert history.may_begin(at)
     assert at <= wanted
     assert result.first >= history.floor
@@ -159,6 +159,25 @@ def test_a_call_may_run_while_something_is_typed() -> None:
     result = tail(over, 5)
     assert result is not None
     assert result.first == 3
+
+
+def test_an_id_that_comes_again_is_another_message() -> None:
+    """What was said behind a person's words stays behind them, whatever id it has."""
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "t", "content": "y"}
+    talk: list[dict[str, Any]] = [
+        {"role": "assistant", "id": "m", "content": [call]},
+        {"role": "user", "content": [answer]},
+        {"role": "user", "content": "and now"},
+        {"role": "assistant", "id": "m", "content": "done"},
+    ]
+    result = tail(talk, 4)
+    assert result is not None
+    assert [blocks([m]) for m in result.messages] == [
+        [call],
+        [answer, {"type": "text", "text": "and now"}],
+        [{"type": "text", "text": "done"}],
+    ]
 
 
 def test_many_records_take_no_longer_than_their_number() -> None:
