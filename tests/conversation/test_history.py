@@ -162,7 +162,7 @@ def test_a_call_may_run_while_something_is_typed() -> None:
 
 
 def test_an_id_that_comes_again_is_another_message() -> None:
-    """What was said behind a person's words stays behind them, whatever id it has."""
+    """What was said behind a person's words stays behind them, and one id is never cut apart."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
     answer = {"type": "tool_result", "tool_use_id": "t", "content": "y"}
     talk: list[dict[str, Any]] = [
@@ -171,6 +171,7 @@ def test_an_id_that_comes_again_is_another_message() -> None:
         {"role": "user", "content": "and now"},
         {"role": "assistant", "id": "m", "content": "done"},
     ]
+    assert rounds(talk) == (0,)
     result = tail(talk, 4)
     assert result is not None
     assert [blocks([m]) for m in result.messages] == [
