@@ -59,6 +59,8 @@ class SessionReader:
                 self._start()
             self.add(part.pieces)
             complete = part.complete
+        if self.since is not None:  # what was written anew, or taken back, is smaller
+            self.since = min(self.since, self.meter.tokens)
 
     def add(self, pieces: Iterable[TranscriptPiece]) -> None:
         """Count pieces that follow on those before."""

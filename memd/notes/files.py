@@ -37,6 +37,7 @@ from memd.projects.project import slug
 
 NOTES_BYTES = 256 * 1024
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_MEMORY = "memory"  # memories lie where sessions have their folders
 _OWN = "{}/{}/session-memory/summary.md"
 _LEFT = "{}/{}/session-memory/.memd-*.tmp"  # by a crash
 _FOREIGN = "{}/.claude/session-memory/{}.md"
@@ -78,7 +79,10 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
 
     Raises SessionRefusedError.
     """
-    if not _SESSION.fullmatch(session):
+    if not _SESSION.fullmatch(session) or session in (
+        _MEMORY,
+        os.path.basename(project.memory_dir),
+    ):
         raise errors.SessionRefusedError(session)
     home = slug(project.cwd)
     folder, name = os.path.split(transcript)

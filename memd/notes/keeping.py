@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from memd.conversation.history import estimate_text
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
@@ -52,6 +53,7 @@ class SessionLock(AbstractContextManager[Any], Protocol):
 class _Session:
     lock: SessionLock
     reader: SessionReader | None = None
+    root: str = ""  # of the project whose client told of the transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +139,14 @@ class NotesKeeper:
         before = begun.update.notes
         after, faults = sections.checked(before, text)
         with self._open(request) as opened:
-            change = partial(_merged, before, after)
+            conflicts: dict[str, None] = {}
+            change = partial(_merged, before, after, conflicts)
             result = self._put(request, opened, change, begun.cursor)
             reader = opened.reader
             # Where it went on meanwhile, the next update reads it again from the new cursor.
             if (reader.cursor, reader.facts.last_id) == (before.cursor, begun.cursor.covers):
                 reader.count_from_here(begun.cursor)
-            return replace(result, faults=faults)
+            return replace(result, faults=(*faults, *conflicts))
 
     def refresh(self, request: NotesRequest) -> bool:
         """Add what is new where the conversation has gone on; return whether that was left undone.
@@ -188,9 +191,12 @@ class NotesKeeper:
             section = notes.section(title)
             if section is None:
                 raise SectionUnknownError(title)
-            filled = section.filled(local.authored(sections.redacted(content)))
-            size = sections.section_tokens(filled)
-            if size > SECTION_TOKENS:
+            # Lines of the local writer may come along; what is longer is not searched for secrets.
+            size, most = estimate_text(content.strip()), 2 * SECTION_TOKENS
+            if size <= most:
+                filled = section.filled(local.authored(sections.redacted(content)))
+                size, most = sections.section_tokens(filled), SECTION_TOKENS
+            if size > most:
                 raise NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
             notes = notes.with_section(_beside_local(filled, section))
             at = iso_time(self._clock.now())
@@ -239,10 +245,13 @@ class NotesKeeper:
         self, session: _Session, request: NotesRequest, cursor: NotesCursor | None
     ) -> SessionReader:
         """Return what was read of the transcript, or a new reader where that does not fit."""
-        known = session.reader
-        path = request.transcript_path or (known.path if known else _transcript(request))
+        known, root = session.reader, request.project.root
+        path = request.transcript_path
+        if not path:  # another project may have a session of that name
+            path = known.path if known and session.root == root else _transcript(request)
         if known is None or (known.path, known.cursor) != (path, cursor):
             known = session.reader = SessionReader(path, cursor, self._find_statements)
+        session.root = root
         return known
 
     def _put(
@@ -316,11 +325,20 @@ def _is_stale(opened: _Open) -> bool:
     return opened.file is not None and not opened.file.foreign and grown > gates.GROWTH_TOKENS
 
 
-def _merged(before: SessionNotes, after: SessionNotes, now: SessionNotes) -> SessionNotes:
-    """Return notes with the sections that a run changed."""
+def _merged(
+    before: SessionNotes, after: SessionNotes, conflicts: dict[str, None], now: SessionNotes
+) -> SessionNotes:
+    """Return notes with the sections that a run changed, and name in ``conflicts`` those it lost.
+
+    What somebody wrote into a section since the run began comes before what the run made of it.
+    """
     for old, new in zip(before.sections, after.sections, strict=True):
         current = now.section(old.title)
-        if new != old and current is not None:
+        if new == old:
+            continue
+        if current is None or local.authored(current.body) != local.authored(old.body):
+            conflicts[f'"{old.title}" was changed meanwhile; it is as it is now'] = None
+        else:
             now = now.with_section(new if current == old else _beside_local(new, current))
     return now
 

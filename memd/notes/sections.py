@@ -111,9 +111,10 @@ class SessionNotes:
         return next((s for s in self.sections if s.title.strip() == title.strip()), None)
 
     def with_section(self, section: NotesSection) -> "SessionNotes":
-        """Return the notes with a section in the place of the one that has its title."""
-        sections = tuple(section if s.title == section.title else s for s in self.sections)
-        return replace(self, sections=sections)
+        """Return the notes with a section in the place of the first one that has its title."""
+        sections = list(self.sections)
+        sections[[s.title for s in sections].index(section.title)] = section
+        return replace(self, sections=tuple(sections))
 
 
 def parse(text: str) -> SessionNotes:

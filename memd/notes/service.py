@@ -115,11 +115,14 @@ class Notes:
         Raises TranscriptRefusedError and NotesUnfinishedError; notes and cursor are as they were.
         """
         key = key_of(request)
-        self._running[key] = (self._clock.monotonic(), anyio.Event())
+        done = anyio.Event()
+        self._running[key] = begun = (self._clock.monotonic(), done)
         try:
             return await self._update(request, job, progress, allow_model=allow_model)
         finally:
-            self._running.pop(key)[1].set()
+            done.set()
+            if self._running.get(key) is begun:  # and no update from another directory
+                del self._running[key]
 
     async def write_locally(self, request: NotesRequest) -> UpdateResult:
         """Write what the transcript proves, now; who stops waiting does not stop it.

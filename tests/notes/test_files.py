@@ -77,7 +77,21 @@ def test_only_their_owner_reads_notes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "session",
-    ["", "a/b", "..", ".", "../../x", "x" * 300, "x" * 129, "a\0b", "a b", "é", "a\n", "\ud800"],
+    [
+        "",
+        "a/b",
+        "..",
+        ".",
+        "../../x",
+        "x" * 300,
+        "x" * 129,
+        "a\0b",
+        "a b",
+        "é",
+        "a\n",
+        "\ud800",
+        "memory",
+    ],
 )
 def test_a_session_s_id_is_a_plain_name(session: str, tmp_path: Path) -> None:
     """An id that could lead elsewhere, or be no file's name, is refused before any file is."""

@@ -1,7 +1,7 @@
 """A session's notes while its conversation goes on: counted from the right place, never lost."""
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memd.core.settings import Settings
 from memd.core.values import Project
+from memd.notes.errors import NotesTooLargeError
 from memd.notes.gates import CALLS, FIRST_TOKENS, GROWTH_TOKENS
 from memd.notes.keeping import NotesKeeper
 from memd.notes.requests import COMPLETED, NotesRequest
@@ -188,3 +189,77 @@ def test_messages_do_not_touch_what_was_read_of_a_transcript(bench: Bench) -> No
     request = NotesRequest(bench.project, Settings(), "s", messages=said)
     assert bench.keeper.gate(request) == ""
     assert bench.keeper.gate(bench.request()) == "young"
+
+
+def test_what_a_person_writes_during_a_run_comes_first(bench: Bench) -> None:
+    """A run does not write over a section that somebody else changed meanwhile, and says so."""
+    bench.talk.person("Build the shelf.")
+    bench.talk.reply(grown=10_000)
+    bench.keeper.write_locally(bench.request())
+    bench.talk.reply(grown=5_000)
+    begun = bench.keeper.begin(bench.request())
+    hash_ = bench.keeper.view(bench.request(), None, stale=False).hash
+    bench.keeper.write(bench.request(), "Learnings", "Pine bends.", hash_)
+    bench.keeper.write_locally(bench.request())
+    text = "".join(section.rendered() for section in begun.update.notes.sections)
+    for section in begun.update.notes.sections[1:8:6]:
+        heading = f"# {section.title}\n{section.guide}\n"
+        text = text.replace(heading, f"{heading}\nThe model's words.\n")
+    result = bench.keeper.end(bench.request(), begun, text)
+    assert result.sections == ("Current State",)
+    assert result.faults == ('"Learnings" was changed meanwhile; it is as it is now',)
+    content = bench.keeper.view(bench.request(), None, stale=False).content
+    assert "# Learnings\nPine bends.\n" in content
+    assert content.count("The model's words.") == 1
+
+
+def test_another_project_s_session_of_that_name_is_not_read(bench: Bench) -> None:
+    """Where a session is recorded is known to the project whose client said so."""
+    bench.talk.person("Build the shelf.")
+    bench.talk.reply(grown=30_000)
+    other = replace(bench.project, cwd="/q", root="/q")
+    said = [{"role": "user", "content": "Sing."}]
+    request = NotesRequest(other, Settings(), "s", messages=said, force=True)
+    assert bench.keeper.write_locally(request).status == COMPLETED
+    assert bench.keeper.gate(bench.request()) == ""
+    reader = NotesRequest(other, Settings(), "s")
+    assert not bench.keeper.refresh(reader)
+    content = bench.keeper.view(reader, None, stale=False).content
+    assert "Sing." in content
+    assert "shelf" not in content
+
+
+def test_growth_counts_from_a_smaller_size(bench: Bench) -> None:
+    """A transcript that was written anew, or whose end was taken back, waits for no old size."""
+    bench.talk.person("Build the shelf.")
+    bench.talk.reply(grown=100_000)
+    bench.keeper.write_locally(bench.request())
+    bench.talk.path.unlink()
+    bench.talk.tokens = 0
+    bench.talk.person("Something else.")
+    bench.talk.reply(grown=20_000)
+    assert bench.keeper.gate(bench.request()) == "growth"
+    bench.talk.reply(grown=5_000)
+    assert bench.keeper.gate(bench.request()) == ""
+
+
+def test_a_long_text_is_not_searched_for_secrets(bench: Bench) -> None:
+    """What is too long is refused as it is, though less of it would be left."""
+    line = "ghp_" + "0aZ9Kq3LmN8pQr5StUv2WxYz7AbCdEf1GhIj" + " word" * 60
+    with pytest.raises(NotesTooLargeError):
+        bench.keeper.write(bench.request(), "Learnings", f"{line}\n" * 200, "")
+    assert bench.text() == ""
+
+
+def test_a_second_section_of_a_title_stays(bench: Bench) -> None:
+    """Who writes a section by its title changes the first one, and no other."""
+    bench.talk.person("Build the shelf.")
+    bench.talk.reply(grown=10_000)
+    bench.keeper.write_locally(bench.request())
+    file = bench.folder / "projects/-p/s/session-memory/summary.md"
+    added = "# Current State\n_My own._\nMy own words.\n\n# Worklog\n"
+    file.write_text(bench.text().replace("# Worklog\n", added, 1))
+    hash_ = bench.keeper.view(bench.request(), None, stale=False).hash
+    bench.keeper.write(bench.request(), "Current State", "It stands.", hash_)
+    assert bench.text().count("It stands.") == 1
+    assert "My own words." in bench.text()

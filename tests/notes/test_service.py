@@ -1,13 +1,15 @@
 """Notes while a model is at them: who reads waits, but not for ever, and nobody else waits."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from memd.core.settings import Settings
+from memd.core.settings import NotesSettings, Settings
 from memd.core.values import Project
 from memd.notes.requests import COMPLETED, NotesRequest, NotesView
 from memd.notes.service import Notes
@@ -97,3 +99,16 @@ async def test_a_compaction_waits_for_no_model(session: Session) -> None:
     assert "Build the shelf." in block
     assert len(block) <= 1_000
     assert session.clock.sleepers == 1
+
+
+async def test_updates_from_two_directories_do_not_disturb_each_other(session: Session) -> None:
+    """Each has a lane of its own; the session is over with the last of them."""
+    said = [{"role": "user", "content": "Paint it."}]
+    settings = Settings(notes=NotesSettings(use_model=False))
+    below = replace(session.request.project, cwd="/p/sub")
+    async with anyio.create_task_group() as group:
+        for project in (session.request.project, below):
+            request = NotesRequest(project, settings, "t", messages=said, force=True)
+            work = partial(session.notes.run, request, job="", progress=lambda *_, **__: None)
+            group.start_soon(work)
+    assert "Paint it." in (await session.notes.read(request)).content
