@@ -161,6 +161,15 @@ def test_a_call_may_run_while_something_is_typed() -> None:
     assert result.first == 3
 
 
+@pytest.mark.parametrize("kind", ["mcp_tool_use", "mcp_tool_result", "tool_use", "tool_result"])
+def test_half_a_pair_stays_nowhere(kind: str) -> None:
+    """A call that still runs, a server's too, and a result without its call, are left alone."""
+    half = {"type": kind, "id": "t", "tool_use_id": "t", "content": "y"}
+    person = {"role": "user", "content": "hi"}
+    assert tail([person, {"role": "assistant", "content": [half]}], 2) is None
+    assert tail([person, {"role": "assistant", "content": "ho"}], 2) is not None
+
+
 def test_an_id_that_comes_again_is_another_message() -> None:
     """What was said behind a person's words stays behind them, and one id is never cut apart."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
