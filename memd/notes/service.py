@@ -156,7 +156,10 @@ class Notes:
         due, check = not resumed, self._keeper.lacks_notes if resumed else self._keeper.refresh
         with anyio.move_on_after(seconds):
             due = await self._in_thread(partial(check, request), abandon=True) or due
-        return await self._in_thread(partial(self._keeper.block, request, room)) if due else ""
+        if not due:
+            return ""
+        # Not among the threads that long transcripts may have taken.
+        return await to_thread.run_sync(partial(self._keeper.block, request, room))
 
     async def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
         """Put a content into a section for a client, and return the hash of the notes.

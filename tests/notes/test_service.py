@@ -112,3 +112,17 @@ async def test_updates_from_two_directories_do_not_disturb_each_other(session: S
             work = partial(session.notes.run, request, job="", progress=lambda *_, **__: None)
             group.start_soon(work)
     assert "Paint it." in (await session.notes.read(request)).content
+
+
+async def test_long_transcripts_hold_up_no_compaction(session: Session) -> None:
+    """Where all threads are taken, a hook gets the notes as they are."""
+    request = replace(session.request, settings=Settings(notes=NotesSettings(use_model=False)))
+    work = partial(session.notes.run, request, job="", progress=lambda *_, **__: None)
+    async with anyio.create_task_group() as group:
+        with session.notes._keeper._locked(request), anyio.fail_after(20):
+            for _ in range(8):
+                group.start_soon(work)
+            while session.notes._threads.available_tokens:
+                await checkpoint()
+            block = await session.notes.block(request, 1_000, seconds=0.01)
+    assert "Build the shelf." in block
