@@ -170,6 +170,15 @@ def test_half_a_pair_stays_nowhere(kind: str) -> None:
     assert tail([person, {"role": "assistant", "content": "ho"}], 2) is not None
 
 
+@pytest.mark.parametrize("ids", [["t", "t"], [""], [None]])
+def test_calls_that_cannot_be_told_apart_stay_nowhere(ids: list[str | None]) -> None:
+    """Calls of one reply with one id, or without any, have no results that are surely theirs."""
+    calls = [{"type": "tool_use", "id": name, "name": "x", "input": {}} for name in ids]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": "y"} for name in ids]
+    talk = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    assert tail(talk, 2) is None
+
+
 def test_an_id_that_comes_again_is_another_message() -> None:
     """What was said behind a person's words stays behind them, and one id is never cut apart."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
