@@ -173,8 +173,10 @@ def test_half_a_pair_stays_nowhere(kind: str) -> None:
 @pytest.mark.parametrize("ids", [["t", "t"], [""], [None]])
 def test_calls_that_cannot_be_told_apart_stay_nowhere(ids: list[str | None]) -> None:
     """Calls of one reply with one id, or without any, have no results that are surely theirs."""
-    calls = [{"type": "tool_use", "id": name, "name": "x", "input": {}} for name in ids]
-    results = [{"type": "tool_result", "tool_use_id": name, "content": "y"} for name in ids]
+    calls: list[Any] = [{"type": "tool_use", "id": n, "name": "x", "input": {}} for n in ids]
+    results: list[Any] = [
+        {"type": "tool_result", "tool_use_id": name, "content": "y"} for name in ids
+    ]
     talk = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
     assert tail(talk, 2) is None
 
