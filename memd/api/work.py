@@ -9,7 +9,7 @@ from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.core.errors import WrongParameterError
-from memd.projects.project import NoProjectError
+from memd.projects.project import NoProjectError, transcript_folders
 from memd.rpc.connection import Call
 from memd.state.tables import JobNotFoundError, JobNotParkedError, Visit
 from memd.transcripts import reading
@@ -181,10 +181,11 @@ async def job_list(
 
     Without ``cwd`` the jobs of all projects.
     """
-    directory = ""
+    directory, below = "", tuple[str, ...]()
     if cwd is not None:
-        directory = (await project_of(services, call, cwd)).memory_dir
-    jobs = await services.jobs.list(directory, limit, parked=parked)
+        project = await project_of(services, call, cwd)
+        directory, below = project.memory_dir, transcript_folders(project)  # there are notes
+    jobs = await services.jobs.list(directory, limit, parked=parked, below=below)
     return JobPage(jobs=shaped(jobs, list[JobFacts]))
 
 

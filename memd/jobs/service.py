@@ -13,7 +13,7 @@ Rules of this file
 
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -130,10 +130,19 @@ class Jobs:
         return self.progress.live(current)
 
     async def list(
-        self, directory: str = "", limit: int = 50, *, parked: bool = False
+        self,
+        directory: str = "",
+        limit: int = 50,
+        *,
+        parked: bool = False,
+        below: Sequence[str] = (),
     ) -> tuple[Job, ...]:
-        """Return jobs, or parked ones alone, the newest first. Raises StateUnusableError."""
-        rows = partial(self._table.list, directory, limit, parked=parked)
+        """Return jobs, or parked ones alone, the newest first.
+
+        Where a memory directory is given, its jobs and those of folders ``below`` some others.
+        Raises StateUnusableError.
+        """
+        rows = partial(self._table.list, directory, limit, parked=parked, below=below)
         async with self._lock:
             await self._take_up()
             jobs = await to_thread.run_sync(rows)

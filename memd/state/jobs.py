@@ -13,7 +13,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memd.core import limits
@@ -186,12 +186,24 @@ class JobTable:
         return self._jobs(rows)[0]
 
     def list(
-        self, directory: str = "", limit: int = 50, *, parked: bool = False
+        self,
+        directory: str = "",
+        limit: int = 50,
+        *,
+        parked: bool = False,
+        below: Sequence[str] = (),
     ) -> tuple[Job, ...]:
-        """Return jobs, the newest first: of one memory directory when it is given; or parked."""
+        """Return jobs, the newest first; with ``parked`` those alone.
+
+        Where a memory directory is given, its jobs and those of folders ``below`` some others.
+        """
         query = f"{PARKED_ROWS} AND" if parked else f"{ROWS} WHERE"
+        places = " OR ".join(
+            ["? IN ('', directory)", *("substr(directory, 1, ?) = ?" for _ in below)]
+        )
+        within = (value for folder in below for value in (len(folder) + 1, f"{folder}/"))
         rows = self._database.read(
-            f"{query} ? IN ('', directory) ORDER BY number DESC LIMIT ?", (directory, limit)
+            f"{query} ({places}) ORDER BY number DESC LIMIT ?", (directory, *within, limit)
         )
         return self._jobs(rows)
 

@@ -55,6 +55,17 @@ async def test_notes_come_when_it_is_time(caller: Caller, talk: Conversation) ->
     assert (view["engine"], view["stale"], view["empty"]) == ("local", False, False)
 
 
+async def test_a_projects_jobs_have_those_of_its_notes(caller: Caller, talk: Conversation) -> None:
+    """An update is among the jobs of the project where it was asked for, and of no other."""
+    talk.reply(grown=10_000)
+    job = (await update(caller, talk))["job"]
+    other = f"{caller.cwd}-other"
+    os.mkdir(other)
+    for cwd, jobs in ((caller.cwd, [job]), (other, [])):
+        listed = await caller.call("job.list", cwd=cwd)
+        assert [each["job"] for each in listed["jobs"]] == jobs
+
+
 async def test_a_wrong_request_is_refused_by_name(caller: Caller, talk: Conversation) -> None:
     """Each error of the methods has its kind, and nothing is written."""
     for session in ("../x", "a/b", "", "x" * 300, "a b", "ü"):
