@@ -130,16 +130,16 @@ class HookMethod:
         # One prompt may use several tools, and a sub-agent's tools write memories too.
         if kind is not Event.TOOL_USED and (facts.agent_id or key in self._events):
             return None
+        place = await services.store.where(facts.cwd, call.connection.caller.environment)
+        received = _Received(dialect, event, facts, *place[:2])
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
-                sentence = await _after_turn(services, call, kind, facts, until)
+                sentence = await _after_turn(services, call, kind, received, until)
         if facts.prompt_id:  # an end counts once it is done: a hook that heard nothing spools it
             self._events[key] = None
         if ends:
             return sentence or None
-        place = await services.store.where(facts.cwd, call.connection.caller.environment)
-        received = _Received(dialect, event, facts, *place[:2])
         return await self._on(services, call, kind, received, until)
 
     async def _on(
@@ -251,28 +251,31 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 
 
 async def _after_turn(
-    services: Services, call: Call, kind: Event, payload: Payload, until: float
+    services: Services, call: Call, kind: Event, received: _Received, until: float
 ) -> str:
     """See to what was said, and return what is printed."""
-    cwd, session, path = payload.cwd, payload.session_id, payload.transcript_path
-    sentence = ""
+    project, settings, cwd = received.project, received.settings, received.payload.cwd
+    path, session, sentence = received.payload.transcript_path, received.session, ""
     if path and kind is Event.COMPACTING:
-        sentence = await _before_compaction(services, call, payload, until)
+        sentence = await _before_compaction(services, call, received, until)
     if path:
+        about = {"cwd": cwd, "session": session, "transcript_path": path}
         with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
-            await work.extract(services, call, cwd=cwd, session_id=session, transcript_path=path)
+            await work.submit(services, call, project, settings, about)
     if path and kind is Event.TURN_END:
-        request = await _about(services, call, payload, turn_ended=True)
+        request = _about(call, received, turn_ended=True)
         with suppress(MemdError):
             await notes.submit(services, request, seconds=_GATE_SECONDS)
     if kind is Event.SESSION_END:
-        await prompting.over(services, call, await _about(services, call, payload))
+        await prompting.over(services, call, _about(call, received))
     return sentence
 
 
-async def _before_compaction(services: Services, call: Call, payload: Payload, until: float) -> str:
+async def _before_compaction(
+    services: Services, call: Call, received: _Received, until: float
+) -> str:
     """Have the notes written from the transcript, and return a sentence for who wants one."""
-    request = await _about(services, call, payload, force=True)
+    request = _about(call, received, force=True)
     try:
         with move_on_after(until - services.clock.monotonic()):
             path = (await services.session_notes.write_locally(request)).path
@@ -292,18 +295,18 @@ async def _noted(
     resumed = received.payload.source == "resume" and received.dialect.late_boundary
     if not resumed and received.payload.source != "compact":
         return ""
-    request = await _about(services, call, received.payload)
+    request = _about(call, received)
     seconds = (until - services.clock.monotonic()) / 2  # the rest is for the file
     with suppress(MemdError):
         return await services.session_notes.block(request, room, seconds, resumed=resumed)
     return ""
 
 
-async def _about(services: Services, call: Call, payload: Payload, **given: bool) -> NotesRequest:
+def _about(call: Call, received: _Received, **given: bool) -> NotesRequest:
     """Return a request about the notes of an event's session."""
-    path, session = payload.transcript_path, payload.session_id
-    return await notes.requested(
-        services, call, payload.cwd, session, transcript_path=path, **given
+    path, session = received.payload.transcript_path, received.session
+    return notes.about(
+        call, received.project, received.settings, session, transcript_path=path, **given
     )
 
 

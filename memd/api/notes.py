@@ -10,6 +10,8 @@ from memd.api.memory import MemoryOffError, project_of
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import Ended, NothingToReadError, ended
+from memd.core.settings import Settings
+from memd.core.values import Project
 from memd.files.directory import (
     DirectoryUnusableError,
     FileTooLargeError,
@@ -208,8 +210,15 @@ async def requested(
     services: Services, call: Call, cwd: str, session: str, **given: Any
 ) -> NotesRequest:
     """Return a caller's request about a session, by what the settings say now."""
+    project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
+    return about(call, project, settings, session, **given)
+
+
+def about(
+    call: Call, project: Project, settings: Settings, session: str, **given: Any
+) -> NotesRequest:
+    """Return a caller's request about a session of a project."""
     caller = call.connection.caller
-    project, settings, _ = await services.store.where(cwd, caller.environment)
     return NotesRequest(
         project,
         settings,

@@ -1,5 +1,6 @@
 """extract, and the jobs that background work runs as."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,6 +10,8 @@ from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.core.errors import WrongParameterError
+from memd.core.settings import Settings
+from memd.core.values import Project
 from memd.projects.project import NoProjectError, transcript_folders
 from memd.rpc.connection import Call
 from memd.state.tables import JobNotFoundError, JobNotParkedError, Visit
@@ -118,23 +121,36 @@ async def extract(
     if (transcript_path is None) == (messages is None):
         raise NothingToReadError
     project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
-    reason = services.extract.gate(settings, project)
-    if not reason and not settings.extract.allow_remote:
-        reason = _nobody(call)
-    if reason:
-        return Extracted(status="skipped", reason=reason)
-    if transcript_path is not None:
-        await to_thread.run_sync(reading.check, transcript_path)
-    request = request_of(call, cwd) | {
+    about = {
+        "cwd": cwd,
         "session": session_id,
         "transcript_path": transcript_path,
         "messages": messages,
         "cache": cache,
     }
-    submitted = await services.jobs.submit("extract", project.memory_dir, session_id, request)
-    if not wait:
-        return Extracted(status=submitted.status, job=submitted.job)
-    return await ended(services, submitted.job, Extracted)
+    result = await submit(services, call, project, settings, about)
+    if not (wait and result.job):
+        return result
+    return await ended(services, result.job, Extracted)
+
+
+async def submit(
+    services: Services, call: Call, project: Project, settings: Settings, about: Mapping[str, Any]
+) -> Extracted:
+    """Submit an extraction unless a gate is closed; ``about`` is what its job has to know.
+
+    Raises TranscriptRefusedError.
+    """
+    reason = services.extract.gate(settings, project)
+    if not reason and not settings.extract.allow_remote:
+        reason = _nobody(call)
+    if reason:
+        return Extracted(status="skipped", reason=reason)
+    if about["transcript_path"] is not None:
+        await to_thread.run_sync(reading.check, about["transcript_path"])
+    request = request_of(call, about["cwd"]) | {"messages": None, "cache": None, **about}
+    submitted = await services.jobs.submit("extract", project.memory_dir, about["session"], request)
+    return Extracted(status=submitted.status, job=submitted.job)
 
 
 @method("job.get", "read", JobNotFoundError)

@@ -15,6 +15,12 @@ pytestmark = pytest.mark.anyio
 WORDS = "may I mock the database in this integration test?"
 
 
+async def extractions(caller: Caller) -> list[dict[str, Any]]:
+    """Return the jobs that learn; on a busy machine an update of notes may be beside them."""
+    jobs = (await caller.plain("job.list"))["jobs"]
+    return [job for job in jobs if job["kind"] == "extract"]
+
+
 async def hook(caller: Caller, event: str, **members: Any) -> Any:
     """Send one event of a session as Claude Code does."""
     payload = {"session_id": "s", "cwd": caller.cwd, "hook_event_name": event, **members}
@@ -62,7 +68,7 @@ async def test_the_end_of_a_turn_is_read_and_prints_nothing(caller: Caller, even
         transcripts.user("From now on, always use tabs in Makefiles."),
     )
     assert await hook(caller, event, transcript_path=path) is None
-    (job,) = (await caller.call("job.list"))["jobs"]
+    (job,) = await extractions(caller)
     done = await caller.plain("job.wait", job=job["job"])
     assert (done["kind"], done["state"]) == ("extract", "completed")
     assert await hook(caller, event) is None
@@ -79,7 +85,7 @@ async def test_an_end_that_failed_may_come_again(caller: Caller) -> None:
     Path(later).mkdir()
     for _ in range(2):
         assert await hook(caller, "Stop", **event) is None
-    assert len((await caller.plain("job.list"))["jobs"]) == 1
+    assert len(await extractions(caller)) == 1
 
 
 async def test_strange_payloads_are_answered_with_nothing(caller: Caller) -> None:
@@ -182,4 +188,4 @@ async def test_a_script_is_learnt_from_only_where_the_settings_say_so(
     environment = {"CLAUDE_CODE_SESSION_ATTENDED": attended}
     sent = {"client": "claude-code", "event": "Stop", "payload": payload}
     assert await caller.plain("hook", **sent, environment=environment) is None
-    assert len((await caller.call("job.list"))["jobs"]) == jobs
+    assert len(await extractions(caller)) == jobs
