@@ -25,6 +25,8 @@ PLAN = {
     "review": 400,
     "memories": 900,
     "notes": 1_500,
+    "context": 3_000,
+    "gateway": 900,
     "suggestions": 400,
     "agent": 2_200,
     "jobs": 900,

@@ -22,6 +22,7 @@ from memd.conversation.counting import (
     thresholds,
     tokens_of,
 )
+from memd.conversation.tools import members_of, tool_kind
 from memd.conversation.turns import beginnings, is_whole, lowest, turns_of
 from memd.text import tags
 
@@ -34,11 +35,13 @@ __all__ = [
     "estimate",
     "estimate_text",
     "floor",
+    "members_of",
     "opening",
     "rounds",
     "tail",
     "thresholds",
     "tokens_of",
+    "tool_kind",
 ]
 
 SUMMARY = f"<{tags.MEMD_TAG} covers="  # how a message begins that memd puts in place of others

@@ -6,7 +6,8 @@ Rules of this file
 - A call counts when its result is there; one that failed touched nothing.
 - Nothing is taken from what memd's own tools say, and no words of a sub-agent.
 - Every collection has a bound: a session takes at most 256 KB, however long it is.
-- What tools are called and what their output looks like is data (``clients.toml``).
+- What tools are called (``conversation/tools.toml``) and what their output looks like
+  (``clients.toml``) is data.
 """
 
 import re
@@ -18,6 +19,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any
 
+from memd.conversation.history import members_of, tool_kind
 from memd.conversation.pieces import ASSISTANT, TITLE, USER, RecordedCall, TranscriptPiece
 from memd.core.recent import Recent
 from memd.text.quoting import beginning
@@ -28,8 +30,6 @@ FindStatements = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
 
 _TABLE: dict[str, Any] = tomllib.loads(files("memd.notes").joinpath("clients.toml").read_text())
 _DONE = frozenset(("completed", "cancelled", "canceled", "deleted", "done"))
-_KINDS = {name: kind for kind, names in _TABLE["tools"].items() for name in names}
-_MEMBERS: dict[str, list[str]] = _TABLE["members"]
 _ERRORS: list[str] = _TABLE["errors"]
 _PATTERNS = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
 DOCUMENT = _PATTERNS["document"]
@@ -256,15 +256,15 @@ def _bare(line: str) -> str:
 def _open_call(call: RecordedCall) -> _OpenCall:
     """Return what a call will have done when its result is there."""
     given = call.given
-    kind, edited = _KINDS.get(call.name.lower(), ""), tuple(_as_recorded(call))
+    kind, edited = tool_kind(call.name), tuple(_as_recorded(call))
     made = _OpenCall(call.name[:_NAME], kind, edited)
     if made.kind == "shell":
         made.command = beginning(_command(given), _LINE)
         shows = _PATTERNS["shows"].match(made.command)
         made.read = _PATTERNS["shown"].findall(shows[1]) if shows else ()
     elif made.kind == "read":
-        made.read = [beginning(path, _LINE) for path in _member(given, "path")]
-    elif made.kind == "web":
+        made.read = [beginning(path, _LINE) for path in members_of(given, "path")]
+    elif made.kind in ("web", "web_search"):
         addresses = (_PATTERNS["address"].findall(text) for text in _texts(given))
         made.read = [beginning(address, _LINE) for each in addresses for address in each]
     elif made.kind == "plan":
@@ -278,20 +278,15 @@ def _open_call(call: RecordedCall) -> _OpenCall:
 def _item(given: Any, name: str) -> tuple[str, str, str]:
     """Return the name, the text and the status of an item of a plan."""
     item = given if isinstance(given, Mapping) else {}
-    text = next((item[key] for key in _MEMBERS["item"] if isinstance(item.get(key), str)), "")
+    text = next(iter(members_of(item, "item")), "")
     return name[:_NAME], beginning(text, _LINE), str(item.get("status") or "")[:_NAME]
 
 
 def _command(given: Mapping[str, Any]) -> str:
     """Return a shell's script; arguments stand apart, since the transcript has them apart."""
-    words = _member(given, "command")
+    words = members_of(given, "command")
     script = len(words) == 3 and words[1] in ("-c", "-lc")  # noqa: PLR2004 - shell, flag, script
     return words[2] if script else " … ".join(words)
-
-
-def _member(given: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the texts of the first member of a kind that has any."""
-    return next(filter(None, (list(_texts(given.get(key))) for key in _MEMBERS[kind])), [])
 
 
 def _as_recorded(call: RecordedCall) -> Iterator[str]:

@@ -40,6 +40,7 @@ DOORS = {
 # In these rooms service.py is the only file that awaits.
 ROOMS = (
     "agent",
+    "context",
     "dream",
     "extract",
     "jobs",
@@ -53,6 +54,7 @@ ROOMS = (
 # Files that decide and touch nothing.
 PURE_ROOMS = (
     "agent",
+    "context",
     "conversation",
     "core",
     "documents",

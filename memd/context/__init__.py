@@ -1,0 +1,4 @@
+"""Context services: what of a conversation is sent whole, stored, cleared or summarised.
+
+Doors: ``service``, ``requests``, ``errors``.
+"""

@@ -1,0 +1,56 @@
+"""Why a conversation cannot be planned, stored or compacted."""
+
+from memd.core.errors import MemdError, WrongParameterError
+from memd.core.names import printable
+
+
+class MessagesRefusedError(WrongParameterError):
+    """Messages that the Messages API would refuse; nothing is noted of them.
+
+    ``place`` is where, as ``messages.3.content.0``; ``rule`` is what it breaks.
+    """
+
+    kind = "invalid_messages"
+    hint = "the messages are sent as the client has them, without edits"
+
+    def __init__(self, place: str, rule: str) -> None:
+        super().__init__(f"{place}: {rule}", place=place, rule=rule)
+
+
+class ConversationChangedError(MemdError):
+    """The conversation went on or was cut while the answer was made."""
+
+    code = 1002
+    kind = "conversation_changed"
+    retryable = True
+    hint = "plan again, then ask once more"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"the conversation of {printable(session)} changed meanwhile")
+
+
+class StoredResultTooLargeError(MemdError):
+    """A result, or all of a session or of this user, would be larger than may be stored."""
+
+    code = 1007
+    kind = "too_large"
+    exit_status = 65
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        sentence = f"{what} would have {size} bytes; {limit} are stored at most"
+        super().__init__(sentence, what=what, size=size, limit=limit)
+
+
+class UnstoredResultError(MemdError):
+    """The disk refused a result; it stays in the conversation."""
+
+    code = 1012
+    kind = "storage_failed"
+    retryable = True
+    of_disk = True
+    hint = "free space or mend the disk or its permissions; no restart is needed"
+    exit_status = 75
+
+    def __init__(self, path: str, cause: str) -> None:
+        sentence = f"{printable(path)} cannot be stored: {cause}"
+        super().__init__(sentence, path=path, cause=cause)

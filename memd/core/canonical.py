@@ -1,0 +1,55 @@
+"""One form of a message, so that two programs agree on what a conversation is. Pure.
+
+A conversation's hash after i messages is h(i) = SHA-256(h(i-1) + canonical(message i)), and h(0) is
+32 zero bytes. Canonical is JSON in UTF-8 with its members sorted by name and no white space. Left
+out are a message's ``id``, ``uuid`` and ``usage``, which tell of a message and are not sent, and
+the marks of the prompt cache (``cache_control``) of messages, blocks and the blocks of results.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+START = bytes(32)
+_UNSENT = frozenset(("id", "uuid", "usage", "cache_control"))
+_MARK = frozenset(("cache_control",))
+_JSON = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=dict
+)
+
+
+def canonical(message: Mapping[str, Any]) -> bytes:
+    """Return the one form of a message.
+
+    Raises ValueError for what is no JSON or no text (NaN, half a surrogate pair), TypeError for
+    values that JSON does not have, and RecursionError.
+    """
+    return _JSON.encode(_without(message, _UNSENT)).encode()
+
+
+def chained(before: bytes, message: Mapping[str, Any]) -> bytes:
+    """Return the hash of a conversation after one more message. Raises what ``canonical`` does."""
+    return sha256(before + canonical(message)).digest()
+
+
+def content_hash(content: Any) -> str:
+    """Return the hash, as hex, of what a block holds: a text, or a list of blocks.
+
+    Raises what ``canonical`` does.
+    """
+    data = content.encode() if isinstance(content, str) else _JSON.encode(_blocks(content)).encode()
+    return sha256(data).hexdigest()
+
+
+def _without(value: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    result = {name: item for name, item in value.items() if name not in names}
+    if "content" in result:
+        result["content"] = _blocks(result["content"])
+    return result
+
+
+def _blocks(content: Any) -> Any:
+    if not isinstance(content, list | tuple):
+        return content
+    return [_without(block, _MARK) if isinstance(block, Mapping) else block for block in content]
