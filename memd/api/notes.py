@@ -24,11 +24,10 @@ from memd.notes.errors import (
     NotesNotFoundError,
     NotesTooLargeError,
     SectionUnknownError,
-    SessionRefusedError,
     UnwrittenNotesError,
 )
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
-from memd.projects.project import NoProjectError, transcript_folders
+from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
 from memd.rpc.connection import Call
 from memd.transcripts import reading
 from memd.transcripts.reading import TranscriptRefusedError

@@ -47,6 +47,23 @@ Decisions = Mapping[BlockKey, Decision]
 
 
 @dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A result whose whole is the file ``path`` of ``size`` bytes; ``content`` stands for it."""
+
+    path: str
+    size: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSizes:
+    """How many bytes of results are stored for a session, and for all sessions."""
+
+    session: int = 0
+    all: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ResultFacts:
     """One tool result: its place among the message's blocks, its call, and what it holds.
 

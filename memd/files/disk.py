@@ -283,19 +283,40 @@ def real_disk() -> Disk:
     return Disk(find_renamer(sys.platform, platform.machine(), library))
 
 
+def write_new(
+    disk: Disk,
+    folder: int,
+    name: str,
+    content: bytes,
+    *,
+    mode: int = FILE_MODE,
+    mtime_ns: int | None = None,
+    health: Health | None = None,
+) -> None:
+    """Make a file that was not there and flush it to the disk. Raises OSError.
+
+    A file of which only a part could be written is left to the caller.
+    """
+    file = disk.create(folder, name)
+    try:
+        disk.set_mode(file, mode)
+        rest = memoryview(content)
+        while rest:
+            rest = rest[disk.write(file, rest) :]
+        if mtime_ns is not None:
+            disk.set_mtime(file, mtime_ns)
+        with counted(health or Health()):
+            disk.fsync(file)
+    finally:
+        disk.close(file)
+
+
 def _probe(disk: Disk, directory: Directory) -> None:
     """Write, flush and remove a small file. Raises OSError."""
     name = f".memd-probe-{tokens.token_hex(4)}.tmp"
     with directory.parent("x") as (folder, _):
-        file = disk.create(folder, name)
         try:
-            try:
-                rest = memoryview(_PROBE)
-                while rest:
-                    rest = rest[disk.write(file, rest) :]
-                disk.fsync(file)
-            finally:
-                disk.close(file)
+            write_new(disk, folder, name, _PROBE)
         finally:
             disk.unlink(folder, name)
         disk.sync_folder(folder)

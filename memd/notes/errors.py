@@ -1,17 +1,7 @@
 """Why session notes cannot be read or written."""
 
-from memd.core.errors import MemdError, WrongParameterError
+from memd.core.errors import MemdError
 from memd.core.names import printable
-
-
-class SessionRefusedError(WrongParameterError):
-    """A session's id is no plain name, so no file can bear it."""
-
-    hint = "a session id has 1 to 128 letters, digits, '_' and '-'"
-
-    def __init__(self, session: str) -> None:
-        shown = printable(session)
-        super().__init__(f"{shown or 'the empty text'} is no id of a session", session=shown)
 
 
 class NotesNotFoundError(MemdError):

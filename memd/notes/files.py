@@ -12,7 +12,6 @@ Rules of this file
 
 import glob
 import os
-import re
 import secrets as tokens
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,14 +29,12 @@ from memd.files.directory import (
     PathRefusedError,
     cause_of,
 )
-from memd.files.disk import FILE_MODE, Disk, hash_of, real_disk
+from memd.files.disk import Disk, hash_of, real_disk, write_new
 from memd.notes import errors
 from memd.notes.sections import SessionNotes, parse
-from memd.projects.project import slug
+from memd.projects.project import check_session, slug
 
 NOTES_BYTES = 256 * 1024
-_SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_MEMORY = "memory"  # memories lie where sessions have their folders
 _OWN = "{}/{}/session-memory/summary.md"
 _LEFT = "{}/{}/session-memory/.memd-*.tmp"  # by a crash
 _FOREIGN = "{}/.claude/session-memory/{}.md"
@@ -79,11 +76,7 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
 
     Raises SessionRefusedError.
     """
-    if not _SESSION.fullmatch(session) or session in (
-        _MEMORY,
-        os.path.basename(project.memory_dir),
-    ):
-        raise errors.SessionRefusedError(session)
+    check_session(project, session)
     home = slug(project.cwd)
     folder, name = os.path.split(transcript)
     if name == f"{session}.jsonl" and is_text(folder) and "\0" not in folder:
@@ -234,7 +227,7 @@ def _put(disk: Disk, where: tuple[int, str, str], content: bytes, expected: str)
         disk.unlink(folder, left)
     temp = f".memd-{tokens.token_hex(8)}.tmp"
     try:
-        _write(disk, folder, temp, content)
+        write_new(disk, folder, temp, content)
         swap, back = (disk.exchange, (temp, name)) if expected else (disk.move, (name, temp))
         swap(folder, temp, name)
         try:
@@ -247,19 +240,6 @@ def _put(disk: Disk, where: tuple[int, str, str], content: bytes, expected: str)
     finally:
         with suppress(OSError):
             disk.unlink(folder, temp)
-
-
-def _write(disk: Disk, folder: int, name: str, content: bytes) -> None:
-    """Make a file and bring it to the disk. Raises OSError."""
-    file = disk.create(folder, name)
-    try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[disk.write(file, rest) :]
-        disk.set_mode(file, FILE_MODE)
-        disk.fsync(file)
-    finally:
-        disk.close(file)
 
 
 def _compare(path: str, expected: str, actual: str) -> None:

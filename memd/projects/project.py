@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from memd.core import limits
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import check_component, printable
 from memd.core.settings import Settings
 from memd.core.values import Project
@@ -31,6 +31,8 @@ _SHORTEST = 3  # "/" and "/a" are no places for memories
 _WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_MEMORY = "memory"  # memories lie where sessions have their folders
 _SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
 
 Environ = Mapping[str, str]
@@ -53,6 +55,16 @@ class NoProjectError(MemdError):
     def __init__(self, cwd: str, why: str) -> None:
         shown = printable(cwd)
         super().__init__(f"{shown or 'the empty path'} is no project: {why}", cwd=shown, why=why)
+
+
+class SessionRefusedError(WrongParameterError):
+    """A session's id is no plain name, so no file can bear it."""
+
+    hint = "a session id has 1 to 128 letters, digits, '_' and '-'"
+
+    def __init__(self, session: str) -> None:
+        shown = printable(session)
+        super().__init__(f"{shown or 'the empty text'} is no id of a session", session=shown)
 
 
 class UnknownScopeError(MemdError):
@@ -93,6 +105,13 @@ def slug(path: str) -> str:
         hashed = (hashed * 31 + unit) & 0xFFFFFFFF
     number = abs(hashed - (1 << 32) if hashed >> 31 else hashed)
     return f"{text[: limits.SLUG_CHARACTERS]}-{_base36(number)}"
+
+
+def check_session(project: Project, session: str) -> None:
+    """Return if a session's id can be the name of its folder. Raises SessionRefusedError."""
+    taken = (_MEMORY, os.path.basename(project.memory_dir))
+    if session in taken or not _SESSION.fullmatch(session):
+        raise SessionRefusedError(session)
 
 
 def transcript_folders(project: Project) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Self
 from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.files.disk import FILE_MODE, Content, Disk, counted, hash_of
+from memd.files.disk import FILE_MODE, Content, Disk, counted, hash_of, write_new
 from memd.state.changes import Step
 
 _MODE_BITS = 0o777
@@ -68,18 +68,15 @@ class Application:
     def stage(self, step: Step, body: bytes) -> None:
         """Write the new body beside the live file and flush it to the disk. Raises OSError."""
         folder = self._folder(step.path, create=step.before is None)
-        file = self._disk.create(folder, step.temp)
-        try:
-            self._disk.set_mode(file, FILE_MODE if step.mode is None else step.mode & _MODE_BITS)
-            rest = memoryview(body)
-            while rest:
-                rest = rest[self._disk.write(file, rest) :]
-            if step.after_mtime_ns is not None:
-                self._disk.set_mtime(file, step.after_mtime_ns)
-            with counted(self._health):
-                self._disk.fsync(file)
-        finally:
-            self._disk.close(file)
+        write_new(
+            self._disk,
+            folder,
+            step.temp,
+            body,
+            mode=FILE_MODE if step.mode is None else step.mode & _MODE_BITS,
+            mtime_ns=step.after_mtime_ns,
+            health=self._health,
+        )
 
     def swap(self, step: Step) -> None:
         """Put the new state in place of the old one. Raises ForeignSaveError and OSError."""

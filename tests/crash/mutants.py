@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-APPLY, CHANGES = "memd/store/apply.py", "memd/store/changes.py"
+APPLY, CHANGES, DISK = "memd/store/apply.py", "memd/store/changes.py", "memd/files/disk.py"
 DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
 LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/lock.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
@@ -25,9 +25,9 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a body is not fsynced",
-        APPLY,
-        "                self._disk.fsync(file)\n",
-        "                pass\n",
+        DISK,
+        "            disk.fsync(file)\n",
+        "            pass\n",
         POWER,
     ),
     Mutant(
@@ -63,10 +63,10 @@ MUTANTS = (
     ),
     Mutant(
         "a failed fsync is tried again on the same descriptor",
-        APPLY,
-        "                self._disk.fsync(file)\n",
-        "                try:\n                    self._disk.fsync(file)\n"
-        "                except OSError:\n                    self._disk.fsync(file)\n",
+        DISK,
+        "            disk.fsync(file)\n",
+        "            try:\n                disk.fsync(file)\n"
+        "            except OSError:\n                disk.fsync(file)\n",
         ("tests/store/test_apply.py",),
     ),
     Mutant(
@@ -95,9 +95,9 @@ MUTANTS = (
     ),
     Mutant(
         "a short write is taken for a whole one",
-        APPLY,
-        "                rest = rest[self._disk.write(file, rest) :]\n",
-        "                self._disk.write(file, rest)\n                rest = rest[:0]\n",
+        DISK,
+        "            rest = rest[disk.write(file, rest) :]\n",
+        "            disk.write(file, rest)\n            rest = rest[:0]\n",
         FAULT,
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "a new file replaces one that is there",
-        "memd/files/disk.py",
+        DISK,
         "        if not self._native(folder, source, target, NOREPLACE):\n",
         "        os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)\n"
         "        if False:\n",
@@ -145,7 +145,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mended medium stays closed",
-        "memd/files/disk.py",
+        DISK,
         "        else:\n            health.succeeded()\n            return\n",
         "",
         ("tests/files/test_probe.py",),

@@ -4,12 +4,13 @@ import pytest
 
 from memd.core.errors import MemdError
 from memd.notes import errors
+from memd.projects.project import SessionRefusedError
 
 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (errors.SessionRefusedError("../" + "x" * 200), "is no id of a session"),
+        (SessionRefusedError("../" + "x" * 200), "is no id of a session"),
         (errors.NotesNotFoundError("s-1"), "the session s-1 has no notes"),
         (errors.SectionUnknownError("Wor\nklog"), "have no section Wor"),
         (errors.ForeignNotesError("/n\x1b[2J"), "is the client's own"),

@@ -13,6 +13,7 @@ from memd.core.values import Project
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.notes import errors, files
 from memd.notes.sections import NotesCursor
+from memd.projects.project import SessionRefusedError
 
 TEMPLATE = resources.files("memd.notes").joinpath("templates/template.md").read_text("utf-8")
 OLD = f"{TEMPLATE}{NotesCursor('s-1', 'm-1', 10, 'local', '2026-03-03T09:00:00Z').rendered()}\n"
@@ -95,7 +96,7 @@ def test_only_their_owner_reads_notes(tmp_path: Path) -> None:
 )
 def test_a_session_s_id_is_a_plain_name(session: str, tmp_path: Path) -> None:
     """An id that could lead elsewhere, or be no file's name, is refused before any file is."""
-    with pytest.raises(errors.SessionRefusedError) as raised:
+    with pytest.raises(SessionRefusedError) as raised:
         files.place(project(tmp_path), session, f"{tmp_path}/-p/{session}.jsonl")
     assert raised.value.sentence.isprintable()
     assert list(tmp_path.iterdir()) == []

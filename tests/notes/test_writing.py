@@ -93,7 +93,7 @@ def test_notes_are_on_the_disk_before_they_are_seen(old: str, place: files.Notes
     files.replace(place, killing.text("new"), expected, FaultyDisk(countdown))
     put = "exchange" if old else "move"
     assert countdown.names == [
-        *("create", "write", "set_mode", "fsync", "close", put, "sync_folder", "unlink")
+        *("create", "set_mode", "write", "fsync", "close", put, "sync_folder", "unlink")
     ]
 
 

@@ -1,0 +1,44 @@
+"""What is sent in the place of a result that is stored: its size, its path, how it begins. Pure.
+
+Rules of this file
+- The form is part of what conversations hold: a change of it changes no result sent before.
+- Nothing that a result holds can close the tag that its beginning stands in.
+"""
+
+import re
+
+PREVIEW_BYTES = 2_000
+CLEARED = "[Old tool result content cleared]"
+_TAG = "persisted-output"
+_CLOSING = re.compile(rf"<(?=\s*/\s*{_TAG})", re.IGNORECASE)
+_BROKEN = "&lt;"
+_NUMBERS = 40  # bytes of the two numbers, at most
+
+
+def shown(text: str, path: str) -> str:
+    """Return what stands for a text that is stored at a path: its first bytes, at a line's end.
+
+    Where the second half of these has no line's end, they end with a character.
+    """
+    content = text.encode()
+    head = content[:PREVIEW_BYTES]
+    end = head.rfind(b"\n", PREVIEW_BYTES // 2)
+    start = head[: end if end >= 0 else None].decode("utf-8", "ignore")
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return _form(f"{len(content)} bytes, {lines} lines", path, _CLOSING.sub(_BROKEN, start))
+
+
+def cleared(path: str) -> str:
+    """Return what stands for an old result whose whole is at a path."""
+    return f"{CLEARED}\n{path}"
+
+
+def most(path: str) -> int:
+    """Return how many bytes ``shown`` has at most for a text that is stored at a path."""
+    closings = PREVIEW_BYTES // len(f"</{_TAG}")
+    growth = closings * (len(_BROKEN) - 1)
+    return len(_form("", path, "").encode()) + _NUMBERS + PREVIEW_BYTES + growth
+
+
+def _form(size: str, path: str, start: str) -> str:
+    return f"<{_TAG}>\n{size}, whole at: {path}\n{start}\n[cut]\n</{_TAG}>"

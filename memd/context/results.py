@@ -1,0 +1,222 @@
+"""Where the results of a session's tools are stored, and how they are written and removed. Blocks.
+
+Rules of this file
+- Results lie in the folder of their session, where Claude Code stores some of its own. A file that
+  stands there stays as it is, and stands for a result only where its bytes are the same.
+- A file takes its name when its bytes are on the disk, so whatever has the name is whole.
+- Nothing is opened through a link, and no file that has several names.
+- Writers of one session come one after the other; the caller sees to it.
+"""
+
+import os
+import re
+import secrets as tokens
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from memd.context.errors import StoredResultTooLargeError, UnstoredResultError
+from memd.context.preview import shown
+from memd.context.values import StoredResult, StoredSizes
+from memd.core.errors import MemdError
+from memd.core.text import read_json, sha256
+from memd.core.values import Project
+from memd.files.directory import (
+    Directory,
+    DirectoryMissingError,
+    FileTooLargeError,
+    PathRefusedError,
+    cause_of,
+)
+from memd.files.disk import Disk, real_disk, write_new
+from memd.projects.project import check_session, slug
+
+FOLDER = "tool-results"
+RESULT_BYTES = 64 * 1024 * 1024
+SESSION_BYTES = 512 * 1024 * 1024
+ALL_BYTES = 4 * 1024 * 1024 * 1024
+_JSON_CHARACTERS = 4 * 1024 * 1024  # parsing takes twenty times the memory
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9_-]+\.(?:txt|json)")
+
+# What would be too large, in words for the sentence of its error.
+_ONE = "a result"
+_SESSION = "the results of the session"
+_ALL = "the results of all sessions"
+# Why a result is refused, in words for the sentence of its error.
+_NO_TEXT = "it has half of a surrogate pair, which no file can hold"
+_TAKEN = "other files have its names"
+_SEVERAL_NAMES = "it has several names (hard links)"
+_FOREIGN = "it belongs to another user"
+_ABSENT = "there is no such file"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsPlace:
+    """Where the results of a session lie: ``base`` holds a folder for each ``key`` of a project."""
+
+    base: str
+    key: str
+    session: str
+
+    @property
+    def folder(self) -> str:
+        """The absolute path of the folder."""
+        return f"{self.base}/{self.below}"
+
+    @property
+    def below(self) -> str:
+        """The path of the folder below the base."""
+        return f"{self.key}/{self.session}/{FOLDER}"
+
+
+def place(project: Project, session: str) -> ResultsPlace:
+    """Return where the results of a session lie. Raises SessionRefusedError."""
+    check_session(project, session)
+    return ResultsPlace(project.transcripts, slug(project.cwd), session)
+
+
+def store(
+    place: ResultsPlace,
+    tool_use_id: str,
+    text: str,
+    *,
+    used: StoredSizes,
+    disk: Disk | None = None,
+) -> StoredResult:
+    """Bring a result to the disk, and return where it is and what is sent in its place.
+
+    ``used`` is what is stored already. The same text of the same call is stored once. Raises
+    StoredResultTooLargeError and UnstoredResultError; nothing is stored then.
+    """
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise UnstoredResultError(place.folder, _NO_TEXT) from error
+    size = len(content)
+    for what, whole, limit in (
+        (_ONE, size, RESULT_BYTES),
+        (_SESSION, used.session + size, SESSION_BYTES),
+        (_ALL, used.all + size, ALL_BYTES),
+    ):
+        if whole > limit:
+            raise StoredResultTooLargeError(what, whole, limit)
+    parses = len(text) <= _JSON_CHARACTERS and read_json(text) is not None
+    suffix = ".json" if parses else ".txt"
+    stem = (
+        tool_use_id
+        if _ID.fullmatch(tool_use_id)
+        else sha256(tool_use_id.encode("utf-8", "surrogatepass"))
+    )
+    with _failures(place), Directory(place.base, create=True) as directory:
+        for name in (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}"):
+            below = f"{place.below}/{name}"
+            with suppress(FileExistsError):
+                _put(disk or real_disk(), directory, below, content)
+                path = f"{place.base}/{below}"
+                return StoredResult(path, size, shown(text, path))
+    raise UnstoredResultError(place.folder, _TAKEN)
+
+
+def from_file(path: str) -> str:
+    """Return the text of a result that a client has put into a file of its own.
+
+    What is not UTF-8 becomes U+FFFD, as it would in a request: the text is what the conversation
+    has. Raises PathRefusedError, DirectoryMissingError, DirectoryUnusableError,
+    FileUnreadableError and StoredResultTooLargeError.
+    """
+    folder, name = os.path.split(path)
+    try:
+        with Directory(folder) as directory:
+            result = directory.read(name, RESULT_BYTES)
+    except FileTooLargeError as error:
+        size = int(error.facts["size"] or 0)
+        raise StoredResultTooLargeError(_ONE, size, RESULT_BYTES) from error
+    if result is None:
+        raise PathRefusedError(path, _ABSENT)
+    content, status = result
+    if status.st_nlink > 1:
+        raise PathRefusedError(path, _SEVERAL_NAMES)
+    if status.st_uid != os.geteuid():
+        raise PathRefusedError(path, _FOREIGN)
+    return content.decode("utf-8", "replace")
+
+
+def remove(place: ResultsPlace, paths: Iterable[str], disk: Disk | None = None) -> None:
+    """Remove stored results of a session, what a crash left there, and the folders then empty.
+
+    Paths of anything else are passed over. Raises UnstoredResultError.
+    """
+    disk = disk or real_disk()
+    named = (path.rpartition("/") for path in paths)
+    names = [name for folder, _, name in named if folder == place.folder and _NAME.fullmatch(name)]
+    below = f"{place.below}/any"
+    with (
+        _failures(place),
+        suppress(DirectoryMissingError),
+        Directory(place.base) as directory,
+        directory.parent(below) as (folder, _),
+    ):
+        for name in (*names, *disk.temporaries(folder)):
+            disk.unlink(folder, name)
+        disk.sync_folder(folder)
+    with suppress(OSError):  # what else lies there keeps its folder
+        while below := os.path.dirname(below):
+            os.rmdir(f"{place.base}/{below}")
+
+
+@contextmanager
+def _failures(place: ResultsPlace) -> Iterator[None]:
+    """Raise UnstoredResultError for whatever the disk refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise UnstoredResultError(place.folder, cause_of(error)) from error
+    except MemdError as error:
+        raise UnstoredResultError(place.folder, error.sentence) from error
+
+
+def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
+    """Have these bytes on the disk under a name. Raises FileExistsError where others stand there.
+
+    Raises OSError, PathRefusedError and FileUnreadableError besides.
+    """
+    with directory.parent(below, create=True) as (folder, name):
+        for left in disk.temporaries(folder):
+            disk.unlink(folder, left)
+        if _is_present(disk, directory, below, content):
+            disk.sync_folder(folder)
+            return
+        temp = f".memd-{tokens.token_hex(8)}.tmp"
+        try:
+            write_new(disk, folder, temp, content)
+            disk.move(folder, temp, name)
+            try:
+                disk.sync_folder(folder)
+            except OSError:
+                with suppress(OSError):
+                    disk.unlink(folder, name)
+                raise
+        finally:
+            with suppress(OSError):
+                disk.unlink(folder, temp)
+
+
+def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) -> bool:
+    """Say whether a file has these bytes; they are on the disk then. Raises as ``_put``."""
+    try:
+        result = directory.read(below, len(content))
+    except (PathRefusedError, FileTooLargeError) as error:
+        raise FileExistsError(below) from error
+    if result is None:
+        return False
+    if result[0] != content or result[1].st_nlink > 1:
+        raise FileExistsError(below)
+    file = directory.open(below)
+    if file is None:
+        return False
+    try:
+        disk.fsync(file)
+    finally:
+        disk.close(file)
+    return True
