@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from memd.context.service import Contexts
 from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.core.settings import Settings
@@ -75,6 +76,7 @@ class Services:
     memories: Memories
     suggestions: Suggestions
     session_notes: Notes
+    contexts: Contexts
     jobs: Jobs
     models: Models
     spent: SpendTable

@@ -5,6 +5,7 @@ from functools import cache, partial
 from typing import Any
 
 from memd.api import (
+    context,
     doctor,
     dreaming,
     history,
@@ -39,6 +40,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *memory.METHODS,
         *history.METHODS,
         *notes.METHODS,
+        *context.METHODS,
         *suggesting.METHODS,
         hooks.row(),
     )

@@ -25,7 +25,8 @@ class ContextRequest:
     ``place`` is how many messages memd has (the wire's ``from``), ``hash`` theirs as hex, and
     ``messages`` are those behind them. ``usage`` is that of the last reply among all of them.
     ``reader`` is the name of the tool that reads stored results, "" where there is none.
-    ``window`` is in tokens, 0 where the client does not know it.
+    ``window`` is in tokens, 0 where the client does not know it; ``usual_window`` counts where
+    nothing else says it (``MEMD_CONTEXT_WINDOW``).
     """
 
     project: Project
@@ -44,6 +45,7 @@ class ContextRequest:
     reader: str = ""
     supports: frozenset[str] = frozenset()
     window: int = 0
+    usual_window: int = 0
     may_drop_thinking: bool = False
 
 
@@ -141,3 +143,46 @@ class SpilledResult:
     path: str | None = None
     decision: Decision | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedContext:
+    """The size of a context in tokens, how it is known, and the level that it has reached."""
+
+    tokens: int
+    source: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedContext:
+    """One conversation in a list; ``at`` is when it was planned last, in seconds since 1970.
+
+    ``breaks`` are lost caches, ``missed`` the tokens that were paid again for them.
+    """
+
+    session: str
+    conversation: str
+    at: float
+    model: str
+    window: int
+    messages: int
+    tokens: int
+    source: str
+    level: str
+    breaks: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """A session for a person: its conversations and what was decided about results.
+
+    ``stored`` is the size in bytes of what is stored for it; the largest decisions come first.
+    """
+
+    session: str
+    conversations: tuple[ListedContext, ...]
+    thresholds: ContextThresholds
+    decisions: tuple[Decision, ...]
+    stored: int

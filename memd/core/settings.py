@@ -6,7 +6,8 @@ declarations below.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 from memd.core import prices
@@ -34,6 +35,12 @@ def option(
     """
     metadata = {"doc": doc, "low": low, "high": high, "problem": problem}
     return field(default=default, metadata=metadata, repr=not secret)
+
+
+def numbers(doc: str, low: int) -> Any:
+    """Declare a table of whole numbers by names of the user's choice; none by default."""
+    metadata = {"doc": doc, "low": low, "high": None}
+    return field(default_factory=lambda: MappingProxyType({}), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,22 @@ class NotesSettings:
     )
     prompt: str = option(
         "", "file with a prompt of your own for the model; default: prompt.md beside the template"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """``[context]``: conversations that agent programs have memd keep small."""
+
+    spill: bool = option(default=True, doc="store large results of tools and send their beginning")
+    clear: bool = option(
+        default=False,
+        doc="clear old results of tools once a conversation has rested for an hour",
+    )
+    compact: bool = option(default=True, doc="say when a conversation has to be summarised")
+    days: int = option(30, "days that stored results outlast their last use", 1, 36_500)
+    limits: Mapping[str, int] = numbers(
+        "characters of a result that are sent whole, by the tool's name, as in Bash = 10000", 0
     )
 
 
@@ -268,6 +291,7 @@ class Settings:
     extract: ExtractSettings = field(default_factory=ExtractSettings)
     dream: DreamSettings = field(default_factory=DreamSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     team: TeamSettings = field(default_factory=TeamSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
@@ -300,7 +324,8 @@ def declared(cls: type = Settings, prefix: str = "") -> Iterator[tuple[str, Any,
         if isinstance(factory, type):
             yield from declared(factory, f"{prefix}{item.name}.")
         else:
-            yield f"{prefix}{item.name}", item.default, item.metadata["doc"]
+            default = "" if item.default is MISSING else item.default
+            yield f"{prefix}{item.name}", default, item.metadata["doc"]
 
 
 def _apply(
@@ -338,7 +363,12 @@ _WORDS: Mapping[type, str] = {
 
 
 def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
-    """Return what is wrong with the value of an option, "" if nothing is."""
+    """Return the value of an option, and what is wrong with it, "" if nothing is."""
+    low, high = item.metadata["low"], item.metadata["high"]
+    if item.default is MISSING:
+        table = value if isinstance(value, Mapping) else {"": None}
+        bad = [key for key, number in table.items() if type(number) is not int or number < low]
+        return table, f"must be a table of whole numbers from {low} on" if bad else ""
     wanted = type(item.default)
     if wanted is float and type(value) is int:
         value = float(value)
@@ -346,7 +376,6 @@ def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
         value = tuple(value)
     if type(value) is not wanted:
         return None, f"must be {_WORDS[wanted]}"
-    low, high = item.metadata["low"], item.metadata["high"]
     if low is not None and not low <= value <= high:
         return None, f"must be between {low:g} and {high:g}"
     problem = item.metadata["problem"]

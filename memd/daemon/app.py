@@ -22,6 +22,7 @@ from anyio.abc import TaskStatus
 from memd import __version__
 from memd.api.services import Services
 from memd.api.table import handlers
+from memd.context.service import Contexts
 from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -54,6 +55,7 @@ from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.tables import (
     SCHEMAS,
     Ages,
+    ContextTable,
     Cursors,
     DreamTable,
     JobTable,
@@ -172,13 +174,12 @@ async def _compose(
 ) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
     """Return what handlers call, what begins dreams, and what jobs do."""
     clock, places = ports.clock, ports.places
-    configuration, home = Configuration(places.config), places.home
     store = Store(
         database,
-        configuration,
+        Configuration(places.config),
         clock,
         hub,
-        home=home,
+        home=places.home,
         environ=ports.environ,
         headers=places.headers,
     )
@@ -214,6 +215,7 @@ async def _compose(
         memories=Memories(store, clock),
         suggestions=suggestions,
         session_notes=session_notes,
+        contexts=Contexts(clock, ContextTable(database)),
         jobs=work,
         models=models,
         spent=spent,

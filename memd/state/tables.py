@@ -2,6 +2,7 @@
 
 from memd.state import (
     ages,
+    contexts,
     cursors,
     dreams,
     job_rows,
@@ -15,6 +16,7 @@ from memd.state import (
 )
 from memd.state.ages import Ages
 from memd.state.caps import KINDS, Sum
+from memd.state.contexts import ContextRow, ContextTable, ContextTotals
 from memd.state.cursors import Cursors
 from memd.state.dreams import DreamTable, LockRow
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
@@ -41,6 +43,7 @@ SCHEMAS = (
     cursors.SCHEMA,
     job_rows.SCHEMA,
     ages.SCHEMA,
+    contexts.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,
     programs.SCHEMA,
@@ -63,6 +66,9 @@ __all__ = [
     "Ages",
     "Booking",
     "Breaker",
+    "ContextRow",
+    "ContextTable",
+    "ContextTotals",
     "Cursors",
     "DreamTable",
     "Item",

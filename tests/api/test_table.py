@@ -16,6 +16,8 @@ SPECIFIED = {
     "suggestion.list", "suggestion.accept", "suggestion.edit", "suggestion.dismiss",
     "suggestion.offer",
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
+    "context.plan", "context.spill", "context.count", "context.observe", "context.restore",
+    "context.forget", "context.show", "context.list",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

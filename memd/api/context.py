@@ -1,0 +1,267 @@
+"""context.*: what of a conversation a program sends whole, stored, cleared or summarised."""
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+from memd.api.method import Limit, Result, SessionId, method
+from memd.api.services import Services
+from memd.context.errors import (
+    ConversationChangedError,
+    MessagesRefusedError,
+    StoredResultTooLargeError,
+    UnstoredResultError,
+)
+from memd.context.service import (
+    CacheBreak,
+    ContextRequest,
+    ContextView,
+    CountedContext,
+    Decision,
+    ListedContext,
+    PlannedContext,
+    SpilledResult,
+    session_folder,
+)
+from memd.core.errors import WrongParameterError
+from memd.projects.project import NoProjectError, slug
+from memd.rpc.connection import Call
+from memd.state.database import StateUnusableError
+
+Place = Annotated[int, msgspec.Meta(ge=0)]
+Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+_WINDOW = "MEMD_CONTEXT_WINDOW"
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_READ = (NoProjectError, StateUnusableError)
+
+
+class OneResultError(WrongParameterError):
+    """A result comes as its text or as a file that holds it, not both and not neither."""
+
+    def __init__(self) -> None:
+        super().__init__("give content or source_path")
+
+
+class ObservedContext(Result):
+    """The break of the cache that a reply's usage shows, if any."""
+
+    cache_break: CacheBreak | None
+
+
+class RestoredContext(Result):
+    """How many decisions were taken over."""
+
+    restored: int
+
+
+class ForgottenContext(Result):
+    """Whether there was something to forget."""
+
+    forgotten: bool
+
+
+class ContextPage(Result):
+    """The conversations that were planned last."""
+
+    contexts: tuple[ListedContext, ...]
+
+
+@method("context.plan", "write", *_READ, MessagesRefusedError, ConversationChangedError)
+async def context_plan(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    conversation: SessionId = "",
+    from_: Place = 0,
+    hash_: str = "",
+    messages: list[Any],
+    model: str = "",
+    system: Any = None,
+    tools: list[Any] | None = None,
+    betas: list[str] | None = None,
+    usage: dict[str, Any] | None = None,
+    diagnostics: dict[str, Any] | None = None,
+    reader: str = "",
+    supports: list[str] | None = None,
+    window: Window = 0,
+    may_drop_thinking: bool = False,
+) -> PlannedContext:
+    """What to send of a conversation in the place of what it has; decided once, for good.
+
+    ``messages`` are those behind the ``from`` that memd has, ``hash`` is theirs; ``usage`` and
+    ``diagnostics`` are those of the last reply. ``reader`` names the tool that reads stored
+    results: without it nothing is stored.
+    """
+    request = await requested(
+        services,
+        call,
+        cwd,
+        session_id,
+        conversation=conversation,
+        place=from_,
+        hash=hash_,
+        messages=messages,
+        model=model,
+        system=system,
+        tools=tools,
+        betas=betas or (),
+        usage=usage,
+        diagnostics=diagnostics,
+        reader=reader,
+        supports=frozenset(supports or ()),
+        window=window,
+        may_drop_thinking=may_drop_thinking,
+    )
+    return await services.contexts.plan(request)
+
+
+@method(
+    "context.spill", "write", *_READ, OneResultError, StoredResultTooLargeError, UnstoredResultError
+)
+async def context_spill(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    tool_use_id: SessionId,
+    tool: SessionId,
+    content: str | None = None,
+    source_path: str | None = None,
+    reader: str = "",
+) -> SpilledResult:
+    """What to send in the place of one result, for a program that asks when it is born."""
+    if (content is None) == (source_path is None):
+        raise OneResultError
+    request = await requested(services, call, cwd, session_id, reader=reader)
+    return await services.contexts.spill(request, tool_use_id, tool, content or "")
+
+
+@method("context.count", "read", *_READ, MessagesRefusedError)
+async def context_count(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    conversation: SessionId = "",
+    from_: Place = 0,
+    hash_: str = "",
+    messages: list[Any],
+    model: str = "",
+    betas: list[str] | None = None,
+    usage: dict[str, Any] | None = None,
+    window: Window = 0,
+) -> CountedContext:
+    """The size of a conversation in tokens; nothing is decided."""
+    request = await requested(
+        services,
+        call,
+        cwd,
+        session_id,
+        conversation=conversation,
+        place=from_,
+        hash=hash_,
+        messages=messages,
+        model=model,
+        betas=betas or (),
+        usage=usage,
+        window=window,
+    )
+    return await services.contexts.count(request)
+
+
+@method("context.observe", "write", *_READ)
+async def context_observe(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    conversation: SessionId = "",
+    usage: dict[str, Any],
+    diagnostics: dict[str, Any] | None = None,
+) -> ObservedContext:
+    """Whether a reply's cache was lost, and to what; for programs that know before they plan."""
+    request = await requested(services, call, cwd, session_id, conversation=conversation)
+    return ObservedContext(cache_break=await services.contexts.observe(request, usage, diagnostics))
+
+
+@method("context.restore", "write", *_READ)
+async def context_restore(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    decisions: list[Decision],
+    fork_of: SessionId = "",
+) -> RestoredContext:
+    """Take over what a program sent; it stands above what memd decided.
+
+    ``fork_of`` is the session that this one goes on from, of the same working directory.
+    """
+    request = await requested(services, call, cwd, session_id)
+    project = request.project
+    other = session_folder(project.transcripts, project.cwd, fork_of) if fork_of else ""
+    return RestoredContext(restored=await services.contexts.restore(request, decisions, other))
+
+
+@method("context.forget", "write", *_READ)
+async def context_forget(
+    services: Services, call: Call, *, cwd: str, session_id: SessionId
+) -> ForgottenContext:
+    """Remove what was decided about a session, and its stored results."""
+    request = await requested(services, call, cwd, session_id)
+    return ForgottenContext(forgotten=await services.contexts.forget(request))
+
+
+@method("context.show", "read", *_READ)
+async def context_show(
+    services: Services, call: Call, *, cwd: str, session_id: SessionId
+) -> ContextView:
+    """A session's conversations, their sizes, and what was decided about results."""
+    request = await requested(services, call, cwd, session_id)
+    return await services.contexts.show(request)
+
+
+@method("context.list", "read", *_READ)
+async def context_list(
+    services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
+) -> ContextPage:
+    """The conversations that were planned last, of one project or of all.
+
+    Without ``cwd`` those of all projects.
+    """
+    folders = ""
+    if cwd is not None:
+        environment = call.connection.caller.environment
+        project, _, _ = await services.store.where(cwd, environment)
+        folders = f"{project.transcripts}/{slug(project.cwd)}/"
+    return ContextPage(contexts=await services.contexts.list(folders, limit))
+
+
+async def requested(
+    services: Services, call: Call, cwd: str, session: str, **given: Any
+) -> ContextRequest:
+    """Return a caller's request about a session, by what the settings say now."""
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(cwd, environment)
+    usual = _NUMBER.fullmatch(environment.get(_WINDOW, ""))
+    window = int(usual[0]) if usual else 0
+    return ContextRequest(project, settings, session, usual_window=window, **given)
+
+
+METHODS = (
+    context_plan,
+    context_spill,
+    context_count,
+    context_observe,
+    context_restore,
+    context_forget,
+    context_show,
+    context_list,
+)
