@@ -33,11 +33,11 @@ def cleared(path: str) -> str:
     return f"{CLEARED}\n{path}"
 
 
-def most(path: str) -> int:
-    """Return how many bytes ``shown`` has at most for a text that is stored at a path."""
+def least(path: str) -> int:
+    """Return from how many bytes on a text is larger than what stands for it, at a path."""
     closings = PREVIEW_BYTES // len(f"</{_TAG}")
     growth = closings * (len(_BROKEN) - 1)
-    return len(_form("", path, "").encode()) + _NUMBERS + PREVIEW_BYTES + growth
+    return len(_form("", path, "").encode()) + _NUMBERS + PREVIEW_BYTES + growth + 1
 
 
 def _form(size: str, path: str, start: str) -> str:
