@@ -11,6 +11,7 @@ Rules of this file
 import os
 import re
 import secrets as tokens
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ SESSION_BYTES = 512 * 1024 * 1024
 ALL_BYTES = 4 * 1024 * 1024 * 1024
 _JSON_CHARACTERS = 4 * 1024 * 1024  # parsing takes twenty times the memory
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_NAME = re.compile(r"[A-Za-z0-9_-]+\.(?:txt|json)")
+_PATH = re.compile(rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))")
 
 # What would be too large, in words for the sentence of its error.
 _ONE = "a result"
@@ -108,7 +109,7 @@ def store(
         if _ID.fullmatch(tool_use_id)
         else sha256(tool_use_id.encode("utf-8", "surrogatepass"))
     )
-    with _failures(place), Directory(place.base, create=True) as directory:
+    with _failures(place.folder), Directory(place.base, create=True) as directory:
         for name in (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}"):
             below = f"{place.below}/{name}"
             with suppress(FileExistsError):
@@ -142,38 +143,41 @@ def from_file(path: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def remove(place: ResultsPlace, paths: Iterable[str], disk: Disk | None = None) -> None:
-    """Remove stored results of a session, what a crash left there, and the folders then empty.
+def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
+    """Remove stored results below a base, what crashes left beside them, and folders then empty.
 
-    Paths of anything else are passed over. Raises UnstoredResultError.
+    Other paths are passed over. Raises UnstoredResultError.
     """
-    disk = disk or real_disk()
-    named = (path.rpartition("/") for path in paths)
-    names = [name for folder, _, name in named if folder == place.folder and _NAME.fullmatch(name)]
-    below = f"{place.below}/any"
-    with (
-        _failures(place),
-        suppress(DirectoryMissingError),
-        Directory(place.base) as directory,
-        directory.parent(below) as (folder, _),
-    ):
-        for name in (*names, *disk.temporaries(folder)):
-            disk.unlink(folder, name)
-        disk.sync_folder(folder)
-    with suppress(OSError):  # what else lies there keeps its folder
-        while below := os.path.dirname(below):
-            os.rmdir(f"{place.base}/{below}")
+    disk, folders = disk or real_disk(), defaultdict[str, list[str]](list)
+    for path in paths:
+        if match := _PATH.fullmatch(path.removeprefix(f"{base}/")):
+            folders[match[1]].append(match[2])
+    for below, names in folders.items():
+        with (
+            _failures(f"{base}/{below}"),
+            suppress(DirectoryMissingError, PathRefusedError),
+            Directory(base) as directory,
+            directory.parent(f"{below}/{names[0]}") as (folder, _),
+        ):
+            for name in (*names, *disk.temporaries(folder)):
+                disk.unlink(folder, name)
+            disk.sync_folder(folder)
+        empty = below
+        with suppress(OSError):  # what else lies there keeps its folder
+            while empty:
+                os.rmdir(f"{base}/{empty}")
+                empty = os.path.dirname(empty)
 
 
 @contextmanager
-def _failures(place: ResultsPlace) -> Iterator[None]:
+def _failures(folder: str) -> Iterator[None]:
     """Raise UnstoredResultError for whatever the disk refuses."""
     try:
         yield
     except OSError as error:
-        raise UnstoredResultError(place.folder, cause_of(error)) from error
+        raise UnstoredResultError(folder, cause_of(error)) from error
     except MemdError as error:
-        raise UnstoredResultError(place.folder, error.sentence) from error
+        raise UnstoredResultError(folder, error.sentence) from error
 
 
 def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:

@@ -51,7 +51,7 @@ def main(base: str) -> None:
         number, before = 0, "none"
         while before:
             number += 1
-            results.remove(place, [f"{place.folder}/{name}" for name in names(place)])
+            results.remove(base, [f"{place.folder}/{name}" for name in names(place)])
             if beside != "nothing":
                 os.makedirs(place.folder)
                 text = TEXT if beside == "same" else OTHER

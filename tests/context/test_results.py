@@ -218,7 +218,7 @@ def test_a_disk_that_fails_stores_nothing(fault: str, place: results.ResultsPlac
         assert names(place) == ["a.txt"]
         if not countdown.reached:
             break
-        results.remove(place, [again.path])
+        results.remove(place.base, [again.path])
     assert failed > 1
 
 
@@ -271,31 +271,43 @@ def test_a_killed_writer_loses_no_byte(tmp_path: Path) -> None:
 
 
 def test_only_stored_results_are_removed(place: results.ResultsPlace, tmp_path: Path) -> None:
-    """Paths elsewhere and other files stay; what a crash left goes, and folders empty then."""
+    """Other files stay, wherever a path leads; what a crash left goes, and folders empty then."""
+    other = results.ResultsPlace(place.base, "-p", "t")
     one, two = (results.store(place, name, TEXT, used=EMPTY).path for name in ("a", "b"))
-    other = results.store(results.ResultsPlace(place.base, "-p", "t"), "a", TEXT, used=EMPTY).path
+    three = results.store(other, "c", TEXT, used=EMPTY).path
     theirs, left = Path(place.folder, "hook.log"), Path(place.folder, ".memd-0123456789abcdef.tmp")
-    theirs.write_text("x")
-    left.write_text("x")
-    secret = tmp_path / "secret.txt"
-    secret.write_text("x")
-    wrong = (str(secret), f"{place.folder}/../../../secret.txt", f"{place.folder}/..", "a.txt", "")
-    results.remove(place, (one, other, str(theirs), *wrong))
+    secret = tmp_path / "-p" / "secret.txt"
+    for path in (theirs, left, secret):
+        path.write_text("x")
+    (tmp_path / "linked").symlink_to(tmp_path / "-p")
+    wrong = (
+        str(theirs),
+        str(secret),
+        f"{place.folder}/../../secret.txt",
+        f"{place.base}/linked/s-1/tool-results/b.txt",
+        f"{place.folder}/..",
+        "b.txt",
+        "",
+    )
+    results.remove(place.base, (one, *wrong))
     assert names(place) == ["b.txt", "hook.log"]
     assert secret.exists()
-    assert os.path.exists(other)
     theirs.unlink()
-    results.remove(place, (one, two))
-    assert os.listdir(f"{place.base}/-p") == ["t"]
-    results.remove(place, (one, two))
+    for _ in range(2):
+        results.remove(place.base, (one, two))
+        assert sorted(os.listdir(f"{place.base}/-p")) == ["secret.txt", "t"]
+    results.remove(place.base, (two, three))
+    assert sorted(os.listdir(f"{place.base}/-p")) == ["secret.txt"]
 
 
-def test_a_disk_that_keeps_a_result_is_named(place: results.ResultsPlace) -> None:
-    """Where a result cannot be removed, the caller learns it."""
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_disk_that_refuses_to_remove_is_named(number: int, place: results.ResultsPlace) -> None:
+    """Where a result cannot be removed, or nobody knows whether it is, the caller learns it."""
     path = results.store(place, "a", TEXT, used=EMPTY).path
     with pytest.raises(UnstoredResultError):
-        results.remove(place, (path,), FaultyDisk(Countdown(1, errno.EROFS)))
-    assert names(place) == ["a.txt"]
+        results.remove(place.base, (path,), FaultyDisk(Countdown(number, errno.EROFS)))
+    results.remove(place.base, (path,))
+    assert names(place) == []
 
 
 def test_a_client_s_file_gives_its_text(tmp_path: Path) -> None:
