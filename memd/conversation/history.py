@@ -9,9 +9,17 @@ Rules of this file
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from memd.conversation.compaction import (
+    SUMMARY,
+    CompactionBoundary,
+    CompactionPlan,
+    PreservedMessages,
+    Tail,
+    compacted,
+    opened,
+)
 from memd.conversation.counting import (
     WINDOW,
     ContextMeter,
@@ -23,19 +31,24 @@ from memd.conversation.counting import (
     tokens_of,
 )
 from memd.conversation.tools import members_of, tool_kind
-from memd.conversation.turns import beginnings, is_whole, lowest, turns_of
-from memd.text import tags
+from memd.conversation.turns import HistoryTurn, beginnings, is_whole, lowest, turns_of
 
 __all__ = [
     "WINDOW",
+    "CompactionBoundary",
+    "CompactionPlan",
     "ContextMeter",
+    "PreservedMessages",
     "Tail",
+    "compacted",
     "count",
     "counted",
+    "ending",
     "estimate",
     "estimate_text",
     "floor",
     "members_of",
+    "opened",
     "opening",
     "rounds",
     "tail",
@@ -44,20 +57,7 @@ __all__ = [
     "tool_kind",
 ]
 
-SUMMARY = f"<{tags.MEMD_TAG} covers="  # how a message begins that memd puts in place of others
 LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """The end of a conversation that stays: ``messages[first:]``, as the API takes it.
-
-    What stands before ``floor`` was compacted earlier.
-    """
-
-    messages: tuple[dict[str, Any], ...]
-    first: int
-    floor: int
 
 
 def floor(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -102,7 +102,34 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
     newest = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=at)
     if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[min(at, needed[newest]) :]):
         return None
-    first = beginnings(turns, bottom)[at]
+    return _tail(messages, turns, at, bottom)
+
+
+def ending(messages: Sequence[Mapping[str, Any]], start: int | None = None) -> Tail | None:
+    """Return the end that stays where all before it is summarised, however long that is.
+
+    It begins at the last place of ``rounds`` up to ``start``; without one it is what the person
+    said last and nobody answered, if anything. ``None`` where there is no such place, where a call
+    is open or where messages are misshapen.
+    """
+    bottom = floor(messages)
+    turns = turns_of(messages, bottom)
+    if not turns or not is_whole(turns):
+        return None
+    if start is None:
+        at = max((n for n, turn in enumerate(turns) if turn.role != "system"), default=0)
+        last = turns[at]
+        answered = last.role != "user" or any(b["type"] == "tool_result" for b in last.blocks)
+        return _tail(messages, turns, len(turns) if answered else at, bottom)
+    edge = max((place for place in rounds(messages) if place <= start), default=bottom)
+    at = max(n for n, place in enumerate(beginnings(turns, bottom)) if place == edge)
+    return _tail(messages, turns, at, bottom) if edge > bottom else None
+
+
+def _tail(
+    messages: Sequence[Mapping[str, Any]], turns: Sequence[HistoryTurn], at: int, bottom: int
+) -> Tail:
+    first = [*beginnings(turns, bottom), len(messages)][at]
     return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from memd.conversation.history import estimate, tail
+from memd.conversation.history import CompactionPlan, estimate, tail
 from memd.conversation.pieces import message_id
-from memd.notes.compaction import CompactionPlan, plan
+from memd.notes.compaction import plan
 from memd.testing.messages_checks import refused
 from memd.text import tags
 from tests.conversation.histories import HistoryMaker, damage
@@ -47,6 +47,7 @@ def check(messages: list[dict[str, Any]], covers: str) -> CompactionPlan | None:
     sizes = [estimate([m["content"] for m in given]) for given in (messages, result.messages)]
     assert sizes[1] < sizes[0]
     preserved = result.boundary.preserved
+    assert preserved is not None
     assert preserved.head == message_id(messages[result.keep_from], result.keep_from)
     assert preserved.tail == message_id(messages[-1], len(messages) - 1)
     assert preserved.anchor == message_id(first, 0)
@@ -165,6 +166,7 @@ def test_the_boundary_says_what_went() -> None:
     assert boundary.discovered_tools == ("Cron", "WebFetch")
     assert boundary.pre_tokens == pytest.approx(80_000, rel=0.01)
     preserved = boundary.preserved
+    assert preserved is not None
     assert (preserved.head, preserved.tail) == ("m41", "m59")
     assert preserved.anchor == result.messages[0]["id"]
 
