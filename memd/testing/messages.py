@@ -13,12 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from memd.testing.messages_bound import COMPACTION, bound, compaction, signed
 from memd.testing.messages_cache import PromptCache, count, minimum
-from memd.testing.messages_checks import refused
+from memd.testing.messages_checks import COMPACT_BETA, refused
 from memd.testing.messages_connection import MessagesListener, ReplyBody
+from memd.testing.messages_edits import shown
 from memd.testing.messages_gate import ReplyGate
+from memd.testing.messages_memory import ServerMemory
 from memd.testing.messages_replies import (
     dump,
     error_event,
@@ -45,6 +49,8 @@ from memd.testing.messages_steps import (
     refusal,
     structured,
     text,
+    thinking,
+    too_long,
     tools,
 )
 
@@ -65,6 +71,8 @@ __all__ = [
     "refusal",
     "structured",
     "text",
+    "thinking",
+    "too_long",
     "tools",
 ]
 
@@ -113,6 +121,7 @@ class MessagesServer:
         self._schemes = schemes
         self._window = window
         self._cache = PromptCache(now, minimum if least is None else lambda _: least)
+        self._memory = ServerMemory(now)
         self._models = models
         self._counting = counting
         self._used = 0
@@ -168,8 +177,8 @@ class MessagesServer:
             return Failure(413)
         match request.method, request.route:
             case "POST", "/v1/messages":
-                result = refused(request.json, without=self.without, window=self._window)
-                return result or self.next_step(request)
+                wrong = self._refused(request, request.json, self._window)
+                return wrong or self.next_step(request)
             case "POST", "/v1/messages/count_tokens" if "count_tokens" not in self.without:
                 return self._count(request)
             case "GET", route if "models" not in self.without:
@@ -198,11 +207,31 @@ class MessagesServer:
             pieces = (*pieces[: step.events], error_event(step.failure, name))
         return ReplyBody(200, {**shared, **_EVENTS}, pieces, streamed=True)
 
+    def _refused(
+        self, request: ReceivedMessage, body: Any, window: int | None = None
+    ) -> Failure | None:
+        """Return why a request is refused; else ``request.whole`` has its thread's messages."""
+        if isinstance(body, dict):
+            body = self._memory.unrolled(body)
+        if isinstance(body, Failure):
+            return body
+        request.whole = body
+        return refused(body, without=self.without, window=window, betas=request.betas)
+
     def _message(self, request: ReceivedMessage, reply: ScriptedReply) -> dict[str, Any]:
-        query = request.members
-        reply = finished(reply, request.number, query["max_tokens"])
-        cost = self._cache.visit(query).usage()
-        whole = message(reply, request.number, query["model"], cost)
+        query, prompt = request.whole, shown(request.whole, request.betas)
+        cost = self._cache.visit(prompt.body).usage()
+        if query.get("compaction"):
+            reply = _compacted(query, reply)
+        else:
+            reply = finished(reply, request.number, query["max_tokens"])
+            reply = replace(reply, content=tuple(signed(query, reply.content)))
+        whole = {**message(reply, request.number, query["model"], cost), **prompt.report}
+        if query.get("diagnostics") is not None:
+            whole["diagnostics"] = self._memory.diagnosis(query)
+        if COMPACT_BETA in request.betas:
+            whole["usage"] = _iterated(whole["usage"], reply)
+        self._memory.remember(whole["id"], query, whole["content"])
         request.usage = whole["usage"]
         return whole
 
@@ -225,12 +254,17 @@ class MessagesServer:
     def _count(self, request: ReceivedMessage) -> Step:
         if self._counting is not None:
             return self._counting(request) if callable(self._counting) else self._counting
-        body = {"max_tokens": 1, **request.members}
-        result = refused(body, without=self.without)
-        return result or Raw(dump({"input_tokens": count(body)}))
+        wrong = self._refused(request, {"max_tokens": 1, **request.members})
+        if wrong is not None:
+            return wrong
+        sent = count(request.whole)
+        result: dict[str, Any] = {"input_tokens": count(shown(request.whole).body)}
+        if request.whole.get("context_management") is not None:
+            result["context_management"] = {"original_input_tokens": sent}
+        return Raw(dump(result))
 
     def _list(self, route: str) -> Step:
-        known = {name: _model(name) for name in self._models}
+        known = {name: _model(name, self._window) for name in self._models}
         if route == "/v1/models":
             ends = {"first_id": min(known, default=None), "last_id": max(known, default=None)}
             return Raw(dump({"data": list(known.values()), "has_more": False, **ends}))
@@ -253,13 +287,43 @@ def messages_server(
         yield server
 
 
-def _model(name: str) -> dict[str, Any]:
-    shown = name.replace("-", " ").title()
+def _compacted(query: Mapping[str, Any], reply: ScriptedReply) -> ScriptedReply:
+    """Return the answer to a request for a compaction: the reply's text as a signed block."""
+    summary = "".join(str(block.get("text", "")) for block in reply.content)
+    return replace(reply, content=(compaction(query, summary),), stop=COMPACTION)
+
+
+def _iterated(usage: Mapping[str, Any], reply: ScriptedReply) -> dict[str, Any]:
+    """Return a usage with its iterations; what a compaction cost stands there alone."""
+    kind = COMPACTION if reply.stop == COMPACTION else "message"
+    iterations = [{"type": kind, **usage}]
+    if kind == COMPACTION:
+        usage = {name: 0 for name, tokens in usage.items() if isinstance(tokens, int)}
+    return {**usage, "iterations": iterations}
+
+
+def _model(name: str, window: int | None) -> dict[str, Any]:
+    title = name.replace("-", " ").title()
     made = "2026-01-01T00:00:00Z"
     return {
         "type": "model",
         "id": name,
-        "display_name": shown,
+        "display_name": title,
         "created_at": made,
         "lifecycle": "active",
+        "max_input_tokens": window or 200_000,
+        "max_tokens": 64_000,
+        "capabilities": _capabilities(name),
+    }
+
+
+def _capabilities(model: str) -> dict[str, Any]:
+    """Return what a model can do, of that which this server does."""
+    yes, edits = {"supported": True}, ("clear_thinking_20251015", "clear_tool_uses_20250919")
+    kinds = dict.fromkeys(("adaptive", "between_tools", "disabled", "enabled"), yes)
+    return {
+        "compaction": {"supported": bound(model), "summarize": {"supported": bound(model)}},
+        "context_management": {**yes, **dict.fromkeys(edits, yes)},
+        "structured_outputs": yes,
+        "thinking": {**yes, "types": kinds},
     }

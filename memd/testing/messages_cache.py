@@ -161,12 +161,12 @@ def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) ->
 def _row(request: Mapping[str, Any]) -> Iterator[Part]:
     for tool in request.get("tools") or ():
         yield _part(tool, "tool")
-    for block in _blocks(request.get("system")):
+    for block in blocks(request.get("system")):
         yield _part(block, "system")
     # Read differently, the messages are others; what stands before them is not.
     reading = _bytes([request.get(name) for name in ("tool_choice", "thinking")])
     for message in request.get("messages") or ():
-        for block in _blocks(message.get("content")):
+        for block in blocks(message.get("content")):
             part = _part(block, str(message.get("role")))
             yield Part(reading + part.content, part.tokens, part.ttl)
 
@@ -176,7 +176,8 @@ def _part(block: Any, place: str) -> Part:
     return Part(place.encode() + b" " + _bytes(block), tokens(block), _ttl(mark) if mark else "")
 
 
-def _blocks(content: Any) -> list[Any]:
+def blocks(content: Any) -> list[Any]:
+    """Return the blocks of a content; a text is one block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return list(content or ())

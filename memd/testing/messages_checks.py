@@ -1,21 +1,25 @@
 """What the Messages API refuses in a request before any model sees it. Pure.
 
 A wrong request must fail in tests as it does in earnest: unknown members, tool results without
-their call, too many cache breakpoints, a prompt that is too long.
+their call, too many cache breakpoints, thinking behind a changed prefix, a prompt that is too long.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from memd.testing.messages_cache import LIFE, MOST_BREAKPOINTS, count
-from memd.testing.messages_steps import Failure
+from memd.testing.messages_bound import COMPACTION, THINKING, mismatch, wrong_compaction
+from memd.testing.messages_cache import LIFE, MOST_BREAKPOINTS, blocks, count
+from memd.testing.messages_edits import BINDING_BETA, CLEAR_THINKING, CLEAR_TOOLS, shown
+from memd.testing.messages_memory import THREAD_BETA
+from memd.testing.messages_steps import Failure, too_long
 
 NEEDED: Mapping[str, type] = {"model": str, "max_tokens": int, "messages": list}
 KNOWN = frozenset(
     (
         *NEEDED,
         "cache_control",
+        "compaction",
         "container",
         "context_management",
         "diagnostics",
@@ -30,39 +34,63 @@ KNOWN = frozenset(
         "system",
         "temperature",
         "thinking",
+        "thread",
         "tool_choice",
         "tools",
         "top_k",
         "top_p",
     )
 )
+COMPACT_BETA = "compact-2026-09-04"
+BETAS = {
+    "compaction": COMPACT_BETA,
+    "context_management": "context-management-2025-06-27",
+    "thread": THREAD_BETA,
+}
+MOST_MESSAGES = 100_000
 _ROLES = ("user", "assistant", "system")
+# What stands in messages of one role alone.
+_HOLDERS = {"tool_result": "user", "tool_use": "assistant", **dict.fromkeys(THINKING, "assistant")}
+_EDITS = (CLEAR_TOOLS, CLEAR_THINKING, "compact_20260112")
+_INCOMPATIBLE = ("context_management", "stop_sequences")  # with a request for a compaction
+_OBJECTS = ("context_management", "diagnostics", "output_config", "thinking", "tool_choice")
+_INCOMPLETE = "the last turn has calls without results"
 
 
 def refused(
-    body: Any, *, without: Collection[str] = (), window: int | None = None
+    body: Any,
+    *,
+    without: Collection[str] = (),
+    window: int | None = None,
+    betas: Collection[str] = (),
 ) -> Failure | None:
     """Return the failure that a body of POST /v1/messages gets, ``None`` when it is good.
 
     ``without`` names members, at any depth, that this server does not know; ``window`` is the
-    most tokens of a prompt.
+    most tokens of a prompt, ``betas`` are those of the request's header.
     """
     if not isinstance(body, dict):
         return Failure(400, "the request body is not a JSON object")
-    checks: tuple[Callable[[], Iterator[str]], ...] = (
-        lambda: (f"{path}: Extra inputs are not permitted" for path in _unknown(body, without)),
+    checks: tuple[Callable[[], Iterator[str | Failure]], ...] = (
+        lambda: (f"{n}: Extra inputs are not permitted" for n in _unknown(body, without, betas)),
         lambda: _missing(body),
         lambda: _misshapen(body["messages"]),
+        lambda: _mismanaged(body),
+        lambda: _uncompactable(body, betas),
         lambda: _unpaired(body["messages"]),
         lambda: _mismarked(body),
+        lambda: _unbound(body, betas),
         lambda: _too_long(body, window),
     )
     # Each check relies on those before it.
-    return next((Failure(400, words) for check in checks for words in check()), None)
+    wrong = next((item for check in checks for item in check()), None)
+    return Failure(400, wrong) if isinstance(wrong, str) else wrong
 
 
-def _unknown(body: dict[str, Any], without: Collection[str]) -> Iterator[str]:
-    yield from (name for name in body if name not in KNOWN)
+def _unknown(
+    body: dict[str, Any], without: Collection[str], betas: Collection[str]
+) -> Iterator[str]:
+    yield from (n for n in body if n not in KNOWN or (n in BETAS and BETAS[n] not in betas))
     if body.get("stream") and "stream" in without:
         yield "stream"
     yield from _named(body, frozenset(without) - {"stream"}, "")
@@ -95,6 +123,8 @@ def _missing(body: dict[str, Any]) -> Iterator[str]:
         yield "system: Input should be a valid string or list"
     if not body["messages"]:
         yield "messages: at least one message is required"
+    if len(body["messages"]) > MOST_MESSAGES:
+        yield f"messages: at most {MOST_MESSAGES} messages are permitted"
 
 
 def _misshapen(messages: list[Any]) -> Iterator[str]:
@@ -113,18 +143,35 @@ def _misshapen(messages: list[Any]) -> Iterator[str]:
         for number, block in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(block, dict) or "type" not in block:
                 yield f"{where}.content.{number}.type: Field required"
-            if block["type"] == "text" and not block.get("text"):
+            if block["type"] == "text" and not str(block.get("text") or "").strip():
                 yield f"{where}: text content blocks must be non-empty"
+            if message["role"] != _HOLDERS.get(block["type"], message["role"]):
+                yield f"{where}.content.{number}: a {block['type']} of role {message['role']}"
+    spoken = next((m for m in messages if m["role"] != "system"), None)
+    if spoken and spoken["role"] != "user" and _kinds(spoken)[:1] != [COMPACTION]:
+        yield "messages: the first message must have the role 'user'"
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Each call of a message is answered in the next, and nothing else is."""
-    spoken = [{"content": []}, *(m for m in messages if m["role"] != "system"), {"content": []}]
-    for place, (before, after) in enumerate(pairwise(spoken)):
+    """Each call of a turn is answered in the next, and nothing else is."""
+    turns: list[dict[str, Any]] = [{"role": "", "content": []}]
+    for message in messages:
+        if message["role"] == turns[-1]["role"]:  # messages of one role in a row are one turn
+            turns[-1]["content"] += blocks(message["content"])
+        elif message["role"] != "system":
+            turns.append({"role": message["role"], "content": blocks(message["content"])})
+    turns.append({"role": "", "content": []})
+    names = [name for turn in turns for name in _ids(turn, "tool_use", "id")]
+    if len(set(names)) < len(names):
+        yield "tool_use ids must be unique"
+    for place, (before, after) in enumerate(pairwise(turns)):
         called = _ids(before, "tool_use", "id")
         answered = _ids(after, "tool_result", "tool_use_id")
-        if len(set(called)) < len(called):
-            yield "tool_use ids must be unique"
+        kinds = [kind == "tool_result" for kind in _kinds(after)]
+        if len(set(answered)) < len(answered):
+            yield "each tool_use must have a single tool_result"
+        if kinds != sorted(kinds, reverse=True):
+            yield f"messages.{place}: tool_result blocks must come before other content"
         if missing := [name for name in called if name not in answered]:
             yield f"tool_use ids without tool_result blocks in the next message: {missing[0]}"
         if strange := [name for name in answered if name not in called]:
@@ -154,9 +201,70 @@ def _breakpoints(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield own
 
 
-def _too_long(body: dict[str, Any], window: int | None) -> Iterator[str]:
-    if window is not None and (result := count(body)) > window:
-        yield f"prompt is too long: {result} tokens > {window} maximum"
+def _uncompactable(body: dict[str, Any], betas: Collection[str]) -> Iterator[str | Failure]:
+    """Yield what is wrong with a request for a compaction, or with a compaction block."""
+    messages = body["messages"]
+    compaction = body.get("compaction")
+    if COMPACT_BETA not in betas and any(COMPACTION in _kinds(m) for m in messages):
+        yield f"messages: compaction blocks need the beta {COMPACT_BETA}"
+    if wrong := wrong_compaction(messages):
+        yield wrong
+    if compaction is None:
+        return
+    if not isinstance(compaction, dict) or compaction.get("type") != "summarize":
+        yield "compaction.type: Input should be 'summarize'"
+    forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
+    shaped = (body.get("output_config") or {}).get("format") is not None
+    members = [name for name in _INCOMPATIBLE if body.get(name)]
+    members += ["tool_choice"] * forced + ["output_config.format"] * shaped
+    yield from (f"{name}: not permitted together with compaction" for name in members)
+    last = [m for m in messages if m["role"] != "system"][-1]
+    if last["role"] == "assistant" and "tool_use" in _kinds(last):
+        yield Failure(400, _INCOMPLETE, code="compaction_incomplete_turn")
+
+
+def _mismanaged(body: dict[str, Any]) -> Iterator[str]:
+    for name in _OBJECTS:
+        if not isinstance(body.get(name) or {}, dict):
+            yield f"{name}: Input should be an object"
+    edits = (body.get("context_management") or {}).get("edits") or []
+    kinds = [edit.get("type") if isinstance(edit, dict) else None for edit in edits]
+    for number, kind in enumerate(kinds):
+        where = f"context_management.edits.{number}"
+        if kind not in _EDITS or kinds.index(kind) != number:
+            yield f"{where}.type: Input should be one of {_EDITS}, once"
+        for name in ("trigger", "keep", "clear_at_least"):
+            if not _amount(edits[number].get(name), may_be_all=kind == CLEAR_THINKING):
+                yield f"{where}.{name}: Input should be a type with a value"
+    if CLEAR_THINKING in kinds[1:]:
+        yield f"context_management.edits: {CLEAR_THINKING} must be the first"
+
+
+def _amount(value: Any, *, may_be_all: bool) -> bool:
+    """Return whether a member of an edit is absent, a number of something, or "all"."""
+    if isinstance(value, dict) and isinstance(value.get("value"), int):
+        return value["value"] >= 0 and "type" in value
+    return value is None or (may_be_all and value in ("all", {"type": "all"}))
+
+
+def _unbound(body: dict[str, Any], betas: Collection[str]) -> Iterator[str | Failure]:
+    binding = (body.get("thinking") or {}).get("block_binding")
+    if binding is not None and BINDING_BETA not in betas:
+        yield f"thinking.block_binding: needs the beta {BINDING_BETA}"
+    behavior = (binding or {}).get("prefix_mismatch_behavior") or "error"
+    if behavior not in ("error", "drop_block"):
+        yield "thinking.block_binding.prefix_mismatch_behavior: Input should be error or drop_block"
+    if behavior == "error" and (wrong := mismatch(body)):
+        yield wrong
+
+
+def _too_long(body: dict[str, Any], window: int | None) -> Iterator[Failure]:
+    if window is not None and (result := count(shown(body).body)) > window:
+        yield too_long(result, window)
+
+
+def _kinds(message: dict[str, Any]) -> list[Any]:
+    return [block.get("type") for block in blocks(message["content"])]
 
 
 def _ids(message: dict[str, Any], kind: str, member: str) -> list[str]:

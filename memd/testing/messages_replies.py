@@ -27,7 +27,9 @@ _PIECE = 24  # characters of one delta
 def failure_body(failure: Failure, request_id: str) -> bytes:
     """Return an error as the API words it."""
     kind, message = _KINDS.get(failure.status, ("api_error", "error"))
-    error = {"type": failure.kind or kind, "message": failure.message or message}
+    error: dict[str, Any] = {"type": failure.kind or kind, "message": failure.message or message}
+    if failure.code:
+        error["details"] = {"error_code": failure.code}
     return dump({"type": "error", "error": error, "request_id": request_id})
 
 
@@ -91,8 +93,9 @@ def events(whole: Mapping[str, Any]) -> Iterator[bytes]:
             yield event("content_block_delta", index=index, delta=delta)
         yield event("content_block_stop", index=index)
     delta = {name: whole[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
-    counted = {k: v for k, v in whole["usage"].items() if isinstance(v, int)}
-    yield event("message_delta", delta=delta, usage=counted)
+    counted = {k: v for k, v in whole["usage"].items() if isinstance(v, int) or k == "iterations"}
+    managed = {k: whole[k] for k in ("context_management",) if k in whole}
+    yield event("message_delta", delta=delta, usage=counted, **managed)
     yield event("message_stop")
 
 
@@ -128,6 +131,9 @@ def _pieces(block: Block) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         deltas = [{"type": "thinking_delta", "thinking": part} for part in parts]
         signed = {"type": "signature_delta", "signature": block.get("signature", "")}
         return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
+    if kind == "compaction":
+        delta = {"type": "compaction_delta", "content": block["content"]}
+        return {**block, "content": None}, [{**delta, "encrypted_content": None}]
     return dict(block), []
 
 

@@ -1,6 +1,7 @@
 """One request as a scripted Messages server received it, and how it ended."""
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ class ReceivedMessage:
 
     ``status`` and ``usage`` tell what was answered, once that is known. ``end_of`` becomes
     ``answered``, ``cut`` (the script closed the connection), ``gone`` (the client did) or
-    ``closed`` (the server ended first).
+    ``closed`` (the server ended first). ``whole`` is the body with all messages of its thread.
     """
 
     number: int
@@ -27,6 +28,7 @@ class ReceivedMessage:
     status: int = 0
     usage: Mapping[str, Any] = field(default_factory=dict)
     end_of: str = ""
+    whole: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _ended: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @cached_property
@@ -46,6 +48,11 @@ class ReceivedMessage:
     def members(self) -> dict[str, Any]:
         """The body's object; empty where it is none."""
         return self.json if isinstance(self.json, dict) else {}
+
+    @property
+    def betas(self) -> frozenset[str]:
+        """The betas of the request's header."""
+        return frozenset(re.findall(r"[^\s,]+", self.headers.get("anthropic-beta", "")))
 
     @property
     def key(self) -> str:

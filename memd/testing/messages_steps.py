@@ -6,7 +6,7 @@ or ``Raw``; ``Hang``, ``Drip``, ``Cut`` and ``Interrupt`` spoil the delivery of 
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,13 +33,14 @@ class ScriptedReply:
 class Failure:
     """An error in the API's own shape; ``kind`` and ``message`` follow from the status if empty.
 
-    ``retry_after`` is sent as a header, in seconds.
+    ``retry_after`` is sent as a header, in seconds, ``code`` as ``details.error_code``.
     """
 
     status: int
     message: str = ""
     kind: str = ""
     retry_after: float | None = None
+    code: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -115,6 +116,11 @@ def tools(*calls: tuple[str, Mapping[str, Any]], say: str = "") -> ScriptedReply
     return ScriptedReply((*said, *wanted), "tool_use")
 
 
+def thinking(thought: str, then: ScriptedReply) -> ScriptedReply:
+    """Return a reply that begins with thinking, which the server signs."""
+    return replace(then, content=({"type": "thinking", "thinking": thought}, *then.content))
+
+
 def structured(value: Any) -> ScriptedReply:
     """Return a reply whose text is a value as JSON, as a schema-constrained one is."""
     return text(json.dumps(value, ensure_ascii=False))
@@ -127,6 +133,12 @@ def refusal(
     details = {"type": "refusal", "category": category, "explanation": explanation}
     content: tuple[Block, ...] = ({"type": "text", "text": said},) if said else ()
     return ScriptedReply(content, "refusal", details)
+
+
+def too_long(tokens: int = 0, most: int = 200_000) -> Failure:
+    """Return the failure for a prompt that is too long, without figures if there are none."""
+    figures = f": {tokens} tokens > {most} maximum" if tokens else ""
+    return Failure(400, f"prompt is too long{figures}")
 
 
 def html(status: int = 502, title: str = "Bad Gateway") -> Raw:

@@ -1,0 +1,170 @@
+"""What the model gets of a request: thinking dropped, old results cleared. Pure.
+
+Rules of this file
+- What is asked for with ``context_management`` is done to the prompt alone; tokens are counted and
+  cached as it is afterwards, and the reply tells what was done.
+- Results are cleared at the request that first passes the trigger and stay cleared in those that
+  follow: the conversation is walked from its start, as its requests came. So the prefix changes
+  only where something more is cleared.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.testing.messages_bound import THINKING, Body, mismatched
+from memd.testing.messages_cache import blocks, count, tokens
+from memd.testing.messages_steps import Block
+
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
+CLEARED = "[an old tool result was here]"
+_TRIGGER: Mapping[str, Any] = {"type": "input_tokens", "value": 100_000}
+_LATEST: Mapping[str, Any] = {"value": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPrompt:
+    """A request as the model gets it, and the members of the reply that tell of the changes."""
+
+    body: Body
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+def shown(body: Body, betas: Collection[str] = ()) -> ShownPrompt:
+    """Return what the model gets of a request that was checked."""
+    report: dict[str, Any] = {}
+    failing = mismatched(body)
+    changed = _without(body, set(failing))
+    if BINDING_BETA in betas:
+        report["input_transformations"] = [
+            {
+                "type": "thinking_dropped",
+                "path": f"messages.{place}.content.{number}",
+                "reason": "prefix_binding_mismatch",
+            }
+            for place, number in failing
+        ]
+    managed = body.get("context_management")
+    if managed is not None:
+        applied: list[dict[str, Any]] = []
+        for edit in managed.get("edits") or ():
+            cleared, number = _EDITS.get(edit["type"], _unchanged)(changed, edit)
+            if number:
+                saved = {"cleared_input_tokens": count(changed) - count(cleared)}
+                applied.append({"type": edit["type"], _NUMBERS[edit["type"]]: number, **saved})
+            changed = cleared
+        report["context_management"] = {"applied_edits": applied}
+    return ShownPrompt(changed, report)
+
+
+def _unchanged(body: Body, _: Mapping[str, Any]) -> tuple[Body, int]:
+    return body, 0
+
+
+def _clear_thinking(body: Body, edit: Mapping[str, Any]) -> tuple[Body, int]:
+    """Return a request with the thinking of the last turns alone, and how many turns lost theirs.
+
+    A turn is all that answers one message of a person.
+    """
+    keep = edit.get("keep") or {"value": 1}
+    if keep == "all" or keep.get("type") == "all":
+        return body, 0
+    turns: list[list[tuple[int, int]]] = [[]]
+    for place, message in enumerate(body["messages"]):
+        kinds = [block.get("type") for block in blocks(message["content"])]
+        if message["role"] == "user" and "tool_result" not in kinds:
+            turns.append([])
+        turns[-1] += [(place, number) for number, kind in enumerate(kinds) if kind in THINKING]
+    thoughtful = [turn for turn in turns if turn]
+    old = thoughtful[: max(0, len(thoughtful) - keep["value"])]
+    return _without(body, {place for turn in old for place in turn}), len(old)
+
+
+def _clear_tools(body: Body, edit: Mapping[str, Any]) -> tuple[Body, int]:
+    """Return a request without its older tool results, and how many were cleared."""
+    cleared = _ToolClearing(body, edit).walk()
+    inputs = edit.get("clear_tool_inputs") or ()
+
+    def change(block: Block) -> Block:
+        if block.get("type") == "tool_result" and block["tool_use_id"] in cleared:
+            return {**block, "content": CLEARED}
+        if block.get("type") == "tool_use" and block["id"] in cleared and inputs:
+            return {**block, "input": {}} if inputs is True or block["name"] in inputs else block
+        return block
+
+    messages = [
+        {**message, "content": [change(block) for block in blocks(message["content"])]}
+        for message in body["messages"]
+    ]
+    return ({**body, "messages": messages} if cleared else body), len(cleared)
+
+
+class _ToolClearing:
+    """Walks a conversation as its requests came, and clears whenever the trigger is passed."""
+
+    def __init__(self, body: Body, edit: Mapping[str, Any]) -> None:
+        self._body = body
+        self._trigger = edit.get("trigger") or _TRIGGER
+        self._keep = (edit.get("keep") or _LATEST)["value"]
+        self._least = (edit.get("clear_at_least") or {"value": 1})["value"]
+        self._excluded = set(edit.get("exclude_tools") or ())
+        self._tokens = count({**body, "messages": []})
+        self._calls: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}  # what clearing a result would save
+        self._cleared: set[str] = set()
+
+    def walk(self) -> set[str]:
+        """Return the calls whose results the model does not get."""
+        messages = self._body["messages"]
+        for place, message in enumerate(messages):
+            for block in blocks(message["content"]):
+                self._take(block)
+            last = place == len(messages) - 1
+            if last or (message["role"], messages[place + 1]["role"]) == ("user", "assistant"):
+                self._clear()
+        return self._cleared
+
+    def _take(self, block: Block) -> None:
+        self._tokens += tokens(block)
+        if block.get("type") == "tool_use":
+            self._calls[block["id"]] = block["name"]
+        elif block.get("type") == "tool_result":
+            saved = tokens(block) - tokens({**block, "content": CLEARED})
+            self._sizes[block["tool_use_id"]] = saved
+
+    def _clear(self) -> None:
+        uses = len(self._calls) - len(self._cleared)
+        passed = uses if self._trigger["type"] == "tool_uses" else self._tokens
+        if passed <= self._trigger["value"]:
+            return
+        old = list(self._calls)[: max(0, len(self._calls) - self._keep)]
+        more = {
+            call: self._sizes[call]
+            for call in old
+            if call in self._sizes
+            and call not in self._cleared
+            and self._calls[call] not in self._excluded
+        }
+        if sum(more.values()) >= self._least:
+            self._cleared |= more.keys()
+            self._tokens -= sum(more.values())
+
+
+_EDITS = {CLEAR_TOOLS: _clear_tools, CLEAR_THINKING: _clear_thinking}
+_NUMBERS = {CLEAR_TOOLS: "cleared_tool_uses", CLEAR_THINKING: "cleared_thinking_turns"}
+
+
+def _without(body: Body, gone: set[tuple[int, int]]) -> Body:
+    """Return a request without some blocks, and without the messages that had nothing else."""
+    if not gone:
+        return body
+    return {**body, "messages": list(_remaining(body, gone))}
+
+
+def _remaining(body: Body, gone: set[tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
+    for place, message in enumerate(body["messages"]):
+        content = blocks(message["content"])
+        left = [block for number, block in enumerate(content) if (place, number) not in gone]
+        if left or not content:
+            yield {**message, "content": left}
