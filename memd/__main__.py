@@ -4,10 +4,12 @@ import os
 import sys
 
 _USAGE = """usage: memd [serve]
+       memd gateway [option ...]
 
 Serve this user's memories on one Unix socket until SIGTERM. If another memd serves already,
 say which one and end with status 0. The environment decides where things lie: MEMD_SOCKET,
 MEMD_STATE_DIR, MEMD_CONFIG, MEMD_BASE_DIR. memctl(1) is the command line.
+memd gateway serves programs that know only a base URL; memd gateway --help tells of it.
 
   -h, --help     show this text
   --version      show the version
@@ -25,12 +27,25 @@ def main(arguments: list[str] | None = None) -> int:
 
         sys.stdout.write(f"memd {__version__}\n")
         return 0
+    if given[:1] == ["gateway"]:
+        return _gateway(given[1:])
     if given not in ([], ["serve"]):
         sys.stderr.write(_USAGE)
         return 2
     from memd.daemon.start import start  # noqa: PLC0415 - the flags above answer at once
 
     return start(dict(os.environ))
+
+
+def _gateway(arguments: list[str]) -> int:
+    try:
+        from memd.gateway.command import main as gateway  # noqa: PLC0415 - needs the extra
+    except ModuleNotFoundError as missing:
+        if missing.name != "h11":
+            raise
+        sys.stderr.write("memd: the gateway needs the extra memdir-daemon[gateway]\n")
+        return 69
+    return gateway(arguments)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ TESTS = sources("tests")
 DOORS = {
     "anthropic": "memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
+    "h11": "memd/gateway/connection.py",
     "httpx2": "memd/model/claude.py memd/model/http.py memd/model/openai.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/search/encoder.py",

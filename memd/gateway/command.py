@@ -1,0 +1,170 @@
+"""``memd gateway``: serves in the foreground until SIGTERM or SIGINT."""
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import sys
+import tomllib
+from collections.abc import Sequence
+
+import anyio
+from anyio import CapacityLimiter
+from anyio.abc import SocketListener, SocketStream
+
+from memd.client.launch import connect
+from memd.core.errors import MemdError
+from memd.core.places import Places, find
+from memd.core.settings import Layer, parse
+from memd.gateway.connection import Entrance, GatewayConnection
+from memd.gateway.rewriting import READERS, Rewriter
+from memd.gateway.upstream import Upstream, upstream
+
+CONNECTIONS = 256
+_THREADS = 8
+_PAUSE_SECONDS = 0.1
+_SECRET_BYTES = 16
+_HOST = "127.0.0.1"
+_LAST_PORT = 65_535
+_DESCRIPTION = """\
+Serve as the base URL of a program that speaks the Messages API and knows nothing of memd. Large
+results of tools are stored as they first pass, and their beginning is sent, which says where the
+whole is; all else goes to the upstream, and back, as it is.
+
+The base URL is printed on standard output once the gateway listens. It holds a secret that is new
+each time: who has it can use the gateway, but not without credentials of their own, which pass
+through and are neither logged nor stored.
+"""
+_EPILOG = """\
+examples:
+  memd gateway --port 8377
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8377/... agent
+
+A request is changed only where it is a POST of /v1/messages or /v1/messages/count_tokens that
+offers the model a tool that reads files: {readers}, or one that --reader names. Requests of Claude
+Code, which stores results itself, pass as they are.
+
+Ends with status 0 on SIGTERM and SIGINT, and its connections with it; 2 for wrong arguments; 1
+where the port is taken. Without a daemon everything passes as it is.
+
+See also: docs/gateway.md, memctl context.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the gateway and return its exit status."""
+    options = _parser().parse_args(arguments)
+    places = find(os.environ, os.path.expanduser("~"))
+    try:
+        address = upstream(options.upstream or _configured(places))
+    except MemdError as error:
+        return _complain(error.sentence, error.exit_status)
+    try:
+        connect(places, os.environ, name="gateway", start=False).close()
+    except MemdError as error:
+        _complain(f"{error.sentence}; until one runs, requests pass as they are")
+    readers = READERS.union(options.reader)
+    rewriter = Rewriter(places, os.path.abspath(options.cwd), readers, manage=options.manage)
+    try:
+        anyio.run(_serve, options.port, address, rewriter)
+    except OSError as error:
+        return _complain(f"port {options.port} cannot be listened at: {error.strerror}", 1)
+    return 0
+
+
+async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
+    """Serve until a signal comes. Raises OSError where the port cannot be had."""
+    # No other address: who is not on this machine must not get as far as the secret.
+    server = socket.create_server((_HOST, port), backlog=CONNECTIONS)
+    port = server.getsockname()[1]
+    listener = await SocketListener.from_socket(server)
+    secret = secrets.token_hex(_SECRET_BYTES)
+    entrance = Entrance(port, secret)
+    threads, places = CapacityLimiter(_THREADS), anyio.Semaphore(CONNECTIONS)
+
+    async def serve(client: SocketStream) -> None:
+        try:
+            await GatewayConnection(client, entrance, address, rewriter, threads).serve()
+        finally:
+            places.release()
+
+    async def accept() -> None:
+        while True:
+            await places.acquire()
+            try:
+                group.start_soon(serve, await listener.accept())
+            except (anyio.BrokenResourceError, OSError):  # no descriptors are left, for a moment
+                places.release()
+                await anyio.sleep(_PAUSE_SECONDS)
+
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with listener, anyio.create_task_group() as group:
+            group.start_soon(accept)
+            sys.stdout.write(f"http://{_HOST}:{port}/{secret}\n")
+            sys.stdout.flush()
+            async for _ in signals:
+                group.cancel_scope.cancel()
+                break
+
+
+def _configured(places: Places) -> str:
+    """Return the upstream of the user's settings, where nobody else could have written it."""
+    try:
+        with open(places.config, "rb") as file:
+            facts = os.fstat(file.fileno())
+            others = facts.st_uid not in {os.getuid(), 0} or facts.st_mode & 0o022
+            options = {} if others else tomllib.load(file)
+    except (OSError, ValueError, RecursionError):
+        options = {}
+    settings, _ = parse([Layer(places.config, options)])
+    return settings.gateway.upstream
+
+
+def _complain(sentence: str, status: int = 0) -> int:
+    sys.stderr.write(f"memd gateway: {sentence}\n")
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "memd gateway",
+        description=_DESCRIPTION,
+        epilog=_EPILOG.format(readers=", ".join(sorted(READERS))),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--port", type=_port, default=0, help="port to listen at; default: any that is free")
+    add(
+        "--upstream",
+        metavar="URL",
+        default="",
+        help="where requests go, https or this machine; default: the setting gateway.upstream",
+    )
+    add(
+        "--cwd",
+        metavar="FOLDER",
+        default=".",
+        help="the project that the conversations belong to; default: the working directory",
+    )
+    add(
+        "--reader",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a tool of the program that reads any file of yours by its absolute path; may be "
+        "given more than once",
+    )
+    add(
+        "--manage",
+        action="store_true",
+        help="let the API clear old results: adds context_management to requests without one",
+    )
+    return parser
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= _LAST_PORT:
+        raise ValueError
+    return number

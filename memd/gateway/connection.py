@@ -1,0 +1,337 @@
+"""One connection of a client, and the one to the upstream that belongs to it.
+
+Rules of this file
+- A reply goes to the client as it comes, byte for byte; it is read beside that only to know where
+  it ends. Where that cannot be known, bytes go on until the upstream hangs up.
+- Nothing goes to the upstream before the secret, the host and the sender are as they must be, and
+  nothing that two servers could read differently.
+- Of a request's headers only Host, Content-Length, Expect, Upgrade and the betas change.
+- Either side's end is the other's.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from hmac import compare_digest
+from http import HTTPStatus
+
+import anyio
+import h11
+from anyio import CapacityLimiter, to_thread
+from anyio.abc import ByteStream, SocketStream
+
+from memd.gateway.rewriting import MOST_BYTES, RequestHead, Rewriter
+from memd.gateway.upstream import Upstream
+
+HEAD_BYTES = 64 * 1024
+HEAD_SECONDS = 10.0  # to the end of a request's head
+BODY_SECONDS = 60.0  # between two pieces of a body
+IDLE_SECONDS = 600.0  # between two requests
+_LINGER_SECONDS = 1.0
+_REFUSAL_BYTES = 1024 * 1024  # a longer refusal is handed on
+_REFUSED = 400
+_GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
+_UNREACHABLE = (
+    b'{"type":"error","error":{"type":"api_error",'
+    b'"message":"memd gateway: the upstream cannot be reached"}}'
+)
+
+
+class _OverError(Exception):
+    """One side hung up or broke the rules, so both connections end."""
+
+
+class Entrance:
+    """What a request must show to be let in: the gateway's own host and secret, and no page."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
+        self._secret = secret.encode()
+
+    def path(self, request: h11.Request) -> bytes | None:
+        """Return the path behind the secret, ``None`` for a request that is not let in."""
+        before, _, rest = request.target.partition(b"/")
+        secret, slash, path = rest.partition(b"/")
+        if before or not slash or not compare_digest(secret, self._secret):
+            return None
+        hosts = {value.lower() for name, value in request.headers if name == b"host"}
+        page = any(_is_of_a_page(name) for name, _ in request.headers)
+        return None if page or not hosts or not hosts <= self._hosts else b"/" + path
+
+
+class GatewayConnection:
+    """Serves a client until either side hangs up."""
+
+    def __init__(
+        self,
+        client: SocketStream,
+        entrance: Entrance,
+        upstream: Upstream,
+        rewriter: Rewriter,
+        threads: CapacityLimiter,
+    ) -> None:
+        self._client = client
+        self._entrance = entrance
+        self._address = upstream
+        self._rewriter = rewriter
+        self._threads = threads
+        self._upstream: ByteStream | None = None
+        self._incoming = h11.Connection(h11.SERVER, HEAD_BYTES)
+        self._outgoing = h11.Connection(h11.CLIENT, HEAD_BYTES)
+        self._status = 0
+
+    async def serve(self) -> None:
+        """Serve requests, one after the other; nothing is raised for what a side does."""
+        try:
+            with suppress(_OverError, *_GONE):
+                while True:
+                    await self._serve_one()
+        finally:
+            await self._hang_up()
+            await anyio.aclose_forcefully(self._client)
+
+    async def _serve_one(self) -> None:
+        try:
+            request = await self._head()
+            path = self._entrance.path(request)
+            if path is None:
+                await self._answer(404)
+            elif _is_ambiguous(request):
+                await self._answer(400)
+            else:
+                await self._forward(request, path)
+        except h11.RemoteProtocolError as error:
+            await self._answer(error.error_status_hint)
+
+    async def _head(self) -> h11.Request:
+        """Return the next request, without its body. Raises _OverError where none comes."""
+        data = self._incoming.trailing_data[0] or await self._first()
+        self._incoming = h11.Connection(h11.SERVER, HEAD_BYTES)
+        with anyio.move_on_after(HEAD_SECONDS):
+            while data:
+                self._incoming.receive_data(data)
+                if isinstance(event := self._incoming.next_event(), h11.Request):
+                    return event
+                data = await self._client.receive()
+        raise _OverError
+
+    async def _first(self) -> bytes:
+        """Return the first bytes of a request, none where either side hangs up."""
+        result = b""
+
+        async def watch(upstream: ByteStream, scope: anyio.CancelScope) -> None:
+            with suppress(*_GONE):
+                await upstream.receive()
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            if self._upstream is not None:
+                group.start_soon(watch, self._upstream, group.cancel_scope)
+            seconds = HEAD_SECONDS if self._upstream is None else IDLE_SECONDS
+            with anyio.move_on_after(seconds), suppress(*_GONE):
+                result = await self._client.receive()
+            group.cancel_scope.cancel()
+        return result
+
+    async def _forward(self, request: h11.Request, path: bytes) -> None:
+        head = RequestHead(request.method, path.partition(b"?")[0], request.headers)
+        if self._incoming.they_are_waiting_for_100_continue:
+            await self._client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not self._rewriter.concerns(head):
+            await self._exchange(self._request(request, path), None)
+            return
+        body, end = await self._body()
+        if end is None:
+            await self._exchange(self._request(request, path), None, body)
+            return
+        changed = await to_thread.run_sync(
+            self._rewriter.rewritten, head, body, limiter=self._threads
+        )
+        new = self._request(request, path, changed.body, changed.betas)
+        fallback = changed.fallback
+        if await self._exchange(new, end, changed.body, hold=fallback is not None) and fallback:
+            original = await to_thread.run_sync(fallback, limiter=self._threads)
+            again = self._request(request, path, original, changed.betas)
+            await self._exchange(again, end, original)
+
+    async def _body(self) -> tuple[bytes, h11.EndOfMessage | None]:
+        """Return a request's body and its end; no end where it is larger than may be changed."""
+        body = bytearray()
+        while len(body) <= MOST_BYTES:
+            event = await self._piece()
+            if isinstance(event, h11.EndOfMessage):
+                return bytes(body), event
+            body += event.data
+        return bytes(body), None
+
+    async def _piece(self) -> h11.Data | h11.EndOfMessage:
+        while True:
+            event = self._incoming.next_event()
+            if isinstance(event, h11.Data | h11.EndOfMessage):
+                return event
+            with anyio.fail_after(BODY_SECONDS):
+                self._incoming.receive_data(await self._client.receive())
+
+    def _request(
+        self,
+        request: h11.Request,
+        path: bytes,
+        body: bytes | None = None,
+        betas: Sequence[str] = (),
+    ) -> h11.Request:
+        """Return a request as it goes to the upstream."""
+        raw = request.headers.raw_items()
+        headers = list(_changed(raw, self._address.authority, body, betas))
+        target = self._address.path.encode() + path
+        return h11.Request(method=request.method, target=target, headers=headers)
+
+    async def _exchange(
+        self,
+        request: h11.Request,
+        end: h11.EndOfMessage | None,
+        body: bytes = b"",
+        *,
+        hold: bool = False,
+    ) -> bool:
+        """Send a request and hand its reply on; what comes behind ``body`` where it has no end yet.
+
+        With ``hold`` a refusal is not handed on, and the result is true. Raises _OverError.
+        """
+        upstream = await self._connected()
+        self._outgoing = h11.Connection(h11.CLIENT, HEAD_BYTES)
+        self._status = 0
+        pieces = [request, *([h11.Data(data=body)] if body else []), *([end] if end else [])]
+        data = b"".join(self._outgoing.send(piece) or b"" for piece in pieces)
+        refused, over, sent = False, True, anyio.Event()
+
+        async def upload() -> None:
+            with suppress(h11.ProtocolError, *_GONE):
+                await _send(upstream, data)
+                if end is None:
+                    await self._stream(upstream)
+                sent.set()
+                # What comes now is another request, or the client hangs up.
+                self._incoming.receive_data(await self._client.receive())
+                return
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(upload)
+            with suppress(_OverError, *_GONE):
+                refused = await self._relay(upstream, hold=hold)
+                await sent.wait()
+                over = False
+            group.cancel_scope.cancel()
+        if over:
+            raise _OverError
+        return refused
+
+    async def _stream(self, upstream: ByteStream) -> None:
+        """Send the rest of a request's body as it comes."""
+        while True:
+            piece = await self._piece()
+            await _send(upstream, self._outgoing.send(piece) or b"")
+            if isinstance(piece, h11.EndOfMessage):
+                return
+
+    async def _relay(self, upstream: ByteStream, *, hold: bool) -> bool:
+        """Hand a reply on; return true, and nothing is handed on, where it was held and refused."""
+        held, ended = bytearray(), False
+        while not ended:
+            try:
+                data = await upstream.receive()
+            except _GONE:
+                await self._client.send(bytes(held))
+                raise _OverError from None
+            ended = self._ends_with(data)
+            if hold:
+                held += data
+                waits = self._status in {0, _REFUSED} and len(held) <= _REFUSAL_BYTES
+                if waits and ended:
+                    return True
+                if waits:
+                    continue
+                hold, data = False, bytes(held)
+                held.clear()
+            await self._client.send(data)
+        return False
+
+    def _ends_with(self, data: bytes) -> bool:
+        """Read a piece of the reply beside its way, and return whether it is the last."""
+        with suppress(h11.RemoteProtocolError):
+            self._outgoing.receive_data(data)
+            while (event := self._outgoing.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+                if isinstance(event, h11.Response):
+                    self._status = event.status_code
+                if isinstance(event, h11.EndOfMessage):
+                    return True
+            return False
+        self._status = self._status or -1  # nobody knows; it is not held any longer
+        return False
+
+    async def _connected(self) -> ByteStream:
+        if self._upstream is not None and self._outgoing.their_state is not h11.DONE:
+            await self._hang_up()
+        if self._upstream is None:
+            try:
+                self._upstream = await self._address.connect()
+            except OSError:
+                await self._answer(502, _UNREACHABLE)
+                raise _OverError from None
+        return self._upstream
+
+    async def _hang_up(self) -> None:
+        if self._upstream is not None:
+            await anyio.aclose_forcefully(self._upstream)
+            self._upstream = None
+
+    async def _answer(self, status: int, body: bytes = b"") -> None:
+        """Answer in the upstream's place and end both connections. Raises _OverError."""
+        phrase = HTTPStatus(status).phrase
+        kind = "Content-Type: application/json\r\n" if body else ""
+        head = f"HTTP/1.1 {status} {phrase}\r\n{kind}Content-Length: {len(body)}\r\n"
+        await self._client.send(f"{head}Connection: close\r\n\r\n".encode() + body)
+        # A client that is still sending would be reset before it reads.
+        with anyio.move_on_after(_LINGER_SECONDS), suppress(*_GONE):
+            await self._client.send_eof()
+            while await self._client.receive():
+                pass
+        raise _OverError
+
+
+async def _send(upstream: ByteStream, data: bytes) -> None:
+    # One that hangs up in the middle of a request may have said why; that is read elsewhere.
+    with suppress(*_GONE):
+        await upstream.send(data)
+
+
+def _is_of_a_page(name: bytes) -> bool:
+    # Node's own fetch sends Sec-Fetch-Mode; a browser sends Sec-Fetch-Site beside it.
+    return name == b"origin" or (name.startswith(b"sec-fetch-") and name != b"sec-fetch-mode")
+
+
+def _is_ambiguous(request: h11.Request) -> bool:
+    """Return whether two servers could see different ends of a request, or of its reply."""
+    names = [name for name, _ in request.headers]
+    both = b"content-length" in names and b"transfer-encoding" in names
+    return both or names.count(b"content-length") > 1 or request.http_version != b"1.1"
+
+
+def _changed(
+    headers: Sequence[tuple[bytes, bytes]], authority: str, body: bytes | None, betas: Sequence[str]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield headers as they go to the upstream, with the length of another body and more betas."""
+    for name, value in headers:
+        match name.lower():
+            case b"host":
+                yield name, authority.encode()
+            case b"content-length" if body is not None:
+                yield name, b"%d" % len(body)
+            case b"anthropic-beta" if betas:
+                yield name, b",".join((value, *(beta.encode() for beta in betas)))
+                betas = ()
+            case b"expect" | b"upgrade":
+                pass
+            case _:
+                yield name, value
+    if betas:
+        yield b"anthropic-beta", ",".join(betas).encode()

@@ -1,0 +1,93 @@
+"""The server behind the gateway: its address, and connections to it."""
+
+import re
+import ssl
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import anyio
+from anyio.abc import ByteStream
+
+from memd.core.errors import MemdError
+
+_CONNECT_SECONDS = 30.0
+_PORTS = {"https": 443, "http": 80}
+
+
+class WrongUpstreamError(MemdError):
+    """Requests with credentials do not go to such an address."""
+
+    code = -32602
+    kind = "invalid_params"
+    exit_status = 2
+
+    def __init__(self) -> None:
+        # Without the address itself: it may hold a password.
+        super().__init__(
+            "the upstream has to be https://host[:port][/path]; http:// only to this machine"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Where requests go; ``path`` is what their paths begin with there."""
+
+    host: str
+    port: int
+    encrypted: bool
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """The value of the header Host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = self.port == _PORTS["https" if self.encrypted else "http"]
+        return host if usual else f"{host}:{self.port}"
+
+    async def connect(self) -> ByteStream:
+        """Return a new connection. Raises OSError, where TLS fails too, and TimeoutError."""
+        with anyio.fail_after(_CONNECT_SECONDS):
+            if not self.encrypted:
+                return await anyio.connect_tcp(self.host, self.port)
+            try:
+                return await anyio.connect_tcp(
+                    self.host,
+                    self.port,
+                    tls=True,
+                    ssl_context=_trusted(),
+                    # The end of a reply is known by its framing; many servers end TLS unannounced.
+                    tls_standard_compatible=False,
+                )
+            except (anyio.BrokenResourceError, anyio.EndOfStream) as error:
+                raise ConnectionResetError from error
+
+
+def upstream(address: str) -> Upstream:
+    """Return what an address says. Raises WrongUpstreamError."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise WrongUpstreamError from None
+    plain = re.fullmatch(r"[!-~]+", address) and not ("@" in parts.netloc or set("?#") & {*address})
+    safe = parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))
+    if not (host and plain and safe):
+        raise WrongUpstreamError
+    encrypted = parts.scheme == "https"
+    return Upstream(host, port or _PORTS[parts.scheme], encrypted, parts.path.rstrip("/"))
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
