@@ -69,6 +69,7 @@ class ResultFacts:
 
     ``tool`` is the tool's name where its call is known. ``characters`` count its text; a result
     that is not ``plain`` holds other blocks than text, ``failed`` is the API's ``is_error``.
+    Nothing is decided about one without ``content_hash``: it is not plain, or too short.
     """
 
     block: int
@@ -87,7 +88,8 @@ class MessageFacts:
     ``calls`` are the id and the tool's name of each call, ``thinking`` the hashes of its thinking
     blocks with their places. ``tokens`` is an estimate, ``context`` what the server counted up to
     and with this reply (0 where nobody said), ``key`` the reply's id. A ``boundary`` stands for all
-    before it. ``at`` is when memd first saw it, in seconds since 1970.
+    before it. With a message that ``begins`` comes a new reply, or a boundary. ``at`` is when memd
+    first saw it, in seconds since 1970.
     """
 
     role: str
@@ -99,4 +101,5 @@ class MessageFacts:
     context: int = 0
     key: str = ""
     boundary: bool = False
+    begins: bool = False
     at: float = 0.0

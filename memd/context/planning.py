@@ -1,0 +1,395 @@
+"""What to send of a conversation, from what is known of it and what is new. Pure.
+
+Rules of this file
+- What was decided about a block stands, whatever the settings and the request say now.
+- A result is decided when it is first seen. Only one that no reply has followed yet may be stored
+  then: what was sent whole before stays whole.
+- Results go over the limit of their tool first, then the largest of one message, until that fits
+  its budget and the window.
+- What cannot be stored, or would not be smaller, stays.
+- An older result changes at a declared break alone (``clearing``).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from memd.context import clearing, sizing
+from memd.context.facts import chained, checked, exchange_start, text_of
+from memd.context.preview import cleared
+from memd.context.requests import (
+    COMPACTION,
+    MANAGED,
+    THREAD,
+    ContextCount,
+    ContextEdit,
+    ContextRequest,
+    ContextThresholds,
+    DueCompaction,
+)
+from memd.context.values import (
+    CLEAR,
+    DROP,
+    KEEP,
+    LEAST_CHARACTERS,
+    SPILL,
+    BlockKey,
+    Decision,
+    Decisions,
+    MessageFacts,
+    ResultFacts,
+    StoredResult,
+)
+from memd.conversation import history
+from memd.conversation.history import estimate_text
+from memd.conversation.pieces import ASSISTANT
+from memd.core import canonical
+from memd.core.names import printable
+from memd.core.settings import Settings
+
+CHANGED = "changed"  # why a client sends messages again
+SMALL = "small"  # why a result is not stored: its tool's limit does not ask for it
+_LIMIT, _MCP_LIMIT, _MCP = 50_000, 100_000, "mcp__"
+_LIMITS = {"shell": 30_000, "search": 20_000}
+_MESSAGE_LIMIT = 200_000  # characters of the results of one message
+_SHOWN_TOKENS = LEAST_CHARACTERS // 4  # what stands for a result has fewer
+
+
+@dataclass(frozen=True, slots=True)
+class KnownConversation:
+    """What memd has of a conversation: the facts of each message, the hash after each.
+
+    ``decisions`` are those of its session, ``request`` the members that its requests have, once
+    that is decided. ``replied_at`` is when its last reply was seen, 0 where nobody said.
+    """
+
+    facts: Sequence[MessageFacts] = ()
+    hashes: Sequence[bytes] = ()
+    decisions: Decisions = field(default_factory=dict)
+    request: Mapping[str, Any] | None = None
+    replied_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """The client has to send its messages again from one of the first ``most`` on, or all.
+
+    ``reason`` is ``changed`` (memd has other messages) or ``clear`` (it needs their text).
+    """
+
+    reason: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToStore:
+    """A result that should be stored, with its text; ``action`` is then decided about it."""
+
+    message: int
+    block: int
+    tool_use_id: str
+    content_hash: str
+    action: str
+    tool: str
+    text: str
+
+    @property
+    def key(self) -> BlockKey:
+        """What is decided about."""
+        return BlockKey(self.tool_use_id, self.content_hash)
+
+
+class BlockChange(NamedTuple):
+    """A decision about a block of a message, and how many tokens it saves."""
+
+    message: int
+    block: int
+    decision: Decision
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is decided of a conversation before results are stored: ``store`` is what should be.
+
+    ``facts`` and ``hashes`` are those of all messages, ``changes`` what is decided about the new.
+    ``thinking`` goes where it stands behind a result that is cleared.
+    """
+
+    request: ContextRequest
+    facts: tuple[MessageFacts, ...]
+    hashes: tuple[bytes, ...]
+    changes: tuple[BlockChange, ...]
+    store: tuple[ToStore, ...]
+    thinking: Sequence[tuple[int, int, str]]
+    members: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What to send, what is known from now on, and what is decided about what was sent.
+
+    ``decisions`` are those about blocks of the new messages, and those that are new. ``request``
+    are the members of the client's requests, for good. ``problems`` say why something stayed.
+    """
+
+    edits: tuple[ContextEdit, ...]
+    decisions: tuple[Decision, ...]
+    facts: tuple[MessageFacts, ...]
+    hashes: tuple[bytes, ...]
+    count: ContextCount
+    level: str
+    thresholds: ContextThresholds
+    compact: DueCompaction
+    request: Mapping[str, Any]
+    problems: tuple[str, ...]
+
+
+def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Plan | Resync:
+    """Return what to do about the new messages of a conversation.
+
+    Raises MessagesRefusedError.
+    """
+    place = request.place
+    before = tuple(known.hashes[:place])
+    last = before[-1] if before else canonical.START
+    if place > len(before) or (request.hash or canonical.START.hex()) != last.hex():
+        return Resync(CHANGED, len(known.hashes))
+    hashes = (*before, *chained(request.messages, before))
+    new = checked(request.messages, place, known.facts[:place], now=now)
+    facts = [*known.facts[:place], *_remembered(new, known, hashes, place)]
+    _count_last_reply(facts, request)
+    old = clearing.old_results(facts, known.decisions, request, now, known.replied_at)
+    if old.results and old.results[0][0] < place:
+        return Resync(clearing.REASON, old.results[0][0])
+    changes, undecided = _known_changes(facts, known.decisions, request)
+    facts = _lighter(facts, changes)
+    spilled = _spilled(facts, undecided, known.decisions, request)
+    stored = set(spilled)
+    changes += [
+        BlockChange(message, result.block, Decision(result.tool_use_id, result.content_hash, KEEP))
+        for message, result in undecided
+        if (message, result) not in stored
+    ]
+    members = known.request
+    if members is None:
+        members = clearing.members(request, sizing.window_of(request))
+    store = [_to_store(request, *each, SPILL) for each in spilled]
+    store += [_to_store(request, *each, CLEAR) for each in old.results]
+    return Plan(request, tuple(facts), hashes, tuple(changes), tuple(store), old.thinking, members)
+
+
+def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
+    """Return what to send, now that storing was tried; a ``str`` says why it did not succeed."""
+    problems = [
+        f"{printable(item.tool_use_id)}: {problem}"
+        for item in plan.store
+        if isinstance(problem := stored.get(item.key), str)
+    ]
+    tried = (_stored_change(item, stored.get(item.key)) for item in plan.store)
+    new = [change for change in tried if change is not None]
+    breaks = [change for change in new if change.decision.action == CLEAR]
+    first = min((change.message for change in breaks), default=len(plan.facts))
+    new += [
+        BlockChange(message, block, Decision("", digest, DROP))
+        for message, block, digest in plan.thinking
+        if message > first
+    ]
+    facts = _recounted(_lighter(plan.facts, new), breaks)
+    count, limits = sizing.count(facts), sizing.thresholds(sizing.window_of(plan.request))
+    level = sizing.level(count.tokens, limits)
+    changes = {change[:2]: change for change in (*plan.changes, *new)}
+    ordered = [changes[place] for place in sorted(changes)]
+    return Settled(
+        tuple(_edit(change) for change in ordered if _is_edit(change.decision)),
+        tuple(change.decision for change in ordered),
+        tuple(facts),
+        plan.hashes,
+        count,
+        level,
+        limits,
+        _due(plan.request, level),
+        plan.members,
+        tuple(problems),
+    )
+
+
+def stays(tool: str, characters: int, request: ContextRequest) -> str:
+    """Return why a result of some tool is not stored, "" where it may be."""
+    if not request.settings.context.spill:
+        return "off"
+    if not request.reader:
+        return "no_reader"
+    if tool == request.reader:
+        return "reader"
+    return SMALL if characters <= limit(tool, request.settings) else ""
+
+
+def limit(tool: str, settings: Settings) -> int:
+    """Return how many characters of a tool's result are sent whole."""
+    usual = _MCP_LIMIT if tool.startswith(_MCP) else _LIMITS.get(history.tool_kind(tool), _LIMIT)
+    return max(settings.context.limits.get(tool, usual), LEAST_CHARACTERS - 1)
+
+
+def _remembered(
+    new: Sequence[MessageFacts],
+    known: KnownConversation,
+    hashes: Sequence[bytes],
+    place: int,
+) -> list[MessageFacts]:
+    """Return facts of messages with what memd knew of those that it is sent again."""
+    old = zip(known.facts[place:], known.hashes[place:], hashes[place:], strict=False)
+    same = [fact for fact, before, now in old if before == now]
+    again = [
+        replace(fact, at=was.at, context=fact.context or was.context)
+        for fact, was in zip(new, same, strict=False)
+    ]
+    return [*again, *new[len(again) :]]
+
+
+def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> None:
+    """Note what the server counted for the last reply."""
+    last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].role == ASSISTANT), None)
+    context = history.counted(request.usage)
+    if last is not None and context:
+        facts[last] = replace(facts[last], context=context)
+
+
+def _known_changes(
+    facts: Sequence[MessageFacts], decisions: Decisions, request: ContextRequest
+) -> tuple[list[BlockChange], list[tuple[int, ResultFacts]]]:
+    """Return what was decided about the new messages, and the results that nothing is known of."""
+    changes, undecided = [], []
+    for message in range(request.place, len(facts)):
+        for result in facts[message].results:
+            key = BlockKey(result.tool_use_id, result.content_hash)
+            decision = decisions.get(key)
+            if decision is not None:
+                text = _text(request, message, result.block)
+                saved = _saved(text, decision.content) if _is_edit(decision) else 0
+                changes.append(BlockChange(message, result.block, decision, saved))
+            elif result.content_hash:
+                undecided.append((message, result))
+        for block, digest in facts[message].thinking:
+            decision = decisions.get(BlockKey("", digest))
+            if decision is not None:
+                changes.append(BlockChange(message, block, decision))
+    return changes, undecided
+
+
+def _spilled(
+    facts: Sequence[MessageFacts],
+    undecided: Sequence[tuple[int, ResultFacts]],
+    decisions: Decisions,
+    request: ContextRequest,
+) -> list[tuple[int, ResultFacts]]:
+    """Return the results that should be stored: large ones, and the largest of a large message."""
+    start = exchange_start(facts)
+    reasons = {
+        each: stays(each[1].tool, each[1].characters, request)
+        for each in undecided
+        if each[0] >= start and not each[1].failed
+    }
+    chosen = [each for each, reason in reasons.items() if not reason]
+    others = [each for each, reason in reasons.items() if reason == SMALL]
+    others.sort(key=lambda each: each[1].characters)
+    block = sizing.thresholds(sizing.window_of(request)).block
+    characters = sum(_sent(each, decisions) for fact in facts[start:] for each in fact.results)
+    characters -= sum(result.characters - LEAST_CHARACTERS for _, result in chosen)
+    tokens = sizing.count(facts).tokens - sum(_room(request, *each) for each in chosen)
+    while others and (characters > _MESSAGE_LIMIT or tokens >= block):
+        largest = others.pop()
+        characters -= largest[1].characters - LEAST_CHARACTERS
+        tokens -= _room(request, *largest)
+        chosen.append(largest)
+    return chosen
+
+
+def _room(request: ContextRequest, message: int, result: ResultFacts) -> int:
+    """Return how many tokens storing a result saves at least."""
+    return estimate_text(_text(request, message, result.block)) - _SHOWN_TOKENS
+
+
+def _sent(result: ResultFacts, decisions: Decisions) -> int:
+    """Return how many characters of a result are sent."""
+    decision = decisions.get(BlockKey(result.tool_use_id, result.content_hash))
+    return len(decision.content) if decision and decision.content else result.characters
+
+
+def _text(request: ContextRequest, message: int, block: int) -> str:
+    """Return the text of a result among the new messages."""
+    content = request.messages[message - request.place]["content"][block]["content"]
+    return text_of(content) or ""
+
+
+def _to_store(request: ContextRequest, message: int, result: ResultFacts, action: str) -> ToStore:
+    text = _text(request, message, result.block)
+    call, digest = result.tool_use_id, result.content_hash
+    return ToStore(message, result.block, call, digest, action, result.tool, text)
+
+
+def _stored_change(item: ToStore, result: StoredResult | str | None) -> BlockChange | None:
+    """Return what is decided about a result that was to be stored."""
+    if isinstance(result, StoredResult):
+        content = result.content if item.action == SPILL else cleared(result.path)
+        saved = _saved(item.text, content)
+        if saved > 0 and len(content) < len(item.text):
+            decision = Decision(
+                item.tool_use_id, item.content_hash, item.action, content, result.path, result.size
+            )
+            return BlockChange(item.message, item.block, decision, saved)
+    if item.action == CLEAR:
+        return None  # it stays decided as it was
+    return BlockChange(
+        item.message, item.block, Decision(item.tool_use_id, item.content_hash, KEEP)
+    )
+
+
+def _saved(text: str, content: str) -> int:
+    return estimate_text(text) - estimate_text(content)
+
+
+def _lighter(facts: Sequence[MessageFacts], changes: Iterable[BlockChange]) -> list[MessageFacts]:
+    """Return facts of messages as they are sent with changes."""
+    result = list(facts)
+    for change in changes:
+        fact = result[change.message]
+        result[change.message] = replace(fact, tokens=max(fact.tokens - change.tokens, 0))
+    return result
+
+
+def _recounted(facts: list[MessageFacts], breaks: Sequence[BlockChange]) -> list[MessageFacts]:
+    """Return facts in which the server's last count no longer has what is cleared before it."""
+    last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), -1)
+    saved = sum(change.tokens for change in breaks if change.message < last)
+    if saved:
+        facts[last] = replace(facts[last], context=max(facts[last].context - saved, 1))
+    return facts
+
+
+def _is_edit(decision: Decision) -> bool:
+    """Tell whether a decision changes its block; a call's result is never dropped."""
+    if decision.action == DROP:
+        return not decision.tool_use_id
+    return decision.action in (SPILL, CLEAR) and bool(decision.content)
+
+
+def _edit(change: BlockChange) -> ContextEdit:
+    decision = change.decision
+    content = None if decision.action == DROP else decision.content
+    return ContextEdit(change.message, change.block, decision.tool_use_id, content)
+
+
+def _due(request: ContextRequest, level: str) -> DueCompaction:
+    """Return whether to compact now: never for a sub-agent or a fork."""
+    settings = request.settings
+    if (
+        level not in ("auto", "block")
+        or not settings.context.compact
+        or request.conversation
+        or request.supports & {MANAGED, THREAD}
+    ):
+        return DueCompaction(due=False)
+    if settings.notes.enabled:
+        return DueCompaction(due=True, strategy="notes")
+    return DueCompaction(due=True, strategy="api" if COMPACTION in request.supports else "model")

@@ -1,0 +1,61 @@
+"""How large a conversation is, and how much of its window that leaves. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from memd.context.facts import exchange_start
+from memd.context.requests import ContextCount, ContextRequest, ContextThresholds
+from memd.context.values import MessageFacts
+from memd.conversation import history
+from memd.conversation.pieces import BOUNDARY, USER, TranscriptPiece
+
+_LARGE, _LARGE_MODEL, _LARGE_BETA = 1_000_000, "[1m]", "context-1m-2025-08-07"
+LEVELS = ("block", "auto", "urgent", "warn")
+
+
+def window_of(request: ContextRequest) -> int:
+    """Return the window of a conversation in tokens."""
+    if request.window:
+        return request.window
+    if request.model.endswith(_LARGE_MODEL) or _LARGE_BETA in request.betas:
+        return _LARGE
+    return request.usual_window or history.WINDOW
+
+
+def thresholds(window: int) -> ContextThresholds:
+    """Return what holds for a window."""
+    limits = history.thresholds(window)
+    return ContextThresholds(window, limits.warn, limits.urgent, limits.auto, limits.block)
+
+
+def level(tokens: int, limits: ContextThresholds) -> str:
+    """Return the highest threshold that so many tokens reach, ``ok`` below all of them."""
+    return next((name for name in LEVELS if tokens >= getattr(limits, name)), "ok")
+
+
+def count(facts: Sequence[MessageFacts]) -> ContextCount:
+    """Return the size of a conversation."""
+    meter = metered(facts)
+    return ContextCount(meter.tokens, "usage" if meter.counted else "estimate")
+
+
+def metered(facts: Sequence[MessageFacts]) -> history.ContextMeter:
+    """Return a meter that has counted a conversation."""
+    meter = history.ContextMeter()
+    # What stands before the last reply that a server counted is in that count.
+    last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), None)
+    if last is not None:
+        feed(meter, facts[exchange_start(facts[: last + 1]) :])
+        return meter
+    bottom = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].boundary), 0)
+    meter.add(TranscriptPiece(USER, tokens=sum(fact.tokens for fact in facts[bottom:])))
+    return meter
+
+
+def feed(meter: history.ContextMeter, facts: Iterable[MessageFacts]) -> None:
+    """Count more messages."""
+    for fact in facts:
+        if fact.boundary:
+            meter.add(TranscriptPiece(fact.role, event=BOUNDARY))
+        meter.add(
+            TranscriptPiece(fact.role, key=fact.key, tokens=fact.tokens, context=fact.context)
+        )
