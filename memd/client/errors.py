@@ -56,6 +56,17 @@ class AnswerTimeoutError(MemdError):
         )
 
 
+class SdkTooOldError(MemdError, ImportError):
+    """The installed SDK has no middleware."""
+
+    code = 1009
+    kind = "sdk_too_old"
+    hint = "pip install -U 'memd[anthropic]'"
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"anthropic {version} has no middleware", version=version)
+
+
 class RemoteError(MemdError):
     """The daemon answered with an error: its code, its sentence and its facts.
 

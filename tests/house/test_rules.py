@@ -13,12 +13,13 @@ from tests.house.source import ROOT, body_lines, sources
 PROGRAM = sources("memd")
 TESTS = sources("tests")
 
-# One library, one door: replacing a library is a change in one file. The SDK has two, for two
-# sides: what a program puts in the place of its memory tool, and what the daemon asks models with.
+# One library, one door: replacing a library is a change in one file. The SDK has three: a
+# program's middleware, what it puts in the place of its memory tool, and what the daemon asks
+# models with.
 # Of psutil the lock asks whether one process lives, the daemon how busy the machine is, and a model
 # that is a program what is left of it. httpx2 is the SDK's own, and asks other servers than its.
 DOORS = {
-    "anthropic": "memd/client/memory_tool.py memd/model/claude.py",
+    "anthropic": "memd/client/context.py memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
     "h11": "memd/gateway/connection.py",
     "httpx2": "memd/model/claude.py memd/model/http.py memd/model/openai.py",
@@ -89,8 +90,10 @@ PURE_FILES = (
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
 STANDARD = {-32700, -32600, -32601, -32602, -32603, -32800}
 IMPURE = {"anyio", "asyncio", "random", "socket", "structlog", "subprocess", "threading", "time"}
-# The edges where anything may arrive and nothing may pass: each server's dispatch, jobs, memctl.
+# The edges where anything may arrive and nothing may pass: each server's dispatch, jobs, memctl,
+# and a program's requests, which memd must not stop.
 EDGES = (
+    "memd/client/context.py",
     "memd/rpc/dispatch.py",
     "memd/mcp/server.py",
     "memd/jobs/service.py",

@@ -1,0 +1,296 @@
+"""A middleware of the Anthropic SDK that has memd keep an agent's conversation small.
+
+    keeper = Keeper(".", "session-1")
+    model = Anthropic(middleware=[keeper])
+    runner = model.beta.messages.tool_runner(..., tools=[..., keeper.reader_tool()])
+
+memd stores large results of tools; what is sent is their beginning and where the whole is, which
+the model reads with the tool. The program's own messages stay as they are. Needs the extra
+``anthropic``; this file is the door of that library.
+
+Rules of this file
+- Because of memd no request fails, none is changed in place, and none is later by over 150 ms.
+  Without an answer in time it is sent with what was decided before, and for good.
+- Each attempt at a request sends the same bytes, and a reply passes as it comes.
+"""
+
+import copy
+import json
+import operator
+import os
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import anthropic
+from anyio import CapacityLimiter, to_thread
+
+from memd.client.errors import SdkTooOldError
+from memd.client.planner import Planner
+from memd.client.sent import ObservedReply
+from memd.client.stored import USUAL_BYTES, read_stored
+from memd.core.text import read_object
+
+try:
+    from anthropic import APIRequest, Middleware, beta_async_tool, beta_tool
+    from anthropic.lib.tools import BetaAsyncFunctionTool, BetaFunctionTool, ToolError
+except ImportError as missing:
+    raise SdkTooOldError(anthropic.__version__) from missing
+
+READER = "read_stored_result"
+_CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
+_SECONDS = 0.12  # for memd, of the 150 ms that a request may be later
+_COMPACTION_SECONDS = 300.0
+_BETAS = "anthropic-beta"
+_OK = 200
+_UNKNOWN = "no result of this session is stored there"
+
+T = TypeVar("T")
+
+
+class Keeper(Middleware):
+    """One conversation of a program, which memd keeps small; for blocking and async clients.
+
+    ``conversation`` names a sub-agent of the session. ``socket`` is the daemon's; by default it is
+    that of the user's own daemon, which is started where none runs. ``reader`` names the tool with
+    which the model reads files: without it among a request's tools nothing is stored. ``model`` is
+    what ``client.models.retrieve`` returns; by it memd knows what the model can do.
+    ``may_drop_thinking`` lets memd drop the thinking that a cleared result makes invalid.
+    ``plan`` is what memd answered last (docs/protocol.md: ``context.plan``).
+    """
+
+    def __init__(
+        self,
+        cwd: str,
+        session_id: str,
+        *,
+        conversation: str = "",
+        socket: str | None = None,
+        reader: str = READER,
+        model: Any = None,
+        may_drop_thinking: bool = False,
+    ) -> None:
+        self.plan: Mapping[str, Any] = {}
+        self._session = {"cwd": os.path.abspath(cwd), "session_id": session_id}
+        self._planner = Planner(socket, self._session)
+        self._reader = reader
+        self._given = {
+            "conversation": conversation,
+            "window": getattr(model, "max_input_tokens", None) or 0,
+            "may_drop_thinking": may_drop_thinking,
+        }
+        self._supports = _supports(model)
+        self._can_read = False
+        self._reply = ObservedReply(0)
+        self._attempt: tuple[Any, Any, Sequence[str]] = (None, None, ())
+
+    def handle(self, request: APIRequest, call_next: anthropic.CallNext) -> Any:
+        """Send a request of a blocking client."""
+        response = call_next(_tried(self._changed, request) or request)
+        _tried(self._observe, request, response)
+        return response
+
+    async def handle_async(self, request: APIRequest, call_next: anthropic.AsyncCallNext) -> Any:
+        """Send a request of an async client."""
+        # With a limiter of its own: the program's threads may all be busy for longer than 150 ms.
+        changing = partial(_tried, self._changed, request)
+        changed = await to_thread.run_sync(changing, limiter=CapacityLimiter(1))
+        response = await call_next(changed or request)
+        _tried(self._observe, request, response)
+        return response
+
+    def reader_tool(self) -> BetaFunctionTool[Any]:
+        """Return the tool that reads stored results; ``to_dict`` and ``call`` serve other loops."""
+        return beta_tool(self.read, name=self._reader)
+
+    def async_reader_tool(self) -> BetaAsyncFunctionTool[Any]:
+        """Return the tool for the runner of an async client."""
+
+        async def read(path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
+            return await to_thread.run_sync(self.read, path, offset, limit)
+
+        same = self.reader_tool()
+        return beta_async_tool(
+            read,
+            name=same.name,
+            description=same.description,
+            input_schema=same.input_schema,
+        )
+
+    def read(self, path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
+        """Read a part of a tool result that was too long to be shown and was stored instead.
+
+        Args:
+            path: The path, as the shortened result gives it.
+            offset: The byte to begin at.
+            limit: How many bytes to read, 40000 at most.
+        """
+        decisions = self._planner.sent.decisions.values()
+        if not path or path not in [decision["path"] for decision in decisions]:
+            raise ToolError(_UNKNOWN)
+        try:
+            return read_stored(path, offset, limit)
+        except OSError as error:
+            raise ToolError(str(error)) from error
+
+    def after_turn(self, runner: Any) -> bool:
+        """Have a tool runner compact its conversation where that is due, and say whether it will.
+
+        To be called in the loop over the runner. The model has to support compaction.
+        """
+        compact = self.plan.get("compact") or {}
+        due = compact.get("due") is True and "compaction" in self._supports
+        if due:
+            self.plan = {}
+            runner.compact_before_next_turn()
+        return due
+
+    def compacted(self, messages: Sequence[Any], **given: Any) -> list[Any]:
+        """Return a conversation in short, for programs with a loop of their own.
+
+        ``given`` are further parameters of ``context.compact`` (docs/protocol.md). It may take
+        minutes. Raises RemoteError, AnswerTimeoutError and DaemonUnavailableError.
+        """
+        plain = json.loads(json.dumps(messages, default=_members))
+        params = {
+            **self._session,
+            "conversation": self._given["conversation"],
+            "messages": self._planner.sent.applied(plain),
+            "skip": ["api"],  # only the program itself can ask the API
+            "wait": True,
+            **given,
+        }
+        with self._planner.connected() as client:
+            answer = client.call("context.compact", params, _COMPACTION_SECONDS)
+        return [*answer["messages"], *messages[answer["keep_from"] :]]
+
+    def dump(self) -> dict[str, Any]:
+        """Return what another process needs to send the same bytes, as values of JSON."""
+        return {"decisions": list(self._planner.sent.decisions.values())}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Go on from what ``dump`` returned, in this session or in one that this one forks."""
+        self._planner.sent.learn(dumped.get("decisions") or (), unreported=True)
+
+    def _changed(self, request: APIRequest) -> APIRequest:
+        """Return the request as it is sent: a copy, or itself where nothing is to change."""
+        body: Any = request.json
+        if self._attempt[0] is not body:
+            self._attempt = body, *self._edited(request, body)
+        _, edited, betas = self._attempt
+        return request if edited is body else _copied(request, edited, betas)
+
+    def _edited(self, request: APIRequest, body: Any) -> tuple[Any, Sequence[str]]:
+        """Return the body that is sent, and the betas that it needs."""
+        path, more = request.url.partition("?")[0], request.options.extra_json or {}
+        if path not in (_CREATE, _COUNT) or "messages" in more:
+            return body, ()
+        messages, members = body["messages"], {}
+        answer = _tried(self._planned, {**body, **more}, _betas(request))
+        if answer is None:  # what was sent without memd's word is sent like that from now on
+            self._planner.sent.freeze(messages)
+        elif path == _CREATE and "compaction" not in {**body, **more}:
+            self.plan, members = answer, dict(answer["request"])
+        betas = members.pop("betas", ())
+        sent = self._planner.sent.applied(messages)
+        if not members and all(map(operator.is_, sent, messages)):
+            return body, ()
+        return {**body, **members, "messages": sent}, betas
+
+    def _planned(self, body: Mapping[str, Any], betas: Sequence[str]) -> Mapping[str, Any]:
+        """Have memd decide about what is new, and return its answer. Raises anything."""
+        until = time.monotonic() + _SECONDS
+        messages, tools = body["messages"], body.get("tools")
+        if tools is not None:  # a thread that goes on has those that it began with
+            self._can_read = any(tool.get("name") == self._reader for tool in tools)
+        reader = self._reader if self._can_read else ""
+        if body.get("thread"):
+            # The server holds the messages before: there is no conversation that memd could plan.
+            self._planner.store(messages, reader, self._reply.calls, until)
+            self._planner.sent.freeze(messages)
+            return {"request": {}}
+        managed = {"managed"} if body.get("context_management") else set()
+        newest = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
+        given = {
+            **self._given,
+            "model": body["model"],
+            "system": body.get("system"),
+            "tools": tools,
+            "betas": betas,
+            "usage": newest.usage or None,
+            "diagnostics": newest.diagnostics,
+            "reader": reader,
+            "supports": [*self._supports | managed],
+        }
+        return self._planner.plan(messages, given, until)
+
+    def _observe(self, request: APIRequest, response: Any) -> None:
+        """Learn from a reply, now or as it passes."""
+        body: Any = request.json
+        http = response.http_response
+        if http.status_code == _OK and request.url.partition("?")[0] == _CREATE:
+            self._reply = ObservedReply(len(body["messages"]), self._reply.calls)
+            if http.is_closed:
+                self._reply.take(read_object(http.content))
+            else:
+                _pass_by(http, self._reply)
+
+
+def _tried(work: Callable[..., T], *given: Any) -> T | None:
+    """Return what a piece of work returns, ``None`` where it fails."""
+    try:
+        return work(*given)
+    except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request goes out
+        return None
+
+
+def _pass_by(http: Any, reply: ObservedReply) -> None:
+    """Have a reply see the bytes of a response whose events the SDK still has to read.
+
+    These two methods are where all of the SDK reads them, decoded, whatever its version; what they
+    yield stays the same.
+    """
+    # Weakly: a response that is dropped half-read is closed at once, not with the next collection.
+    response = weakref.ref(http)
+
+    def passed(chunk_size: int | None = None) -> Iterator[bytes]:
+        for chunk in type(http).iter_bytes(response(), chunk_size):
+            reply.feed(chunk)
+            yield chunk
+
+    async def passed_async(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        async for chunk in type(http).aiter_bytes(response(), chunk_size):
+            reply.feed(chunk)
+            yield chunk
+
+    http.iter_bytes, http.aiter_bytes = passed, passed_async
+
+
+def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
+    # Not the request's own copy(), which copies each block of a long history.
+    changed = copy.copy(request)
+    update: dict[str, Any] = {"json_data": body}
+    if added := [beta for beta in betas if beta not in _betas(request)]:
+        named = ",".join([*_betas(request), *added])
+        update["headers"] = {**request.headers, _BETAS: named}
+    changed.options = request.options.model_copy(update=update)
+    return changed
+
+
+def _betas(request: APIRequest) -> list[str]:
+    named = request.headers.get(_BETAS)
+    return named.split(",") if isinstance(named, str) and named else []
+
+
+def _supports(model: Any) -> frozenset[str]:
+    """Return what memd can use of a model, by what the API says of it."""
+    able = getattr(model, "capabilities", None)
+    names = ("context_management", "compaction")
+    return frozenset(n for n in names if getattr(getattr(able, n, None), "supported", False))
+
+
+def _members(value: Any) -> Any:
+    """Return a block of the SDK's as a request has it. Raises AttributeError for anything else."""
+    return value.model_dump(mode="json", exclude_unset=True)

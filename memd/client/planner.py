@@ -1,0 +1,186 @@
+"""Asking memd what to send of a conversation, within a time. Blocks.
+
+Rules of this file
+- Every call has the same deadline; the caller sends what it knows when that has passed.
+- What was sent without memd's word is reported before memd is asked again.
+"""
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from memd.client.blocking import Client
+from memd.client.errors import DaemonUnavailableError
+from memd.client.launch import connect
+from memd.client.sent import (
+    Message,
+    SentConversation,
+    calls_of,
+    results,
+    text_of,
+)
+from memd.core.errors import MemdError
+from memd.core.places import Places, find
+
+_NAME = "keeper"
+_FRAME_BYTES = 2 * 1024 * 1024  # of messages or of a result: half of what a frame may have
+_REPORTED = 500  # decisions in a frame, with their beginnings of 2,000 bytes
+
+
+class Planner:
+    """What memd says of one conversation. Methods raise TimeoutError and MemdError.
+
+    ``session`` are the parameters of every call. ``socket`` is the daemon's, ``None`` for that of
+    the user's own, which is started where none runs.
+    """
+
+    def __init__(self, socket: str | None, session: Mapping[str, Any]) -> None:
+        self.sent = SentConversation()
+        self._session = dict(session)
+        self._socket = socket
+        self._client: Client | None = None
+        self._may_start = socket is None
+        self._lock = threading.Lock()
+
+    def connected(self) -> Client:
+        """Return a connection of its own."""
+        if self._socket is not None:
+            return Client(self._socket, name=_NAME)
+        return connect(_places(), os.environ, name=_NAME, start=False)
+
+    def plan(
+        self, messages: Sequence[Message], given: Mapping[str, Any], until: float
+    ) -> dict[str, Any]:
+        """Have memd decide about the messages that it does not have, and return its answer.
+
+        ``given`` are parameters of ``context.plan``, ``until`` is in monotonic seconds. Raises what
+        ``canonical`` does too.
+        """
+        with self._locked(until):
+            if not self.sent.follow(messages, lambda: time.monotonic() < until):
+                raise TimeoutError
+            self._report(until)
+            if outlined := [each.message for each in self.sent.messages if each.is_outlined]:
+                self._store(outlined, given["reader"], calls_of(messages), until)
+            while True:
+                answer = self._planned(given, until)
+                if answer["status"] == "resync":
+                    self.sent.agree(answer["checkpoints"])
+                elif self.sent.agreed == len(messages):
+                    return answer
+
+    def _planned(self, given: Mapping[str, Any], until: float) -> dict[str, Any]:
+        """Plan as many messages as one frame has room for."""
+        start, size = self.sent.agreed, 0
+        batch: list[Message] = []
+        for each in islice(self.sent.messages, start, None):
+            size += each.size
+            if batch and size > _FRAME_BYTES:
+                break
+            batch.append(each.outline)
+        place = {"from": start, "hash": self.sent.hash_at(start), "messages": batch}
+        answer: dict[str, Any] = self._call("context.plan", {**given, **place}, until)
+        if answer["status"] == "ok":
+            self.sent.agreed = start + len(batch)
+            self.sent.learn(answer["decisions"])
+        return answer
+
+    def store(
+        self,
+        messages: Iterable[Message],
+        reader: str,
+        tools: Mapping[str, str],
+        until: float,
+    ) -> None:
+        """Have memd decide about each result by itself; ``tools`` are the tools' names by call."""
+        with self._locked(until):
+            self._report(until)
+            self._store(messages, reader, {**tools, **calls_of(messages)}, until)
+
+    def _store(
+        self, messages: Iterable[Message], reader: str, tools: Mapping[str, str], until: float
+    ) -> None:
+        for name, block in results(messages):
+            if name in self.sent.decisions or not reader:
+                continue
+            call = name.tool_use_id
+            params = {"tool_use_id": call, "tool": tools.get(call, ""), "reader": reader}
+            with _carried(text_of(block["content"]) or "") as carried:
+                answer = self._call("context.spill", params | carried, until)
+            if answer["decision"]:
+                self.sent.learn([answer["decision"] | name._asdict()])
+
+    def _report(self, until: float) -> None:
+        """Tell memd what was sent without its word."""
+        while unreported := list(islice(self.sent.unreported, _REPORTED)):
+            decisions = [self.sent.decisions[name] for name in unreported]
+            self._call("context.restore", {"decisions": decisions}, until)
+            self.sent.unreported.difference_update(unreported)
+
+    def _call(self, method: str, params: Mapping[str, Any], until: float) -> Any:
+        call = partial(self._called, method, {**self._session, **params}, until)
+        try:
+            return call()
+        except DaemonUnavailableError:  # it may have been started anew
+            self._hang_up()
+        try:
+            return call()
+        except DaemonUnavailableError:
+            self._hang_up()
+            self._start()
+            raise
+
+    def _called(self, method: str, params: Mapping[str, Any], until: float) -> Any:
+        if self._client is None:
+            self._client = self.connected()
+        return self._client.call(method, params, max(until - time.monotonic(), 0))
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def _start(self) -> None:
+        """Have a daemon started, once, for requests to come."""
+        if self._may_start:
+            self._may_start = False
+            threading.Thread(target=_start, daemon=True).start()
+
+    @contextmanager
+    def _locked(self, until: float) -> Iterator[None]:
+        if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
+            raise TimeoutError
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+@contextmanager
+def _carried(text: str) -> Iterator[dict[str, str]]:
+    """Give a result as a parameter, or as a private file where it fits into no frame."""
+    if len(text) <= _FRAME_BYTES // 6:  # the most bytes that JSON has for a character
+        yield {"content": text}
+        return
+    descriptor, path = tempfile.mkstemp(prefix="memd-")
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        yield {"source_path": path}
+    finally:
+        os.unlink(path)
+
+
+def _places() -> Places:
+    return find(os.environ, os.path.expanduser("~"))
+
+
+def _start() -> None:
+    with suppress(MemdError, OSError):
+        connect(_places(), os.environ, name=_NAME).close()
