@@ -211,7 +211,8 @@ class Keeper(Middleware):
             self._planner.store(messages, reader, self._reply.calls, until)
             self._planner.sent.freeze(messages)
             return {"request": {}}
-        managed = {"managed"} if body.get("context_management") else set()
+        used = {"managed": "context_management", "thinking": "thinking"}
+        supports = [*self._supports, *(name for name, member in used.items() if body.get(member))]
         newest = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
         given = {
             **self._given,
@@ -222,7 +223,7 @@ class Keeper(Middleware):
             "usage": newest.usage or None,
             "diagnostics": newest.diagnostics,
             "reader": reader,
-            "supports": [*self._supports | managed],
+            "supports": supports,
         }
         return self._planner.plan(messages, given, until)
 

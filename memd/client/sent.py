@@ -8,6 +8,7 @@ Rules of this file
   fits into no frame of the socket stands there by its size and hash.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -17,9 +18,10 @@ from memd.core.canonical import START, canonical, content_hash
 from memd.core.text import read_object
 
 KEEP, SPILL, CLEAR, DROP = _ACTIONS = ("keep", "spill", "clear", "drop")
+_CHANGES = (CLEAR, DROP)  # of what was sent, at a turn's end
 _TEXTS = ("tool_use_id", "content_hash", "action", "content", "path")
 _SHAPE: Mapping[str, type] = {**dict.fromkeys(_TEXTS, str), "size": int}
-LEAST_CHARACTERS = 4_000  # memd decides nothing about shorter results
+_LEAST_CHARACTERS = 4_000  # characters; memd decides nothing about a shorter result
 LARGE_BYTES = 1024 * 1024  # of a message that is told by its outline
 _LONG_CHARACTERS = 32 * 1024  # of a string that no outline holds
 
@@ -60,6 +62,7 @@ class SentConversation:
         self.agreed = 0
         self.decisions: dict[SentBlock, Decision] = {}
         self.unreported: set[SentBlock] = set()
+        self._drops = False  # to name all thinking costs time
 
     def follow(self, messages: Sequence[Message], in_time: Callable[[], bool]) -> bool:
         """Take a newer list of messages, and say whether there was time for all of them.
@@ -96,49 +99,49 @@ class SentConversation:
         )
 
     def learn(self, decisions: Iterable[Mapping[str, Any]], *, unreported: bool = False) -> None:
-        """Take over decisions; one that is known already stands, unless this one is a later step.
+        """Take over decisions; one that is known stands, but where memd changes it on purpose.
 
         What has not the shape of a decision is left out.
         """
-        for given in decisions:
-            decision = _decision(given)
-            if decision is None:
-                continue
+        for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
-            if decision["action"] in (CLEAR, DROP) or name not in self.decisions:
-                self.decisions[name] = decision
+            if decision["action"] in _CHANGES or name not in self.decisions:
+                self.decisions[name] = dict(decision)
+                self._drops = self._drops or decision["action"] == DROP
                 if unreported:
                     self.unreported.add(name)
 
     def freeze(self, messages: Iterable[Message]) -> None:
-        """Decide that what nothing is known of goes on being sent as it is."""
-        for name, _ in results(messages):
-            if name not in self.decisions:
-                self.learn([{**name._asdict(), "action": KEEP}], unreported=True)
+        """Decide that results of which nothing is known go on being sent as they are."""
+        nothing = {"action": KEEP, "content": "", "path": "", "size": 0}
+        self.learn(
+            ({**name._asdict(), **nothing} for name, _ in results(messages)), unreported=True
+        )
 
     def applied(self, messages: Iterable[Message]) -> list[Message]:
-        """Return the messages as they are sent; one without replaced blocks is the same object."""
+        """Return the messages as they are sent; one that stays is the same object."""
         return [self._applied(message) for message in messages]
 
     def _applied(self, message: Message) -> Message:
-        content = message.get("content")
-        if not isinstance(content, list):
+        blocks = _parts(message.get("content"))
+        sent = [self._replaced(block) for block in blocks]
+        if all(map(operator.is_, sent, blocks)):
             return message
-        blocks = [self._sent(block) for block in content]
-        if all(new is old for new, old in zip(blocks, content, strict=True)):
-            return message
-        return {**message, "content": [block for block in blocks if block is not None]}
+        return {**message, "content": [block for block in sent if block is not None]}
 
-    def _sent(self, block: Any) -> Any:
-        name = _name(block)
+    def _replaced(self, block: Message) -> Message | None:
+        name = _result_name(block) or (_thinking_name(block) if self._drops else None)
         decision = self.decisions.get(name) if name else None
         if decision is None or decision["action"] == KEEP:
             return block
+        if decision["action"] == DROP:
+            return None
+        # The cache's mark within a text goes with it; the block has it instead, and ends there too.
         parts = _parts(block["content"])
-        marked = (part["cache_control"] for part in parts if "cache_control" in part)
-        # The mark of a part goes with its text: the block has it instead, where it ends as well.
-        mark = next(({"cache_control": mark} for mark in marked), {})
-        return {**mark, **block, "content": decision["content"]}
+        mark = [
+            ("cache_control", each["cache_control"]) for each in parts if "cache_control" in each
+        ]
+        return {**dict(mark), **block, "content": decision["content"]}
 
 
 class ObservedReply:
@@ -185,7 +188,7 @@ def results(messages: Iterable[Message]) -> Iterator[tuple[SentBlock, Message]]:
     """Yield the results that may be stored, with their names."""
     for message in messages:
         for block in _parts(message.get("content")):
-            name = _name(block)
+            name = _result_name(block)
             if name is not None and not block.get("is_error"):
                 yield name, block
 
@@ -199,27 +202,28 @@ def text_of(content: Any) -> str | None:
     """Return the text of what a result holds, ``None`` where it holds anything else."""
     if isinstance(content, str):
         return content
-    texts = [part.get("text") if isinstance(part, Mapping) else None for part in _parts(content)]
-    plain = [text for text in texts if isinstance(text, str)]
-    return "".join(plain) if plain and len(plain) == len(texts) else None
+    parts = _parts(content)
+    texts = [part["text"] for part in parts if part["type"] == "text" and not part.get("citations")]
+    return "\n".join(texts) if 0 < len(texts) == len(parts) else None
 
 
 def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _name(block: Any) -> SentBlock | None:
-    """Return the name of a block that there can be a decision about."""
-    if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+def _result_name(block: Message) -> SentBlock | None:
+    """Return the name of a result that there can be a decision about."""
+    if block.get("type") != "tool_result":
         return None
-    content, call = block.get("content"), block.get("tool_use_id")
-    text = text_of(content)
-    if text is None or len(text) < LEAST_CHARACTERS or not isinstance(call, str):
+    content = block.get("content")
+    if len(text_of(content) or "") < _LEAST_CHARACTERS:
         return None
-    try:
-        return SentBlock(call, content_hash(content))
-    except (ValueError, TypeError, RecursionError):
-        return None  # what is no JSON is never sent
+    return SentBlock(block["tool_use_id"], content_hash(content))
+
+
+def _thinking_name(block: Message) -> SentBlock | None:
+    kinds = ("thinking", "redacted_thinking")
+    return SentBlock("", content_hash([block])) if block.get("type") in kinds else None
 
 
 def _sent(before: bytes, message: Message) -> SentMessage:
@@ -239,7 +243,9 @@ def _outline(value: Any) -> Any:
     return value
 
 
-def _decision(given: Mapping[str, Any]) -> Decision | None:
-    decision = {name: given.get(name, kind()) for name, kind in _SHAPE.items()}
-    right = all(type(decision[name]) is kind for name, kind in _SHAPE.items())
-    return decision if right and decision["action"] in _ACTIONS else None
+def _is_decision(given: Any) -> bool:
+    return (
+        isinstance(given, Mapping)
+        and all(type(given.get(name)) is kind for name, kind in _SHAPE.items())
+        and given["action"] in _ACTIONS
+    )
