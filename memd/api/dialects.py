@@ -55,7 +55,10 @@ class Payload(Named):
     source: str = ""
     trigger: str = ""
     agent_id: str = ""
+    tool_name: str = ""
+    tool_use_id: str = ""
     tool_input: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies an empty default
+    tool_response: Any = None
     seconds_since_last_response: float | None = None
 
 
@@ -67,7 +70,7 @@ class Dialect:
     client may load the memory directory by itself, ``tags`` that memd's tag reaches the model, and
     ``notices`` that the person is shown a hook's message as one quiet line. With ``late_boundary``
     a compaction may have been the last of a session that is resumed; others bring it up again
-    themselves, with an event of its own.
+    themselves, with an event of its own. ``replaces_results``: a hook may change what a tool gave.
     """
 
     events: Mapping[str, Event]
@@ -76,6 +79,7 @@ class Dialect:
     tags: bool = True
     notices: bool = False
     late_boundary: bool = False
+    replaces_results: bool = False
 
 
 _SHARED = {
@@ -87,7 +91,9 @@ _SHARED = {
     "PostToolUse": Event.TOOL_USED,
 }
 DIALECTS: Mapping[str, Dialect] = {
-    CLAUDE_CODE: Dialect(_SHARED, loads_memory=True, notices=True, late_boundary=True),
+    CLAUDE_CODE: Dialect(
+        _SHARED, loads_memory=True, notices=True, late_boundary=True, replaces_results=True
+    ),
     "codex": Dialect({**_SHARED, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
     "gemini": Dialect(
         {
@@ -126,6 +132,25 @@ def named_memories(payload: Payload, directory: str) -> frozenset[str]:
     return frozenset(path for text in texts for path in named.findall(text))
 
 
+def longest_text(response: Any) -> str:
+    """Return the longest text of what a tool gave, "" where there is none; images are no text."""
+    if isinstance(response, str):
+        return response
+    if isinstance(response, dict):
+        response = list(response.values()) if response.get("type", "text") == "text" else []
+    parts = response if isinstance(response, list) else []
+    return max(map(longest_text, parts), key=len, default="")
+
+
+def with_text(response: Any, old: str, new: str) -> Any:
+    """Return what a tool gave, in its own shape, with one text in the place of another."""
+    if isinstance(response, dict):
+        return {name: with_text(value, old, new) for name, value in response.items()}
+    if isinstance(response, list):
+        return [with_text(part, old, new) for part in response]
+    return new if response == old else response
+
+
 def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
     """Return one line for a person on what extractions saved, "" where they saved nothing."""
     lists = [each.get(key, ()) for each in results for key in ("saved", "updated")]
@@ -136,17 +161,21 @@ def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
     return f"memd saved {', '.join(paths[:_NAMED])}{more} (memctl undo takes the newest back)"
 
 
-def answer(dialect: Dialect, name: str, *texts: str, notice: str = "") -> dict[str, Any] | None:
+def answer(
+    dialect: Dialect, name: str, *texts: str, notice: str = "", response: Any = None
+) -> dict[str, Any] | None:
     """Return what adds texts to a conversation, all in one tag, and tells the person something.
 
-    ``None`` where there is nothing to say.
+    ``response`` takes the place of what a tool gave. ``None`` where there is nothing to say.
     """
     text = "\n".join(filter(None, texts)).replace(f"{tags.CLOSE}\n{tags.OPEN}\n", "\n")
     if not dialect.tags:
         text = text.removeprefix(f"{tags.OPEN}\n").removesuffix(f"\n{tags.CLOSE}")
+    members = {"additionalContext": text or None, "updatedToolOutput": response}
+    present = {name: value for name, value in members.items() if value is not None}
     result: dict[str, Any] = {}
-    if text:
-        result["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": text}
+    if present:
+        result["hookSpecificOutput"] = {"hookEventName": name, **present}
     if notice and dialect.notices:
         result["systemMessage"] = notice
     return result or None

@@ -13,6 +13,8 @@ no new set-up.
 - What a session was given is in its context until the client says that it was compacted or
   cleared: a session that ended is resumed with it, and a compaction that was announced may fail.
 - A memory that the assistant writes with its own tools gets its index line at once.
+- A large result of a search, the web or an MCP server is stored where that is wanted. Nothing is
+  known of the tools of sub-agents, which may have none to read it with: theirs stay.
 - An event seen twice under one prompt id is answered once.
 """
 
@@ -29,6 +31,8 @@ from memd.api import dialects, notes, prompting, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
+from memd.context.service import ContextRequest
+from memd.conversation.history import tool_kind
 from memd.core import limits
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import INDEX
@@ -54,6 +58,8 @@ _GATE_SECONDS = 0.02  # of a turn's end for the gates of its notes; the job asks
 _NEXT = 2_500  # UTF-16 units of what notes may have, left to the prompt behind a compaction
 _SENTENCE = 300  # UTF-16 units, printed before a compaction
 _JOBS = 20  # the newest, which may have saved something
+_SPILLED = ("search", "web")  # kinds of tools; Claude Code stores what the shell prints itself
+_READER = "Read"
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
@@ -145,16 +151,17 @@ class HookMethod:
     async def _on(
         self, services: Services, call: Call, kind: Event, received: _Received, until: float
     ) -> dict[str, Any] | None:
-        notice, texts = "", tuple[str, ...]()
+        notice, texts, response = "", tuple[str, ...](), None
         if kind is Event.COMPACTED:
             await self._reset(services, received.payload)
         elif kind is Event.TOOL_USED:
             texts = (await _written(services, call, received),)
+            response = await _spilled(services, received, until)
         else:
             bring = self._start if kind is Event.SESSION_START else self._prompt
             texts = await bring(services, call, received, until)
             notice = await self._saved(services, received)
-        return answer(received.dialect, received.name, *texts, notice=notice)
+        return answer(received.dialect, received.name, *texts, notice=notice, response=response)
 
     async def _start(
         self, services: Services, call: Call, received: _Received, until: float
@@ -329,6 +336,24 @@ async def _written(services: Services, call: Call, received: _Received) -> str:
         if made.change and paths != {INDEX}:
             return f"{tags.OPEN}\n{_LINE_MADE}\n{tags.CLOSE}"
     return ""
+
+
+async def _spilled(services: Services, received: _Received, until: float) -> Any:
+    """Return what a tool gave with its longest text stored, ``None`` where it stays as it is."""
+    payload, settings, name = received.payload, received.settings, received.payload.tool_name
+    wanted = settings.context.hook_spill and received.dialect.replaces_results
+    known = tool_kind(name) in _SPILLED or name.startswith("mcp__")
+    if not (wanted and known and received.project.enabled) or payload.agent_id:
+        return None
+    text = dialects.longest_text(payload.tool_response)
+    request = ContextRequest(received.project, settings, received.session, reader=_READER)
+    with suppress(MemdError), move_on_after(until - services.clock.monotonic()):
+        result = await services.contexts.spill(
+            request, tool=name, tool_use_id=payload.tool_use_id, content=text
+        )
+        if result.content is not None:
+            return dialects.with_text(payload.tool_response, text, result.content)
+    return None
 
 
 def row() -> Method[..., dict[str, Any] | str | None]:

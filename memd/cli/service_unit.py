@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from memd.core.errors import MemdError
 
@@ -60,12 +61,18 @@ class Service:
 
 def provider(config: str) -> str:
     """Return who answers for a model by the user's settings, "" where they have no [model]."""
+    model = settings_table(config, "model")
+    return "" if model is None else str(model.get("provider", "messages"))
+
+
+def settings_table(config: str, name: str) -> Mapping[str, Any] | None:
+    """Return a table of the user's settings, ``None`` where there is none."""
     try:
         with open(config, "rb") as opened:
-            model = tomllib.load(opened).get("model")
+            table = tomllib.load(opened).get(name)
     except (OSError, ValueError):
-        return ""
-    return str(model.get("provider", "messages")) if isinstance(model, dict) else ""
+        return None
+    return table if isinstance(table, dict) else None
 
 
 def systemd(

@@ -12,7 +12,6 @@ CLEARED = "[Old tool result content cleared]"
 _TAG = "persisted-output"
 _CLOSING = re.compile(rf"<(?=\s*/\s*{_TAG})", re.IGNORECASE)
 _BROKEN = "&lt;"
-_NUMBERS = 40  # bytes of the two numbers, at most
 
 
 def shown(text: str, path: str) -> str:
@@ -25,20 +24,10 @@ def shown(text: str, path: str) -> str:
     end = head.rfind(b"\n", PREVIEW_BYTES // 2)
     start = head[: end if end >= 0 else None].decode("utf-8", "ignore")
     lines = text.count("\n") + (not text.endswith("\n"))
-    return _form(f"{len(content)} bytes, {lines} lines", path, _CLOSING.sub(_BROKEN, start))
+    size = f"{len(content)} bytes, {lines} lines, whole at: {path}"
+    return f"<{_TAG}>\n{size}\n{_CLOSING.sub(_BROKEN, start)}\n[cut]\n</{_TAG}>"
 
 
 def cleared(path: str) -> str:
     """Return what stands for an old result whose whole is at a path."""
     return f"{CLEARED}\n{path}"
-
-
-def least(path: str) -> int:
-    """Return from how many bytes on a text is larger than what stands for it, at a path."""
-    closings = PREVIEW_BYTES // len(f"</{_TAG}")
-    growth = closings * (len(_BROKEN) - 1)
-    return len(_form("", path, "").encode()) + _NUMBERS + PREVIEW_BYTES + growth + 1
-
-
-def _form(size: str, path: str, start: str) -> str:
-    return f"<{_TAG}>\n{size}, whole at: {path}\n{start}\n[cut]\n</{_TAG}>"

@@ -154,6 +154,11 @@ class ContextSettings:
         doc="clear old results of tools once a conversation has rested for an hour",
     )
     compact: bool = option(default=True, doc="say when a conversation has to be summarised")
+    hook_spill: bool = option(
+        default=False,
+        doc="store large results of Claude Code's searches, web pages and MCP servers too; run "
+        "memctl setup claude-code afterwards",
+    )
     days: int = option(30, "days that stored results outlast their last use", 1, 36_500)
     limits: Mapping[str, int] = numbers(
         "characters of a result that are sent whole, by the tool's name, as in Bash = 10000", 0

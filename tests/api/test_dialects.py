@@ -87,8 +87,9 @@ async def test_the_end_of_a_turn_is_learnt_from_in_silence(
     line = transcripts.user("From now on, always use tabs in Makefiles.")
     path = transcripts.write(Path(caller.home.path) / "t" / "s.jsonl", line)
     assert await send(caller, client, event, transcript_path=path) is None
-    (job,) = (await caller.call("job.list"))["jobs"]
-    assert (await caller.plain("job.wait", job=job["job"]))["result"]["saved"]
+    jobs = (await caller.call("job.list"))["jobs"]
+    (job,) = [job["job"] for job in jobs if job["kind"] == "extract"]
+    assert (await caller.plain("job.wait", job=job))["result"]["saved"]
 
 
 @pytest.mark.parametrize("client", DIALECTS)

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.context import preview
+from memd.context.values import LEAST_CHARACTERS
 
 PATH = "/base/projects/-p/s-1/tool-results/toolu_1.txt"
 HEAD = f"whole at: {PATH}\n"
@@ -59,7 +60,7 @@ def test_no_text_closes_the_tag(text: str) -> None:
     shown = preview.shown(text, PATH)
     assert len(CLOSING.findall(shown)) == 1
     assert text.replace("&lt;", "<").startswith(beginning(shown).replace("&lt;", "<"))
-    assert len(shown.encode()) < preview.least(PATH)
+    assert len(shown) < LEAST_CHARACTERS
 
 
 @given(TEXTS)

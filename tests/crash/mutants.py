@@ -5,9 +5,11 @@ from dataclasses import dataclass
 APPLY, CHANGES, DISK = "memd/store/apply.py", "memd/store/changes.py", "memd/files/disk.py"
 DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
 LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/lock.py"
+RESULTS = "memd/context/results.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
 KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
 DREAM = ("tests/crash/test_dream.py", "-k", "every_call and kill and yes")
+STORED = ("tests/context/test_results.py",)
 FAULT = ("tests/crash/test_faults.py", "-m", "not crash")
 
 
@@ -224,5 +226,20 @@ MUTANTS = (
         "            if isinstance(result, MemdError) and result.of_disk:\n                break\n",
         "",
         ("tests/daemon/test_missed.py",),
+    ),
+    Mutant(
+        "a result's folder is not fsynced",
+        RESULTS,
+        "                disk.sync_folder(folder)\n            except OSError:\n",
+        "                pass\n            except OSError:\n",
+        STORED,
+    ),
+    Mutant(
+        "a result has its name before it is whole",
+        RESULTS,
+        "            write_new(disk, folder, temp, content)\n"
+        "            disk.move(folder, temp, name)\n",
+        "            write_new(disk, folder, name, content)\n",
+        STORED,
     ),
 )

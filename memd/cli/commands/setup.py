@@ -79,7 +79,9 @@ def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
     """Return the table of clients for this user."""
     home = invocation.around.home
     hook = hook_file.hook_path(invocation.places)
-    return table(Around(invocation.environ, home, invocation.cwd, hook, _memctl(home)))
+    context = service_unit.settings_table(invocation.places.config, "context") or {}
+    spills = context.get("hook_spill") is True
+    return table(Around(invocation.environ, home, invocation.cwd, hook, _memctl(home), spills))
 
 
 def check(invocation: Invocation) -> list[dict[str, str]]:

@@ -17,13 +17,15 @@ from memd.cli.setup.pieces import Copy, JsonFile, Piece, TableEntry
 _HERE = os.path.abspath(__file__)
 _REPOSITORY = _HERE.rsplit("/", 4)[0]
 _STARTS = "startup|resume|clear|compact|fork"
+_WRITES = "Write|Edit|MultiEdit"
+_SPILLED = "|Grep|WebFetch|mcp__.*"  # whose results memd stores, where the settings say so
 _CLAUDE = {
     "SessionStart": _STARTS,
     "UserPromptSubmit": None,
     "Stop": None,
     "PreCompact": None,
     "SessionEnd": None,
-    "PostToolUse": "Write|Edit|MultiEdit",
+    "PostToolUse": _WRITES,
 }
 _CODEX: dict[str, str | None] = {
     **dict.fromkeys(("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact")),
@@ -53,7 +55,7 @@ class Switch:
 class Around:
     """What the table is made from: this user's environment and home, memd's hook and program.
 
-    ``cwd`` is the project that ``doctor`` looks at.
+    ``cwd`` is the project that ``doctor`` looks at; ``spills`` is the setting context.hook_spill.
     """
 
     environ: Mapping[str, str]
@@ -61,6 +63,7 @@ class Around:
     cwd: str
     hook: str
     memctl: str
+    spills: bool = False
     platform: str = sys.platform
 
     def folder(self, variable: str, default: str) -> str:
@@ -104,6 +107,8 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
     hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
     of_gemini = Hooks("gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True)
+    used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
+    of_claude = Hooks("claude-code", hook, _CLAUDE | used)
     add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(
@@ -111,7 +116,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
             "Claude Code",
             "claude",
             claude,
-            (JsonFile(f"{claude}/settings.json", Hooks("claude-code", hook, _CLAUDE)),),
+            (JsonFile(f"{claude}/settings.json", of_claude),),
             f"it reads its hooks when it starts: start it anew. Its tools for memories: {add}",
             switches=_claude_switches(claude, around),
         ),

@@ -44,6 +44,30 @@ def test_hooks_go_in_and_out_again(home: Home) -> None:
     assert ran.out == "Claude Code: nothing of memd is there\n"
 
 
+@pytest.mark.parametrize(
+    ("config", "matcher"),
+    [
+        ("[context]\nhook_spill = true\n", "Write|Edit|MultiEdit|Grep|WebFetch|mcp__.*"),
+        ("[context]\nhook_spill = 1\n", "Write|Edit|MultiEdit"),
+        ("context = true\n", "Write|Edit|MultiEdit"),
+        ("[context", "Write|Edit|MultiEdit"),
+    ],
+)
+def test_results_are_heard_of_where_the_settings_say_so(
+    home: Home, config: str, matcher: str
+) -> None:
+    """With context.hook_spill more tools have their hooks run; until then set-up is outdated."""
+    memctl(home, "setup", "claude-code")
+    path = Path(home.places.config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(config)
+    assert memctl(home, "setup", "claude-code", "--status").status == int("mcp" in matcher)
+    memctl(home, "setup", "claude-code")
+    (group,) = json.loads(settings_file(home).read_bytes())["hooks"]["PostToolUse"]
+    assert group["matcher"] == matcher
+    assert memctl(home, "setup", "claude-code", "--status").status == 0
+
+
 def test_folders_that_are_moved_are_honoured(home: Home) -> None:
     """Each client's own variables say where its files are; relative ones count for nothing."""
     run = invocation(
