@@ -11,7 +11,7 @@ Rules of this file
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memd.context.facts import exchange_start
+from memd.context.facts import SYSTEM, exchange_start
 from memd.context.requests import (
     CONTEXT_MANAGEMENT,
     MANAGED,
@@ -57,7 +57,8 @@ def old_results(
     # The reply came soon after the message before it, which memd saw at once.
     rested = now - max(replied_at, facts[start - 1].at if start else now)
     calls = any(fact.calls or fact.results for fact in newest)
-    if rested < _REST_SECONDS or calls or facts[-1].role != USER:
+    speaker = next((fact.role for fact in reversed(facts) if fact.role != SYSTEM), "")
+    if rested < _REST_SECONDS or calls or speaker != USER:
         return OldResults()
     listed = [
         (place, result)
@@ -72,36 +73,40 @@ def old_results(
     return OldResults(results, thinking)
 
 
-def members(request: ContextRequest, window: int) -> dict[str, Any]:
+def members(
+    request: ContextRequest, window: int, before: Mapping[str, Any] | None
+) -> Mapping[str, Any]:
     """Return what a request says so that the server clears old results by itself.
 
-    Nothing where the model cannot, and where memd does not know which tools there are.
+    Nothing where the model cannot, and where memd does not know which tools there are. ``before``
+    is what earlier requests of the conversation said, ``None`` for the first.
     """
-    if (
-        CONTEXT_MANAGEMENT not in request.supports
-        or request.supports & {MANAGED, THREAD}
-        or request.tools is None
-    ):
+    able = CONTEXT_MANAGEMENT in request.supports and not request.supports & {MANAGED, THREAD}
+    if not able or request.tools is None or before == {}:
         return {}
-    limits = history.thresholds(window)
-    compacts = request.settings.context.compact and not request.conversation
-    trigger = limits.warn if compacts else min(_TRIGGER, limits.effective)
-    least = trigger - _LEAST_BELOW * min(window, history.WINDOW) // history.WINDOW
-    names = {str(tool.get("name")) for tool in request.tools if isinstance(tool, Mapping)}
-    excluded = [name for name in names if history.tool_kind(name) not in _TOOLS]
-    uses = {
-        "type": "clear_tool_uses_20250919",
-        "trigger": {"type": "input_tokens", "value": trigger},
-        "keep": {"type": "tool_uses", "value": _NEWEST},
-        "clear_at_least": {"type": "input_tokens", "value": least},
-        "exclude_tools": sorted({*excluded, request.reader} - {""}),
-    }
+    uses = before["context_management"]["edits"][-1] if before else _tool_uses(request, window)
     edits = [uses]
     if THINKING in request.supports:  # a server refuses the edit without it, and wants it first
         one_turn = {"type": "thinking_turns", "value": 1}
         retained = one_turn if request.may_drop_thinking else "all"
-        edits.insert(0, {"type": "clear_thinking_20251015", "keep": retained})
+        edits = [{"type": "clear_thinking_20251015", "keep": retained}, uses]
     return {"context_management": {"edits": edits}, "betas": [BETA]}
+
+
+def _tool_uses(request: ContextRequest, window: int) -> dict[str, Any]:
+    limits = history.thresholds(window)
+    compacts = request.settings.context.compact and not request.conversation
+    trigger = limits.warn if compacts else min(_TRIGGER, limits.effective)
+    least = trigger - _LEAST_BELOW * min(window, history.WINDOW) // history.WINDOW
+    names = {str(tool.get("name")) for tool in request.tools or () if isinstance(tool, Mapping)}
+    excluded = {name for name in names if history.tool_kind(name) not in _TOOLS}
+    return {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": trigger},
+        "keep": {"type": "tool_uses", "value": _NEWEST},
+        "clear_at_least": {"type": "input_tokens", "value": least},
+        "exclude_tools": sorted((excluded | {request.reader}) - {""}),
+    }
 
 
 def _is_whole(result: ResultFacts, decisions: Decisions) -> bool:

@@ -36,6 +36,7 @@ _ID = re.compile(r"[^/\x00-\x1f\x7f]{1,256}")
 
 # What messages have to be, in words for the sentence of an error.
 _MANY = f"a conversation has at most {MOST_MESSAGES} messages"
+_JSON = "a message can be written as JSON in UTF-8"
 _ROLE = "the role is user, assistant or system"
 _FIRST = "the first message is the user's"
 _LIST = "the content is a text or a list of blocks"
@@ -45,21 +46,24 @@ _SPEAKER = "no block of this type has this role"
 _NAME = "an id has 1 to 256 characters, without / and control characters"
 _REPEATED = "another call has this id"
 _UNANSWERED = "a call has its result in the next message"
+_ORDER = "results come before other blocks"
 _ORPHAN = "a result answers an open call of the reply before it"
 
 
 def chained(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the conversation's hash after each of some messages, behind those that are known.
 
-    Raises MessagesRefusedError for what is no JSON, or no text.
+    Raises MessagesRefusedError for what is no JSON or no text, as half a surrogate pair.
     """
     result: list[bytes] = []
     last = before[-1] if before else canonical.START
     for place, message in enumerate(messages, len(before)):
+        if not isinstance(message, dict):
+            raise _refused(_ROLE, place, "role")
         try:
             last = canonical.chained(last, message)
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise _refused(str(error), place) from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _refused(_JSON, place) from error
         result.append(last)
     return tuple(result)
 
@@ -109,8 +113,8 @@ class _Exchange:
             self._add(fact, place)
 
     def checked(self, fact: MessageFacts, place: int) -> MessageFacts:
-        """Return a new message's facts with all that what stands before it tells of it."""
-        if not place and fact.role != USER and not fact.boundary:
+        """Return a new message's facts, with its results' tools and whether a reply begins."""
+        if fact.role == ASSISTANT and not (self._speaker or fact.boundary):
             raise _refused(_FIRST, place, "role")
         if fact.calls and self._ids is None:
             self._ids = {name for known in self._before for name, _ in known.calls}
@@ -164,6 +168,7 @@ def _facts(message: Any, place: int, now: float) -> MessageFacts:
     if not content and not (role == SYSTEM and "output_config" in message):
         raise _refused(_EMPTY, place, "content")
     blocks = list(_blocks(content, place, role))
+    boundary = history.floor([message]) > 0
     return MessageFacts(
         role,
         tuple(block["type"] for block in blocks),
@@ -175,21 +180,28 @@ def _facts(message: Any, place: int, now: float) -> MessageFacts:
             if block["type"] in _THINKING
         ),
         history.estimate(content),
-        history.counted(message.get("usage")),
+        # What a boundary's reply cost is the size of what it stands for.
+        0 if boundary else history.counted(message.get("usage")),
         key if isinstance(key, str) and role == ASSISTANT else "",
-        boundary=history.floor([message]) > 0,
+        boundary=boundary,
         at=now,
     )
 
 
 def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
     """Yield the blocks of a message's content, whose types fit its role."""
-    given = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-    for number, block in enumerate(_shaped(given, place, "content")):
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+        return
+    results = True
+    for number, block in enumerate(_shaped(content or (), place, "content")):
         kind = block["type"]
+        results &= kind == _RESULT
+        if kind == _RESULT and not results:
+            raise _refused(_ORDER, place, "content", number)
         if role != _SPEAKERS.get(kind, role):
             raise _refused(_SPEAKER, place, "content", number)
-        if kind == "text" and not block["text"]:
+        if kind == "text" and not block["text"].strip():
             raise _refused(_EMPTY, place, "content", number)
         for name in ("id", "tool_use_id") if kind in (_CALL, _RESULT) else ():
             if not _ID.fullmatch(block.get(name, "-")):

@@ -171,9 +171,7 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
         for message, result in undecided
         if (message, result) not in stored
     ]
-    members = known.request
-    if members is None:
-        members = clearing.members(request, sizing.window_of(request))
+    members = clearing.members(request, sizing.window_of(request), known.request)
     store = [_to_store(request, *each, SPILL) for each in spilled]
     store += [_to_store(request, *each, CLEAR) for each in old.results]
     return Plan(request, tuple(facts), hashes, tuple(changes), tuple(store), old.thinking, members)
@@ -251,7 +249,7 @@ def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> Non
     """Note what the server counted for the last reply."""
     last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].role == ASSISTANT), None)
     context = history.counted(request.usage)
-    if last is not None and context:
+    if last is not None and context and not facts[last].boundary:
         facts[last] = replace(facts[last], context=context)
 
 
