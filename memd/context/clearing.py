@@ -42,20 +42,19 @@ def old_results(
     facts: Sequence[MessageFacts],
     decisions: Decisions,
     request: ContextRequest,
-    now: float,
-    replied_at: float,
+    rested: float,
 ) -> OldResults:
-    """Return what to clear of a conversation that has rested, nothing while it must not change."""
+    """Return what to clear of a conversation that has rested so many seconds.
+
+    Nothing while it must not change.
+    """
     if not (request.settings.context.clear and request.reader) or request.supports & {
         CONTEXT_MANAGEMENT,
         MANAGED,
         THREAD,
     }:
         return OldResults()
-    start = exchange_start(facts)
-    newest = facts[start:]
-    # The reply came soon after the message before it, which memd saw at once.
-    rested = now - max(replied_at, facts[start - 1].at if start else now)
+    newest = facts[exchange_start(facts) :]
     calls = any(fact.calls or fact.results for fact in newest)
     speaker = next((fact.role for fact in reversed(facts) if fact.role != SYSTEM), "")
     if rested < _REST_SECONDS or calls or speaker != USER:

@@ -69,7 +69,7 @@ def chained(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ..
 
 
 def checked(
-    messages: Sequence[Any], place: int, before: Sequence[MessageFacts], *, now: float
+    messages: Sequence[Any], place: int, before: Sequence[MessageFacts]
 ) -> tuple[MessageFacts, ...]:
     """Return the facts of new messages, the first of which is at ``place``, behind ``before``.
 
@@ -79,7 +79,7 @@ def checked(
         raise _refused(_MANY)
     exchange = _Exchange(before)
     return tuple(
-        exchange.checked(_facts(message, number, now), number)
+        exchange.checked(_facts(message, number), number)
         for number, message in enumerate(messages, place)
     )
 
@@ -159,7 +159,7 @@ def _refused(rule: str, *place: str | int) -> MessagesRefusedError:
     return MessagesRefusedError(".".join(("messages", *map(str, place))), rule)
 
 
-def _facts(message: Any, place: int, now: float) -> MessageFacts:
+def _facts(message: Any, place: int) -> MessageFacts:
     """Return the facts of one message by itself."""
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
         raise _refused(_ROLE, place, "role")
@@ -184,7 +184,6 @@ def _facts(message: Any, place: int, now: float) -> MessageFacts:
         0 if boundary else history.counted(message.get("usage")),
         key if isinstance(key, str) and role == ASSISTANT else "",
         boundary=boundary,
-        at=now,
     )
 
 

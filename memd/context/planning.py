@@ -60,7 +60,8 @@ class KnownConversation:
     """What memd has of a conversation: the facts of each message, the hash after each.
 
     ``decisions`` are those of its session, ``request`` the members that its requests have, once
-    that is decided. ``replied_at`` is when its last reply was seen, 0 where nobody said.
+    that is decided. ``replied_at`` is when it was planned or replied to last, 0 where nobody knows.
+    It is ``alone`` where its session has no other conversation, to which its decisions belong too.
     """
 
     facts: Sequence[MessageFacts] = ()
@@ -68,6 +69,7 @@ class KnownConversation:
     decisions: Decisions = field(default_factory=dict)
     request: Mapping[str, Any] | None = None
     replied_at: float = 0.0
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +158,12 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
     if place > len(before) or (request.hash or canonical.START.hex()) != last.hex():
         return Resync(CHANGED, len(known.hashes))
     hashes = (*before, *chained(request.messages, before))
-    new = checked(request.messages, place, known.facts[:place], now=now)
+    new = checked(request.messages, place, known.facts[:place])
     facts = [*known.facts[:place], *_remembered(new, known, hashes, place)]
     _count_last_reply(facts, request)
-    old = clearing.old_results(facts, known.decisions, request, now, known.replied_at)
+    old = clearing.OldResults()
+    if known.alone and known.replied_at:
+        old = clearing.old_results(facts, known.decisions, request, now - known.replied_at)
     if old.results and old.results[0][0] < place:
         return Resync(clearing.REASON, old.results[0][0])
     changes, undecided = _known_changes(facts, known.decisions, request)
@@ -235,11 +239,11 @@ def _remembered(
     hashes: Sequence[bytes],
     place: int,
 ) -> list[MessageFacts]:
-    """Return facts of messages with what memd knew of those that it is sent again."""
+    """Return facts of messages with what was counted for those that memd is sent again."""
     old = zip(known.facts[place:], known.hashes[place:], hashes[place:], strict=False)
     same = [fact for fact, before, now in old if before == now]
     again = [
-        replace(fact, at=was.at, context=fact.context or was.context)
+        replace(fact, context=fact.context or was.context)
         for fact, was in zip(new, same, strict=False)
     ]
     return [*again, *new[len(again) :]]

@@ -88,8 +88,7 @@ class MessageFacts:
     ``calls`` are the id and the tool's name of each call, ``thinking`` the hashes of its thinking
     blocks with their places. ``tokens`` is an estimate, ``context`` what the server counted up to
     and with this reply (0 where nobody said), ``key`` the reply's id. A ``boundary`` stands for all
-    before it. With a message that ``begins`` comes a new reply, or a boundary. ``at`` is when memd
-    first saw it, in seconds since 1970.
+    before it. With a message that ``begins`` comes a new reply, or a boundary.
     """
 
     role: str
@@ -102,4 +101,3 @@ class MessageFacts:
     key: str = ""
     boundary: bool = False
     begins: bool = False
-    at: float = 0.0

@@ -92,7 +92,9 @@ class Conversation:
             return made
         settled = planning.settled(made, {item.key: self.store(item) for item in made.store})
         decisions = {**self.known.decisions, **{each.key: each for each in settled.decisions}}
-        self.known = KnownConversation(settled.facts, settled.hashes, decisions, settled.request)
+        self.known = KnownConversation(
+            settled.facts, settled.hashes, decisions, settled.request, self.now, alone=True
+        )
         return settled
 
     def sent(self, *messages: Any, **given: Any) -> Settled:

@@ -1,5 +1,6 @@
 """Old results that make room: when, which, and what becomes of thinking."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,16 +116,27 @@ def test_nothing_is_cleared_in_doubt(
     assert settled.edits == ()
 
 
-def test_a_reply_that_was_seen_later_counts() -> None:
-    """The hour begins with the last reply, where somebody told of it."""
+@pytest.mark.parametrize("change", [{"alone": False}, {"replied_at": 0.0}])
+def test_nothing_is_cleared_of_what_others_share(change: dict[str, Any]) -> None:
+    """A session with other conversations, and one of unknown age, stays as it is."""
     messages = _history(8)
     talk = Conversation(settings=CLEARS)
     talk.sent(*messages[:-1])
     talk.now += HOUR
-    talk.known = KnownConversation(
-        talk.known.facts, talk.known.hashes, talk.known.decisions, {}, replied_at=talk.now - 9
-    )
+    talk.known = replace(talk.known, **change)
     assert isinstance(talk.plan(messages[-1], user("on")), Settled)
+
+
+def test_going_back_in_a_live_conversation_clears_nothing() -> None:
+    """The hour begins with the last plan, however old the messages are that the client goes on."""
+    messages = _history(8)
+    talk = Conversation(settings=CLEARS)
+    hashes = talk.sent(*messages).hashes
+    talk.now += HOUR - 1
+    talk.sent(user("on"))
+    talk.now += 60
+    given = {"place": len(hashes), "hash": hashes[-1].hex()}
+    assert isinstance(talk.plan(user("rather"), **given), Settled)
 
 
 def test_thinking_goes_with_what_stood_before_it() -> None:

@@ -21,8 +21,8 @@ from tests.context.conversations import (
 
 def test_a_result_s_tool_is_known() -> None:
     """A result has its call's tool, its length and a hash, also where its call came before."""
-    first = checked([user("go"), assistant(call("t1", "Grep"))], 0, (), now=5.0)
-    (second,) = checked([user(result("t1", lines(4_000)))], 2, first, now=6.0)
+    first = checked([user("go"), assistant(call("t1", "Grep"))], 0, ())
+    (second,) = checked([user(result("t1", lines(4_000)))], 2, first)
     (noted,) = second.results
     assert (noted.tool, noted.characters, noted.plain, len(noted.content_hash)) == (
         "Grep",
@@ -30,7 +30,6 @@ def test_a_result_s_tool_is_known() -> None:
         True,
         64,
     )
-    assert [fact.at for fact in (*first, second)] == [5.0, 5.0, 6.0]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_a_result_s_tool_is_known() -> None:
 )
 def test_what_is_never_replaced_has_no_hash(content: Any) -> None:
     """A short result, and one that is more than text, is none that anything is decided about."""
-    facts = checked([user("go"), *exchange("t1", content)], 0, (), now=0.0)
+    facts = checked([user("go"), *exchange("t1", content)], 0, ())
     assert facts[-1].results[0].content_hash == ""
 
 
@@ -61,24 +60,24 @@ def test_records_of_one_reply_are_one() -> None:
         user(result("b", "two")),
         assistant("done", id="msg_2"),
     ]
-    facts = checked(messages, 0, (), now=0.0)
+    facts = checked(messages, 0, ())
     assert [n for n, fact in enumerate(facts) if fact.begins] == [1, 8]
     assert exchange_start(facts) == 8
     for cut in range(len(messages)):
-        before = checked(messages[:cut], 0, (), now=0.0)
-        assert (*before, *checked(messages[cut:], cut, before, now=0.0)) == facts
+        before = checked(messages[:cut], 0, ())
+        assert (*before, *checked(messages[cut:], cut, before)) == facts
 
 
 def test_calls_of_the_newest_reply_may_be_open() -> None:
     """A conversation may end with calls that are still running, some of them answered."""
-    checked([user("go"), assistant(call("a"), call("b")), user(result("a", "x"))], 0, (), now=0.0)
+    checked([user("go"), assistant(call("a"), call("b")), user(result("a", "x"))], 0, ())
 
 
 def test_a_conversation_may_begin_with_a_compaction() -> None:
     """The API's compaction stands first, and what it cost is not its size."""
     block = {"type": "compaction", "content": "so far", "signature": "c2ln"}
     usage = {"input_tokens": 150_000, "output_tokens": 10}
-    facts = checked([assistant(block, usage=usage), user("on")], 0, (), now=0.0)
+    facts = checked([assistant(block, usage=usage), user("on")], 0, ())
     assert facts[0].boundary
     assert facts[0].context == 0
 
@@ -86,7 +85,7 @@ def test_a_conversation_may_begin_with_a_compaction() -> None:
 def test_a_boundary_closes_all_calls() -> None:
     """What stands before a summary in the list needs no results any more."""
     summary = {"role": "user", "content": "so far", "isCompactSummary": True}
-    checked([user("go"), assistant(call("a")), summary, assistant("on")], 0, (), now=0.0)
+    checked([user("go"), assistant(call("a")), summary, assistant("on")], 0, ())
 
 
 OPEN = [user("go"), assistant(call("a"))]
@@ -131,22 +130,22 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 def test_messages_are_refused(messages: list[Any], place: str) -> None:
     """What the API would refuse is refused with its place, and the rule that it breaks."""
     with pytest.raises(MessagesRefusedError) as refused:
-        checked(messages, 0, (), now=0.0)
+        checked(messages, 0, ())
     assert refused.value.facts["place"] == place
     assert refused.value.facts["rule"]
 
 
 def test_places_count_from_the_conversation_s_start() -> None:
     """A message that is refused has the place that it has in the whole conversation."""
-    before = checked(OPEN, 0, (), now=0.0)
+    before = checked(OPEN, 0, ())
     with pytest.raises(MessagesRefusedError, match=r"^messages\.2\.content\.0: "):
-        checked([user(result("b", "x"))], 2, before, now=0.0)
+        checked([user(result("b", "x"))], 2, before)
 
 
 def test_a_conversation_has_a_most() -> None:
     """Behind 100,000 messages there is no other."""
     with pytest.raises(MessagesRefusedError):
-        checked([user("go")], MOST_MESSAGES, [MessageFacts("user", ("text",))], now=0.0)
+        checked([user("go")], MOST_MESSAGES, [MessageFacts("user", ("text",))])
 
 
 def _nested(depth: int) -> Any:

@@ -72,9 +72,7 @@ def test_the_size_is_the_same_however_much_is_new() -> None:
     for seed in range(60):
         made = HistoryMaker(Random(seed)).make().messages  # noqa: S311
         messages = [m for m in made if _says_something(m) and not history.floor([m])]
-        assert sizing.count(checked(messages, 0, (), now=0.0)).tokens == (
-            history.count(messages).tokens
-        )
+        assert sizing.count(checked(messages, 0, ())).tokens == (history.count(messages).tokens)
 
 
 def _says_something(message: Message) -> bool:
