@@ -22,10 +22,9 @@ from memd.context.service import (
     ListedContext,
     PlannedContext,
     SpilledResult,
-    session_folder,
 )
 from memd.core.errors import WrongParameterError
-from memd.projects.project import NoProjectError, slug
+from memd.projects.project import NoProjectError, SessionRefusedError, slug
 from memd.rpc.connection import Call
 from memd.state.database import StateUnusableError
 
@@ -33,7 +32,7 @@ Place = Annotated[int, msgspec.Meta(ge=0)]
 Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 _WINDOW = "MEMD_CONTEXT_WINDOW"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-_READ = (NoProjectError, StateUnusableError)
+_READ = (NoProjectError, SessionRefusedError, StateUnusableError)
 
 
 class OneResultError(WrongParameterError):
@@ -137,7 +136,9 @@ async def context_spill(
     if (content is None) == (source_path is None):
         raise OneResultError
     request = await requested(services, call, cwd, session_id, reader=reader)
-    return await services.contexts.spill(request, tool_use_id, tool, content or "")
+    return await services.contexts.spill(
+        request, tool=tool, tool_use_id=tool_use_id, content=content, source_path=source_path or ""
+    )
 
 
 @method("context.count", "read", *_READ, MessagesRefusedError)
@@ -205,9 +206,7 @@ async def context_restore(
     ``fork_of`` is the session that this one goes on from, of the same working directory.
     """
     request = await requested(services, call, cwd, session_id)
-    project = request.project
-    other = session_folder(project.transcripts, project.cwd, fork_of) if fork_of else ""
-    return RestoredContext(restored=await services.contexts.restore(request, decisions, other))
+    return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
 
 
 @method("context.forget", "write", *_READ)

@@ -1,203 +1,376 @@
 """A session's conversations under its one lock: what memd knows of them and decided. Blocks.
 
 Rules of this file
-- Decisions are on the disk before anybody hears of them.
-- Facts of messages are in memory alone, of the conversations used last.
+- Decisions are on the disk before anybody hears of them. Where the state file refuses them, what is
+  new stays as it is.
+- No lock of a session is held while its results are stored: a disk that hangs holds up nothing
+  else. Who planned the same conversation meanwhile makes the slower one plan again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import astuple, dataclass, field, fields
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from memd.context.errors import MessagesRefusedError
+from memd.context import planning, results, sizing
+from memd.context.breaks import SentRequest, judged, sent_with
+from memd.context.errors import ConversationChangedError, MessagesRefusedError
+from memd.context.planning import KnownConversation, Plan, Resync, Settled
 from memd.context.requests import (
-    ContextCount,
+    CacheBreak,
+    Checkpoint,
     ContextRequest,
-    ContextThresholds,
     ContextView,
     CountedContext,
     ListedContext,
     PlannedContext,
+    SpilledResult,
 )
-from memd.context.values import BlockKey, Decision
-from memd.conversation.history import count, thresholds
-from memd.core.canonical import START, chained
+from memd.context.results import ResultsPlace
+from memd.context.sessions import ContextSession, ContextSessions, Lock, OpenConversation
+from memd.context.values import (
+    CLEAR,
+    DROP,
+    KEEP,
+    SPILL,
+    BlockKey,
+    Decision,
+    Decisions,
+    StoredResult,
+)
+from memd.conversation import history
+from memd.core.canonical import START, content_hash
 from memd.core.clock import Clock
-from memd.core.recent import Recent
-from memd.projects.project import slug
+from memd.core.errors import MemdError
+from memd.core.names import is_text
+from memd.core.text import read_object
+from memd.files.disk import Disk
+from memd.state.database import StateUnusableError
 from memd.state.tables import ContextRow, ContextTable
 
+TIMEOUT = "the disk did not take it in time"
+_BETWEEN_CHECKPOINTS = 64
+_CONTENT = "content"  # a place in what a client sends
+_ACTIONS = (KEEP, SPILL, CLEAR, DROP)
+_NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
 _LISTED = [item.name for item in fields(ListedContext)[1:]]
-MakeLock = Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass(slots=True)
-class _Conversation:
-    """What is known of one conversation; ``hashes`` are those after each message."""
+class BegunPlan:
+    """A plan while its results are stored; ``stored`` fills until it has ``ended``.
 
-    hashes: tuple[bytes, ...] = ()
+    It was made of what was ``known`` and of the session's ``decisions`` then.
+    """
 
-
-@dataclass(slots=True)
-class _SessionContexts:
-    lock: AbstractContextManager[Any]
-    decisions: dict[BlockKey, Decision] = field(default_factory=dict)
-    conversations: dict[str, _Conversation] = field(default_factory=dict)
-    loaded: bool = False
+    session: ContextSession
+    conversation: OpenConversation
+    known: KnownConversation
+    decisions: Decisions
+    sent: SentRequest
+    plan: Plan
+    stored: dict[BlockKey, StoredResult | str] = field(default_factory=dict)
+    ended: bool = False
 
 
 class ContextKeeper:
     """The conversations of all sessions; methods may be called at once.
 
-    ``lock`` makes a lock between threads. Methods raise StateUnusableError.
+    ``lock`` makes a lock between threads. Methods raise StateUnusableError and SessionRefusedError.
     """
 
-    def __init__(self, clock: Clock, lock: MakeLock, table: ContextTable) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        lock: Callable[[], Lock],
+        table: ContextTable,
+        disk: Disk | None = None,
+    ) -> None:
         self._clock = clock
-        self._lock = lock
         self._table = table
-        self._sessions: Recent[str, _SessionContexts] = Recent()
+        self._sessions = ContextSessions(lock, table, disk)
 
-    def plan(self, request: ContextRequest) -> PlannedContext:
-        """Return what to send of a conversation."""
-        folder = folder_of(request)
-        with self._open(folder) as session:
-            known = session.conversations.setdefault(request.conversation, _Conversation())
-            before = known.hashes[: request.place]
-            if request.place > len(known.hashes) or request.hash not in ("", _last(before).hex()):
-                return _resync(request, known)
-            known.hashes = (*before, *_hashes(before, request.messages))
-            counted = _counted(request)
-            limits = _thresholds(request)
-            planned = PlannedContext(
-                "ok",
-                len(known.hashes),
-                _last(known.hashes).hex(),
-                counted,
-                limits,
-                _level(counted.tokens, limits),
+    def begin(self, request: ContextRequest) -> BegunPlan | PlannedContext:
+        """Return a plan, whole where nothing has to be stored for it.
+
+        Raises MessagesRefusedError.
+        """
+        with self._open(request) as session:
+            conversation = self._sessions.conversation(session, request.conversation)
+            known, decisions = conversation.known, dict(session.decisions)
+            plan = self._plan(conversation, decisions, request)
+            if isinstance(plan, Resync):
+                return _resync(plan, request, known)
+            sent = sent_with(request, plan.hashes, self._clock.now())
+            begun = BegunPlan(session, conversation, known, decisions, sent, plan)
+            return begun if plan.store else self._end(begun)
+
+    def store(self, begun: BegunPlan) -> None:
+        """Store the results that a plan needs; for one that could not be stored, say why."""
+        with begun.session.storing:
+            for item in begun.plan.store:
+                if begun.ended:
+                    return
+                try:
+                    stored = self._sessions.stored(begun.session, item.tool_use_id, item.text)
+                except MemdError as error:
+                    begun.stored[item.key] = error.sentence
+                else:
+                    begun.stored[item.key] = stored
+
+    def end(self, begun: BegunPlan) -> PlannedContext:
+        """Decide by what was stored until now, and answer.
+
+        Raises ConversationChangedError.
+        """
+        begun.ended = True
+        with begun.session.lock:
+            return self._end(begun)
+
+    def spill(self, request: ContextRequest, tool: str, call: str, text: str) -> SpilledResult:
+        """Store one result of a tool where it is large, and return what to send in its place.
+
+        Raises MessagesRefusedError.
+        """
+        try:
+            key = BlockKey(call, content_hash(text))
+        except UnicodeEncodeError as error:
+            raise MessagesRefusedError(_CONTENT, str(error)) from error
+        with self._open(request) as session:
+            decision = session.decisions.get(key)
+        if decision is not None:
+            return _spilled(decision)
+        reason = planning.stays(tool, len(text), request)
+        if reason:
+            return SpilledResult(spilled=False, reason=reason)
+        try:
+            with session.storing:
+                stored = self._sessions.stored(session, call, text)
+            decision = Decision(
+                call, key.content_hash, SPILL, stored.content, stored.path, stored.size
             )
-            row = ContextRow(
-                folder,
-                request.conversation,
-                self._clock.now(),
-                model=request.model,
-                window=limits.window,
-                messages=planned.have,
-                tokens=counted.tokens,
-                source=counted.source,
-                level=planned.level,
-            )
-            self._table.note(row)
-            return planned
+            with session.lock:
+                decision = session.decisions.get(key, decision)
+                conversation = self._sessions.conversation(session, request.conversation)
+                conversation.row = replace(conversation.row, at=self._clock.now())
+                self._sessions.decide(session, conversation.row, [decision])
+        except MemdError as error:
+            return SpilledResult(spilled=False, reason=error.sentence)
+        return _spilled(decision)
 
     def count(self, request: ContextRequest) -> CountedContext:
-        """Return the size of a conversation; nothing is noted."""
-        counted, limits = _counted(request), _thresholds(request)
-        return CountedContext(counted.tokens, counted.source, _level(counted.tokens, limits))
+        """Return the size of a conversation; nothing is noted. Raises MessagesRefusedError."""
+        with self._open(request) as session:
+            conversation = self._sessions.conversation(session, request.conversation)
+            decisions = dict(session.decisions)
+            plan = self._plan(conversation, decisions, replace(request, reader=""))
+        if isinstance(plan, Resync):  # what is given is all that there is to count
+            counted = history.count(request.messages)
+            limits = sizing.thresholds(sizing.window_of(request))
+            level = sizing.level(counted.tokens, limits)
+            return CountedContext(counted.tokens, counted.source, level)
+        settled = planning.settled(plan, {})
+        return CountedContext(settled.count.tokens, settled.count.source, settled.level)
 
-    def restore(self, folder: str, decisions: Sequence[Decision], fork_of: str = "") -> int:
-        """Take over what a client or another session was sent, and return how many they are."""
-        with self._open(folder) as session:
-            copied = [Decision(*row) for row in self._table.decisions(fork_of)] if fork_of else []
-            taken = {decision.key: decision for decision in (*copied, *decisions)}
-            self._table.save(folder, map(astuple, taken.values()))
-            session.decisions.update(taken)
-            return len(taken)
+    def observe(
+        self,
+        request: ContextRequest,
+        usage: Mapping[str, Any],
+        diagnostics: Mapping[str, Any] | None,
+    ) -> CacheBreak | None:
+        """Take in what a server said of its last reply; return the break of its cache, if any."""
+        with self._open(request) as session:
+            conversation = self._sessions.conversation(session, request.conversation)
+            observed = self._judged(conversation, usage, diagnostics)
+            conversation.row = _with_break(conversation.row, observed, self._clock.now())
+            self._table.save(conversation.row)
+            return observed
 
-    def forget(self, folder: str) -> bool:
+    def restore(
+        self, request: ContextRequest, decisions: Iterable[Decision], fork_of: str = ""
+    ) -> int:
+        """Take over what a client was sent, and what another session decided; return how much.
+
+        Raises MessagesRefusedError.
+        """
+        restored = {each.key: each for each in _checked(decisions)}
+        rows: Iterable[Any] = ()
+        if fork_of:
+            rows = self._table.decisions(results.place(request.project, fork_of).folder)
+        forked = {each.key: each for each in (Decision(*row) for row in rows)}
+        with self._open(request) as session:
+            new = {key: each for key, each in forked.items() if key not in session.decisions}
+            new |= restored
+            conversation = self._sessions.conversation(session, request.conversation)
+            conversation.row = replace(conversation.row, at=self._clock.now())
+            self._sessions.decide(session, conversation.row, new.values())
+            for each in session.conversations.values():
+                each.baseline = None
+            return len(new)
+
+    def forget(self, request: ContextRequest) -> bool:
         """Remove all that is known of a session, and say whether there was anything."""
-        with self._open(folder) as session:
-            session.conversations.clear()
-            session.decisions.clear()
-            return bool(self._table.forget(folder))
+        with self._open(request) as session:
+            return self._sessions.forget(session)
 
-    def show(self, folder: str) -> ContextView:
+    def prune(self, before: float) -> int:
+        """Remove the sessions that were last planned before a time, and return how many."""
+        removed = 0
+        for folder in self._table.unused(before):
+            with self._sessions.open(ResultsPlace.of(folder)) as session:
+                if folder in self._table.unused(before):  # and nobody came since
+                    with suppress(MemdError):
+                        removed += self._sessions.forget(session)
+        return removed
+
+    def show(self, request: ContextRequest) -> ContextView:
         """Return a session for a person."""
-        with self._open(folder) as session:
-            rows = self._table.rows(folder)
-            decisions = sorted(session.decisions.values(), key=lambda each: -each.size)
-            window = rows[0].window if rows else 0
+        with self._open(request) as session:
             return ContextView(
-                _session_of(folder),
-                tuple(map(_listed, rows)),
-                _limits(window),
-                tuple(decisions),
-                self._table.stored(folder),
+                request.session,
+                tuple(map(_listed, self._table.rows(session.place.folder))),
+                tuple(sorted(session.decisions.values(), key=lambda each: -each.size)),
+                self._sessions.size(session),
             )
 
-    def list(self, folders: str, limit: int) -> tuple[ListedContext, ...]:
+    def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
         """Return the conversations planned last, of the sessions below a folder or of all."""
-        rows = self._table.rows()
-        return tuple(_listed(row) for row in rows if row.folder.startswith(folders))[:limit]
+        return tuple(map(_listed, self._table.rows(folder, most)))
 
-    @contextmanager
-    def _open(self, folder: str) -> Iterator[_SessionContexts]:
-        session = self._sessions.setdefault(folder, _SessionContexts(self._lock()))
-        with session.lock:
-            if not session.loaded:
-                rows = (Decision(*row) for row in self._table.decisions(folder))
-                session.decisions = {decision.key: decision for decision in rows}
-                session.loaded = True
-            yield session
+    def _open(self, request: ContextRequest) -> AbstractContextManager[ContextSession]:
+        return self._sessions.open(results.place(request.project, request.session))
+
+    def _plan(
+        self, conversation: OpenConversation, decisions: Decisions, request: ContextRequest
+    ) -> Plan | Resync:
+        row = conversation.row
+        known = replace(
+            conversation.known,
+            decisions=decisions,
+            request=read_object(row.request) if row.request else None,
+            replied_at=row.at,
+        )
+        return planning.plan(known, request, now=self._clock.now())
+
+    def _end(self, begun: BegunPlan) -> PlannedContext:
+        """Decide, save and answer; the session's lock is held."""
+        session, conversation, plan = begun.session, begun.conversation, begun.plan
+        stored = {item.key: begun.stored.get(item.key, TIMEOUT) for item in plan.store}
+        settled = planning.settled(plan, stored)
+        new = [each for each in settled.decisions if begun.decisions.get(each.key) != each]
+        if (
+            session.conversations.get(plan.request.conversation) is not conversation
+            or conversation.known is not begun.known
+            or any(session.decisions.get(each.key) != begun.decisions.get(each.key) for each in new)
+        ):
+            raise ConversationChangedError(plan.request.session)
+        observed = None
+        if plan.request.usage and conversation.sent:
+            observed = self._judged(conversation, plan.request.usage, plan.request.diagnostics)
+        row = _with_break(conversation.row, observed, begun.sent.at)
+        row = _planned_row(row, settled, plan.request)
+        try:
+            self._sessions.decide(session, row, settled.decisions)
+        except StateUnusableError as error:
+            settled = planning.settled(plan, dict.fromkeys(stored, error.sentence))
+            settled = replace(settled, problems=settled.problems or (error.sentence,))
+            session.unsaved.update((each.key, each) for each in settled.decisions)
+            session.decisions.update(session.unsaved)
+        if any(each.action in (CLEAR, DROP) for each in new) or any(
+            fact.boundary for fact in settled.facts[plan.request.place :]
+        ):
+            conversation.baseline = None  # a break that memd declares
+        conversation.row, conversation.sent = row, begun.sent
+        conversation.known = KnownConversation(settled.facts, settled.hashes)
+        self._sessions.trim(conversation)
+        return _planned(settled, observed)
+
+    def _judged(
+        self,
+        conversation: OpenConversation,
+        usage: Mapping[str, Any],
+        diagnostics: Mapping[str, Any] | None,
+    ) -> CacheBreak | None:
+        """Judge the reply to the last request; a reply is judged once."""
+        sent, conversation.sent = conversation.sent, None
+        conversation.baseline, observed = judged(
+            conversation.baseline, sent, usage, diagnostics, self._clock.now()
+        )
+        return observed
 
 
-def folder_of(request: ContextRequest) -> str:
-    """Return the folder of a session."""
-    return session_folder(request.project.transcripts, request.project.cwd, request.session)
+def _planned_row(row: ContextRow, settled: Settled, request: ContextRequest) -> ContextRow:
+    return replace(
+        row,
+        model=request.model,
+        window=settled.thresholds.window,
+        messages=len(settled.facts),
+        tokens=settled.count.tokens,
+        source=settled.count.source,
+        level=settled.level,
+        request=json.dumps(settled.request),
+    )
 
 
-def session_folder(base: str, cwd: str, session: str) -> str:
-    """Return the folder of a session of a working directory."""
-    return f"{base}/{slug(cwd)}/{session}"
+def _with_break(row: ContextRow, observed: CacheBreak | None, now: float) -> ContextRow:
+    if observed is None:
+        return replace(row, at=now)
+    return replace(row, at=now, breaks=row.breaks + 1, missed=row.missed + observed.tokens)
 
 
-def _session_of(folder: str) -> str:
-    return folder.rpartition("/")[2]
+def _planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
+    return PlannedContext(
+        "ok",
+        len(settled.facts),
+        (settled.hashes[-1] if settled.hashes else START).hex(),
+        settled.count,
+        settled.thresholds,
+        settled.level,
+        settled.edits,
+        settled.request,
+        settled.compact,
+        observed,
+        settled.decisions,
+        problems=settled.problems,
+    )
+
+
+def _resync(resync: Resync, request: ContextRequest, known: KnownConversation) -> PlannedContext:
+    """Answer that the messages behind one of the checkpoints are needed again."""
+    hashes = (START, *known.hashes)
+    places = [*range(0, resync.most, _BETWEEN_CHECKPOINTS), resync.most]
+    counted, limits = sizing.count(known.facts), sizing.thresholds(sizing.window_of(request))
+    return PlannedContext(
+        "resync",
+        len(known.hashes),
+        hashes[-1].hex(),
+        counted,
+        limits,
+        sizing.level(counted.tokens, limits),
+        checkpoints=tuple(Checkpoint(place, hashes[place].hex()) for place in places),
+        reason=resync.reason,
+    )
+
+
+def _checked(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield what a client says that it was sent. Raises MessagesRefusedError."""
+    for number, each in enumerate(decisions):
+        texts = (each.tool_use_id, each.content_hash, each.content, each.path)
+        sane = each.action in _ACTIONS and all(map(is_text, texts))
+        if not sane or not 0 <= each.size < results.ALL_BYTES:
+            place = f"decisions.{number}"
+            raise MessagesRefusedError(place, _NO_DECISION)
+        yield each
+
+
+def _spilled(decision: Decision) -> SpilledResult:
+    if decision.action == KEEP:
+        return SpilledResult(spilled=False, decision=decision, reason=KEEP)
+    content, path = decision.content, decision.path
+    return SpilledResult(spilled=True, content=content, path=path, decision=decision)
 
 
 def _listed(row: ContextRow) -> ListedContext:
-    return ListedContext(_session_of(row.folder), *(getattr(row, name) for name in _LISTED))
-
-
-def _last(hashes: Sequence[bytes]) -> bytes:
-    return hashes[-1] if hashes else START
-
-
-def _hashes(before: Sequence[bytes], messages: Sequence[Any]) -> Iterator[bytes]:
-    last = _last(before)
-    for number, message in enumerate(messages, len(before)):
-        try:
-            last = chained(last, message)
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            place = f"messages.{number}"
-            raise MessagesRefusedError(place, str(error)) from error
-        yield last
-
-
-def _counted(request: ContextRequest) -> ContextCount:
-    counted = count(request.messages)
-    return ContextCount(counted.tokens, counted.source)
-
-
-def _thresholds(request: ContextRequest) -> ContextThresholds:
-    return _limits(request.window or request.usual_window)
-
-
-def _limits(window: int) -> ContextThresholds:
-    window = window or 200_000
-    limits = thresholds(window)
-    return ContextThresholds(window, limits.warn, limits.urgent, limits.auto, limits.block)
-
-
-def _level(tokens: int, limits: ContextThresholds) -> str:
-    levels = {name: getattr(limits, name) for name in ("block", "auto", "urgent", "warn")}
-    return next((name for name, least in levels.items() if tokens >= least), "ok")
-
-
-def _resync(request: ContextRequest, known: _Conversation) -> PlannedContext:
-    known.hashes = ()
-    limits = _thresholds(request)
-    counted = _counted(request)
-    return PlannedContext("resync", 0, START.hex(), counted, limits, _level(counted.tokens, limits))
+    session = ResultsPlace.of(row.folder).session
+    return ListedContext(session, *(getattr(row, name) for name in _LISTED))

@@ -91,7 +91,7 @@ class DueCompaction:
 class CacheBreak:
     """Tokens that a cache did not give back, and what changed.
 
-    ``cause`` is ``model``, ``system``, ``tools``, ``message N`` or ``server``.
+    ``cause`` is ``model``, ``tools``, ``system``, ``betas``, ``message N`` or ``server``.
     """
 
     cause: str
@@ -184,6 +184,5 @@ class ContextView:
 
     session: str
     conversations: tuple[ListedContext, ...]
-    thresholds: ContextThresholds
     decisions: tuple[Decision, ...]
     stored: int

@@ -60,6 +60,12 @@ class ResultsPlace:
     key: str
     session: str
 
+    @classmethod
+    def of(cls, folder: str) -> "ResultsPlace":
+        """Return the place whose folder this is."""
+        base, key, session, _ = folder.rsplit("/", 3)
+        return cls(base, key, session)
+
     @property
     def folder(self) -> str:
         """The absolute path of the folder."""

@@ -1,6 +1,7 @@
 """The context services as the daemon runs them.
 
-``keeping`` knows and decides, in worker threads of its own number; this file waits.
+``keeping`` knows and decides; this file waits, in worker threads of two sorts: those that a disk
+may hold up while results are stored, and those that only need the state file.
 """
 
 import threading
@@ -8,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 
-from memd.context.keeping import ContextKeeper, folder_of, session_folder
+from memd.context import results
+from memd.context.keeping import TIMEOUT, ContextKeeper
 from memd.context.requests import (
     CacheBreak,
     ContextRequest,
@@ -22,6 +24,7 @@ from memd.context.requests import (
 )
 from memd.context.values import Decision
 from memd.core.clock import Clock
+from memd.files.disk import Disk
 from memd.state.tables import ContextTable, ContextTotals
 
 __all__ = [
@@ -34,35 +37,65 @@ __all__ = [
     "ListedContext",
     "PlannedContext",
     "SpilledResult",
-    "session_folder",
 ]
 
 _THREADS = 4  # a slow disk must not take all that the daemon has
+_STORING_SECONDS = 5.0  # after which what is not stored stays in the conversation
 
 T = TypeVar("T")
 
 
 class Contexts:
-    """The conversations of one daemon's clients. Methods raise StateUnusableError."""
+    """The conversations of one daemon's clients.
 
-    def __init__(self, clock: Clock, table: ContextTable) -> None:
-        self._keeper = ContextKeeper(clock, threading.Lock, table)
+    Methods raise StateUnusableError, and those with a request SessionRefusedError. ``disk`` and
+    ``seconds`` say where results are stored and how long that may take.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        table: ContextTable,
+        disk: Disk | None = None,
+        seconds: float = _STORING_SECONDS,
+    ) -> None:
+        self._keeper = ContextKeeper(clock, threading.Lock, table, disk)
         self._table = table
-        self._threads = CapacityLimiter(_THREADS)
+        self._seconds = seconds
+        self._deciding = CapacityLimiter(_THREADS)
+        self._storing = CapacityLimiter(_THREADS)
 
     async def plan(self, request: ContextRequest) -> PlannedContext:
-        """Return what to send of a conversation; decisions are on the disk by then.
+        """Return what to send of a conversation; what is decided is on the disk by then.
 
         Raises MessagesRefusedError and ConversationChangedError.
         """
-        return await self._in_thread(partial(self._keeper.plan, request))
+        begun = await self._in_thread(partial(self._keeper.begin, request))
+        if isinstance(begun, PlannedContext):
+            return begun
+        await self._store(partial(self._keeper.store, begun))
+        return await self._in_thread(partial(self._keeper.end, begun))
 
     async def spill(
-        self, request: ContextRequest, tool_use_id: str, tool: str, content: str
+        self,
+        request: ContextRequest,
+        *,
+        tool: str,
+        tool_use_id: str,
+        content: str | None = None,
+        source_path: str = "",
     ) -> SpilledResult:
-        """Store one result as it is born, where it is large enough, and return what to send."""
-        del request, tool_use_id, tool, content
-        return SpilledResult(spilled=False, reason="small")
+        """Store one result as it is born, where it is large, and return what to send.
+
+        The result is a text, or the file at a path. Raises MessagesRefusedError and what
+        ``results.from_file`` does.
+        """
+
+        def spill() -> SpilledResult:
+            text = results.from_file(source_path) if content is None else content
+            return self._keeper.spill(request, tool, tool_use_id, text)
+
+        return await self._store(spill) or SpilledResult(spilled=False, reason=TIMEOUT)
 
     async def count(self, request: ContextRequest) -> CountedContext:
         """Return the size of a conversation; nothing is noted. Raises MessagesRefusedError."""
@@ -74,36 +107,48 @@ class Contexts:
         usage: Mapping[str, Any],
         diagnostics: Mapping[str, Any] | None,
     ) -> CacheBreak | None:
-        """Take in what the server counted for a reply; return the break of its cache, if any."""
-        del request, usage, diagnostics
-        return None
+        """Take in what a server said of its last reply; return the break of its cache, if any."""
+        return await self._in_thread(partial(self._keeper.observe, request, usage, diagnostics))
 
     async def restore(
-        self, request: ContextRequest, decisions: Sequence[Decision], fork_of: str = ""
+        self, request: ContextRequest, decisions: Sequence[Decision], fork_of: str
     ) -> int:
-        """Take over what was sent, and return how many decisions that are.
+        """Take over what a client was sent, and return how many decisions these are.
 
-        ``fork_of`` is the folder of a session whose decisions this one begins with; what the client
-        says stands above them.
+        ``fork_of`` is a session, "" for none, whose decisions this one begins with. Raises
+        MessagesRefusedError.
         """
-        restore = partial(self._keeper.restore, folder_of(request), decisions, fork_of)
+        restore = partial(self._keeper.restore, request, decisions, fork_of)
         return await self._in_thread(restore)
 
     async def forget(self, request: ContextRequest) -> bool:
-        """Remove a session's decisions and stored results, and say whether there were any."""
-        return await self._in_thread(partial(self._keeper.forget, folder_of(request)))
+        """Remove a session's decisions and stored results, and say whether there were any.
+
+        Raises UnstoredResultError where the disk refuses; what is left goes with the next call.
+        """
+        return await self._in_thread(partial(self._keeper.forget, request))
+
+    async def prune(self, before: float) -> int:
+        """Remove the sessions that were last planned before a time, and return how many."""
+        return await self._in_thread(partial(self._keeper.prune, before))
 
     async def show(self, request: ContextRequest) -> ContextView:
         """Return a session for a person."""
-        return await self._in_thread(partial(self._keeper.show, folder_of(request)))
+        return await self._in_thread(partial(self._keeper.show, request))
 
-    async def list(self, folders: str, limit: int) -> tuple[ListedContext, ...]:
-        """Return the conversations planned last, of sessions below a folder or of all."""
-        return await self._in_thread(partial(self._keeper.list, folders, limit))
+    async def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
+        """Return the conversations planned last, of sessions below a folder, or of all for ""."""
+        return await self._in_thread(partial(self._keeper.list, folder, most))
 
     async def totals(self) -> ContextTotals:
         """Return how much there is of everything."""
         return await self._in_thread(self._table.totals)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await to_thread.run_sync(work, limiter=self._threads)
+        return await to_thread.run_sync(work, limiter=self._deciding)
+
+    async def _store(self, work: Callable[[], T]) -> T | None:
+        """Run what stores something; ``None`` where the disk takes too long for it."""
+        with move_on_after(self._seconds):
+            return await to_thread.run_sync(work, limiter=self._storing, abandon_on_cancel=True)
+        return None

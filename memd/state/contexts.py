@@ -5,10 +5,10 @@ gives their meaning: call, hash, action, content, path, size. The primary key is
 about, so a decision that is written again replaces the one before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from memd.state.database import Cursor, Database
+from memd.state.database import Database
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS context_decisions (
@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS contexts (
     tokens INTEGER NOT NULL,
     source TEXT NOT NULL,
     level TEXT NOT NULL,
+    request TEXT NOT NULL,
     breaks INTEGER NOT NULL,
     missed INTEGER NOT NULL,
     PRIMARY KEY (folder, conversation)
@@ -45,19 +46,21 @@ DecisionRow = tuple[str, str, str, str, str, int]
 class ContextRow:
     """A conversation as it was last planned, ``at`` seconds since 1970.
 
+    ``request`` is what its requests have to be the same in, as JSON, "" until that is decided;
     ``breaks`` counts the times that a cache was lost for no reason of memd's, ``missed`` the tokens
     that were paid again for them.
     """
 
     folder: str
     conversation: str
-    at: float
+    at: float = 0.0
     model: str = ""
     window: int = 0
     messages: int = 0
     tokens: int = 0
     source: str = ""
     level: str = ""
+    request: str = ""
     breaks: int = 0
     missed: int = 0
 
@@ -88,29 +91,43 @@ class ContextTable:
         )
         return tuple((*row,) for row in rows)
 
-    def rows(self, folder: str = "") -> tuple[ContextRow, ...]:
-        """Return the conversations of a session, of all where none is given, the newest first."""
+    def row(self, folder: str, conversation: str) -> ContextRow | None:
+        """Return a conversation as it was last planned, ``None`` for one that never was."""
         rows = self._database.read(
-            "SELECT * FROM contexts WHERE ? IN (folder, '') ORDER BY at DESC", (folder,)
+            "SELECT * FROM contexts WHERE folder = ? AND conversation = ?", (folder, conversation)
+        )
+        return ContextRow(*rows[0]) if rows else None
+
+    def rows(self, folder: str, most: int = -1) -> tuple[ContextRow, ...]:
+        """Return the conversations whose folder begins so, those planned last first."""
+        rows = self._database.read(
+            "SELECT * FROM contexts WHERE substr(folder, 1, length(?1)) = ?1"
+            " ORDER BY at DESC LIMIT ?2",
+            (folder, most),
         )
         return tuple(ContextRow(*row) for row in rows)
 
-    def save(
-        self, folder: str, decisions: Iterable[DecisionRow], row: ContextRow | None = None
-    ) -> None:
-        """Write decisions, and a conversation's row with them; they are on the disk then."""
-        with self._database.transaction() as cursor:
+    def unused(self, before: float) -> tuple[str, ...]:
+        """Return the sessions of which no conversation was planned since a time."""
+        rows = self._database.read(
+            "SELECT folder FROM contexts GROUP BY folder HAVING max(at) < ?", (before,)
+        )
+        return tuple(row[0] for row in rows)
+
+    def save(self, row: ContextRow, decisions: Sequence[DecisionRow] = ()) -> None:
+        """Write a conversation's row, and with it decisions of its session.
+
+        These are on the disk then; a row alone may be lost with the power.
+        """
+        with self._database.transaction(synced=bool(decisions)) as cursor:
             cursor.executemany(
                 "INSERT OR REPLACE INTO context_decisions VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(folder, *decision) for decision in decisions],
+                [(row.folder, *decision) for decision in decisions],
             )
-            if row is not None:
-                _save(cursor, row)
-
-    def note(self, row: ContextRow) -> None:
-        """Write a conversation's row; a power cut may take it back."""
-        with self._database.transaction(synced=False) as cursor:
-            _save(cursor, row)
+            cursor.execute(
+                "INSERT OR REPLACE INTO contexts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                astuple(row),
+            )
 
     def forget(self, folder: str) -> int:
         """Remove all rows of a session and return how many there were."""
@@ -132,14 +149,14 @@ class ContextTable:
         )
         return tuple(row[0] for row in rows)
 
-    def stored(self, folder: str = "") -> int:
-        """Return the bytes of all stored results, or of those that a session's decisions name."""
+    def stored(self) -> tuple[int, int]:
+        """Return how many results are stored, and their bytes."""
         rows = self._database.read(
-            "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT path, size FROM context_decisions"
-            " WHERE path != '' AND ? IN (folder, ''))",
-            (folder,),
+            "SELECT count(*), coalesce(sum(size), 0) FROM"
+            " (SELECT DISTINCT path, size FROM context_decisions WHERE path != '')"
         )
-        return int(rows[0][0])
+        results, size = rows[0]
+        return results, size
 
     def totals(self) -> ContextTotals:
         """Return how much there is of everything."""
@@ -147,13 +164,4 @@ class ContextTable:
             "SELECT count(*), coalesce(sum(breaks), 0), coalesce(sum(missed), 0) FROM contexts"
         )
         conversations, breaks, missed = rows[0]
-        rows = self._database.read(
-            "SELECT count(DISTINCT path) FROM context_decisions WHERE path != ''"
-        )
-        return ContextTotals(conversations, rows[0][0], self.stored(), breaks, missed)
-
-
-def _save(cursor: Cursor, row: ContextRow) -> None:
-    cursor.execute(
-        "INSERT OR REPLACE INTO contexts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row)
-    )
+        return ContextTotals(conversations, *self.stored(), breaks, missed)
