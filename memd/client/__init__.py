@@ -1,4 +1,4 @@
 """Clients of the socket: blocking and async, and starting a daemon when none runs.
 
-Doors: ``launch``, ``errors``, ``hook_file``. Programs use ``blocking`` and ``aio`` as well.
+Doors: ``launch``, ``errors``, ``planner``. Programs use ``blocking`` and ``aio`` as well.
 """

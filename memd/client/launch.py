@@ -21,12 +21,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from memd.client import hook_file
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.core.errors import MemdError
 from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 
-__all__ = ["Client", "connect", "last_words", "main", "wait_until_up"]
+__all__ = ["Client", "connect", "hook_file", "last_words", "main", "wait_until_up"]
 
 # -P: a folder memd in the working directory must not be taken for the program.
 SERVE = (sys.executable, "-P", "-m", "memd", "serve")

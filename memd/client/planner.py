@@ -28,6 +28,8 @@ from memd.client.sent import (
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
 
+__all__ = ["Message", "Planner", "SentConversation", "results"]
+
 _NAME = "keeper"
 _FRAME_BYTES = 2 * 1024 * 1024  # of messages or of a result: half of what a frame may have
 _REPORTED = 500  # decisions in a frame, with their beginnings of 2,000 bytes

@@ -14,7 +14,7 @@ from socket import socket
 
 import anyio
 
-from memd.client import hook_file
+from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
 from memd.daemon.app import Ports, run

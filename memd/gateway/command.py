@@ -65,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     except MemdError as error:
         _complain(f"{error.sentence}; until one runs, requests pass as they are")
     readers = READERS.union(options.reader)
-    rewriter = Rewriter(places, os.path.abspath(options.cwd), readers, manage=options.manage)
+    cwd = os.path.abspath(options.cwd)
+    rewriter = Rewriter(places.socket, cwd, readers, manage=options.manage)
     try:
         anyio.run(_serve, options.port, address, rewriter)
     except OSError as error:

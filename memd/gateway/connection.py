@@ -23,7 +23,7 @@ from memd.gateway.rewriting import MOST_BYTES, RequestHead, Rewriter
 from memd.gateway.upstream import Upstream
 
 HEAD_BYTES = 64 * 1024
-HEAD_SECONDS = 10.0  # to the end of a request's head
+HEAD_SECONDS = 5.0  # to the end of a request's head
 BODY_SECONDS = 60.0  # between two pieces of a body
 IDLE_SECONDS = 600.0  # between two requests
 _LINGER_SECONDS = 1.0
@@ -313,7 +313,7 @@ def _is_ambiguous(request: h11.Request) -> bool:
     """Return whether two servers could see different ends of a request, or of its reply."""
     names = [name for name, _ in request.headers]
     both = b"content-length" in names and b"transfer-encoding" in names
-    return both or names.count(b"content-length") > 1 or request.http_version != b"1.1"
+    return both or request.http_version != b"1.1"
 
 
 def _changed(

@@ -1,12 +1,36 @@
-"""Which requests are changed, and how."""
+"""Which requests are changed, and how.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+Rules of this file
+- Only results behind the last reply are new: they were never sent, so their first form may be the
+  short one. What was sent once in the place of a result is sent again, whatever memd says.
+- In doubt a request passes as it is, and so does one whose model has no tool to read files with.
+- memd gets a moment. Without its answer what is known is sent, and the rest as it is, for good.
+"""
 
-from memd.core.places import Places
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.client.planner import Message, Planner, SentConversation, results
+from memd.core.canonical import START, canonical, chained
+from memd.core.errors import MemdError
+from memd.core.recent import Recent
+from memd.gateway import spans
+from memd.gateway.spans import Place, RequestBody
 
 READERS = frozenset(("Read", "read"))
 MOST_BYTES = 32 * 1024 * 1024
+SECONDS = 0.1  # for memd, of each request
+RESUMED_SECONDS = 2.0  # of the first that this process sees of a conversation with results
+_SESSIONS = 32
+_CONVERSATIONS = 8  # of one session: the same beginning, gone on with in several ways
+_MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
+_BILLING = "x-anthropic-billing-header"
+# What it does not know how to follow: a summary that the server makes, a history that it holds.
+_UNFOLLOWED = frozenset(("compaction", "thread", "previous_message_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +51,163 @@ class Rewritten:
     """
 
     body: bytes
-    betas: tuple[str, ...] = ()
+    betas: Sequence[str] = ()
     fallback: Callable[[], bytes] | None = None
 
 
-class Rewriter:
-    """Changes requests."""
+@dataclass(slots=True)
+class _Followed:
+    """A conversation that this process has seen; ``members`` are added to its requests."""
 
-    def __init__(self, places: Places, cwd: str, readers: frozenset[str], *, manage: bool) -> None:
-        self._places = places
+    planner: Planner
+    name: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    members: dict[str, Any] = field(default_factory=dict)
+
+    def goes_on_as(self, messages: Sequence[Message]) -> bool:
+        """Return whether messages hold the last reply that was sent, in its place."""
+        known = [each.message for each in self.planner.sent.messages]
+        place = _last_reply(known)
+        if place >= len(messages):
+            return False
+        return place < 0 or canonical(known[place]) == canonical(messages[place])
+
+
+class Rewriter:
+    """Has memd decide about the results in requests, and exchanges those that it stored.
+
+    ``socket`` is the daemon's, ``cwd`` the project that results belong to. ``readers`` are names of
+    tools that read any file. With ``manage`` the API is asked to clear old results by itself.
+    """
+
+    def __init__(self, socket: str, cwd: str, readers: frozenset[str], *, manage: bool) -> None:
+        self._socket = socket
         self._cwd = cwd
         self._readers = readers
         self._manage = manage
+        self._sessions: Recent[str, list[_Followed]] = Recent(_SESSIONS)
+        self._lock = threading.Lock()
 
     def concerns(self, head: RequestHead) -> bool:
-        """Return whether a request's body is read as a whole."""
-        return head.method == b"POST"
+        """Return whether a request may be changed, so that its body is read as a whole."""
+        headers = dict(head.headers)
+        return (
+            head.method == b"POST"
+            and head.path in {_MESSAGES, _COUNT}
+            and int(headers.get(b"content-length", 0)) <= MOST_BYTES
+            and headers.get(b"content-encoding", b"identity") == b"identity"
+            and _BILLING.encode() not in headers
+            and not headers.get(b"user-agent", b"").lower().startswith(b"claude-cli")
+        )
 
     def rewritten(self, head: RequestHead, data: bytes) -> Rewritten:
         """Return what to send in the place of a body. Blocks."""
-        del head
+        try:
+            body = spans.read(data)
+            reader = _reader(body.members, self._readers) if body else ""
+            if body and reader and (followed := self._followed(body.members["messages"])):
+                with followed.lock:
+                    return self._changed(head, data, body, reader, followed)
+        except Exception:  # noqa: BLE001, S110 - the edge: whatever is wrong here, it goes out
+            pass
         return Rewritten(data)
+
+    def _changed(
+        self, head: RequestHead, data: bytes, body: RequestBody, reader: str, followed: _Followed
+    ) -> Rewritten:
+        messages, sent = body.members["messages"], followed.planner.sent
+        managed = not self._manage or "context_management" in body.members
+        self._plan(body.members, reader, followed, managed=managed)
+        sent.freeze(messages)
+        added = {} if managed or head.path == _COUNT else dict(followed.members)
+        betas = added.pop("betas", ())
+        contents = _exchanged(messages, sent)
+        if not contents and not added:
+            return Rewritten(data)
+        newest = messages[_last_reply(messages) + 1 :]
+
+        def fallback() -> bytes:
+            with followed.lock:
+                for name, _ in results(newest):
+                    sent.decisions.pop(name, None)
+                sent.freeze(newest)
+                return body.spliced(_exchanged(messages, sent), added)
+
+        new = any(place >= len(messages) - len(newest) for place, _ in contents)
+        return Rewritten(body.spliced(contents, added), betas, fallback if new else None)
+
+    def _plan(
+        self, members: Mapping[str, Any], reader: str, followed: _Followed, *, managed: bool
+    ) -> None:
+        """Have memd decide about what is new. What it cannot decide in time is decided here."""
+        messages, planner = members["messages"], followed.planner
+        before = messages[: _last_reply(messages)]
+        resumed = not planner.sent.messages and any(results(before))
+        until = time.monotonic() + (RESUMED_SECONDS if resumed else SECONDS)
+        supports = ["managed"] if managed else ["context_management"]
+        if (members.get("thinking") or {}).get("type", "disabled") != "disabled":
+            supports.append("thinking")
+        given = {name: members.get(name) for name in ("model", "system", "tools")}
+        given |= {"conversation": followed.name, "reader": reader, "supports": supports}
+        with suppress(MemdError, OSError, LookupError, TypeError, ValueError, RecursionError):
+            answer = planner.plan(messages, given, until)
+            followed.members = dict(answer["request"])
+
+    def _followed(self, messages: Sequence[Message]) -> _Followed | None:
+        """Return the conversation of messages, ``None`` before its first reply.
+
+        Its session is known by all up to that reply, so that another process finds it too.
+        """
+        first = next((n for n, each in enumerate(messages) if each["role"] == "assistant"), None)
+        if first is None:
+            return None
+        digest = START
+        for message in messages[: first + 1]:
+            digest = chained(digest, message)
+        session = f"gateway-{digest.hex()[:32]}"
+        with self._lock:
+            conversations = self._sessions.renewed(session, [])
+            for each in reversed(conversations):
+                if each.goes_on_as(messages):
+                    return each
+            planner = Planner(self._socket, {"cwd": self._cwd, "session_id": session})
+            if conversations:
+                known = conversations[0].planner.sent
+                planner.sent.decisions, planner.sent.unreported = known.decisions, known.unreported
+                for message in messages[first + 1 :]:
+                    digest = chained(digest, message)
+            name = digest.hex()[:32] if conversations else ""
+            followed = _Followed(planner, name)
+            conversations.append(followed)
+            del conversations[:-_CONVERSATIONS]
+            return followed
+
+
+def _reader(members: Mapping[str, Any], readers: frozenset[str]) -> str:
+    """Return the request's tool that reads files, "" where the request passes as it is."""
+    system, tools = members.get("system") or "", members.get("tools")
+    texts = [block.get("text") for block in system] if isinstance(system, list) else [system]
+    billed = any(str(text).startswith(_BILLING) for text in texts)
+    if billed or _UNFOLLOWED & members.keys() or not isinstance(tools, list):
+        return ""
+    # A tool with another type runs on the server, which has not these files.
+    own = (tool["name"] for tool in tools if tool.get("type", "custom") == "custom")
+    return next((name for name in own if name in readers), "")
+
+
+def _last_reply(messages: Sequence[Message]) -> int:
+    roles = [message["role"] for message in messages]
+    return len(roles) - 1 - roles[::-1].index("assistant") if "assistant" in roles else -1
+
+
+def _exchanged(
+    messages: Sequence[Message], sent: SentConversation
+) -> dict[Place, Mapping[str, Any]]:
+    """Return the new members of the blocks in whose place something else is sent."""
+    return {
+        (n, m): {name: new[name] for name in new if new[name] is not old.get(name)}
+        for n, (before, after) in enumerate(zip(messages, sent.applied(messages), strict=True))
+        if after is not before
+        for m, (old, new) in enumerate(zip(before["content"], after["content"], strict=True))
+        if new is not old
+    }

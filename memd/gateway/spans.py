@@ -29,14 +29,24 @@ class RequestBody:
     spans: Mapping[Place, tuple[int, int]]
     inside: int
 
-    def spliced(self, contents: Mapping[Place, str], added: Mapping[str, Any]) -> bytes:
-        """Return the body with other contents in places of ``spans``, and more members."""
-        pieces = [self.text[: self.inside]]
-        pieces += [f"{_dump(name)}:{_dump(value)}," for name, value in added.items()]
+    def spliced(
+        self, changes: Mapping[Place, Mapping[str, Any]], added: Mapping[str, Any]
+    ) -> bytes:
+        """Return the body with other contents of blocks, and with more members.
+
+        A block has none of the other names yet, and the body none of the added ones.
+        """
+        pieces = [self.text[: self.inside], *(f"{_members({n: added[n]})}," for n in added)]
         at = self.inside
-        for place in sorted(contents, key=self.spans.__getitem__):
+        for place in sorted(changes, key=self.spans.__getitem__):
             start, end = self.spans[place]
-            pieces += self.text[at:start], _dump(contents[place])
+            members = dict(changes[place])
+            content = _dump(members.pop("content"))
+            pieces += (
+                self.text[at:start],
+                content,
+                *(f",{_members({n: members[n]})}" for n in members),
+            )
             at = end
         return "".join((*pieces, self.text[at:])).encode()
 
@@ -138,6 +148,10 @@ def _number(digits: str) -> float:
 
 def _constant(_: str) -> None:
     raise ValueError
+
+
+def _members(value: Mapping[str, Any]) -> str:
+    return _dump(value)[1:-1]
 
 
 def _dump(value: Any) -> str:

@@ -13,8 +13,8 @@ from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, JsonFile
 from memd.cli.setup.plan import ClientEdit, changes, hooks_are_used, in_use, state, uses_hooks
-from memd.client import hook_file
 from memd.client.errors import DaemonUnavailableError
+from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}

@@ -11,7 +11,7 @@ from memd.cli.setup import files, jsonc
 from memd.cli.setup.clients import ClientRow, Switch
 from memd.cli.setup.pieces import ABSENT, INSTALLED, JsonFile
 from memd.cli.setup.plan import in_use, state, uses_hooks
-from memd.client import hook_file
+from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 from memd.core.places import Places
 
