@@ -53,8 +53,11 @@ _ORPHAN = "a result answers an open call of the reply before it"
 def chained(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the conversation's hash after each of some messages, behind those that are known.
 
-    Raises MessagesRefusedError for what is no JSON or no text, as half a surrogate pair.
+    Raises MessagesRefusedError for what is no JSON or no text, as half a surrogate pair, and for
+    more messages than a conversation may have.
     """
+    if len(before) + len(messages) > MOST_MESSAGES:
+        raise _refused(_MANY)
     result: list[bytes] = []
     last = before[-1] if before else canonical.START
     for place, message in enumerate(messages, len(before)):
@@ -75,8 +78,6 @@ def checked(
 
     Raises MessagesRefusedError for messages that the API would refuse there.
     """
-    if place + len(messages) > MOST_MESSAGES:
-        raise _refused(_MANY)
     exchange = _Exchange(before)
     return tuple(
         exchange.checked(_facts(message, number), number)

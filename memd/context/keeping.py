@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from memd.context import planning, results, sizing
+from memd.context import planning, results, sizing, spilling
 from memd.context.breaks import SentRequest, judged, sent_with
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
 from memd.context.planning import KnownConversation, Plan, Resync, Settled
@@ -141,7 +141,7 @@ class ContextKeeper:
             decision = session.decisions.get(key)
         if decision is not None:
             return _spilled(decision)
-        reason = planning.stays(tool, len(text), request)
+        reason = spilling.stays(tool, len(text), request)
         if reason:
             return SpilledResult(spilled=False, reason=reason)
         try:

@@ -2,12 +2,9 @@
 
 Rules of this file
 - What was decided about a block stands, whatever the settings and the request say now.
-- A result is decided when it is first seen. Only one that no reply has followed yet may be stored
-  then: what was sent whole before stays whole.
-- Results go over the limit of their tool first, then the largest of one message, until that fits
-  its budget and the window.
+- A result is decided when it is first seen (``spilling``); an older one changes at a declared break
+  alone (``clearing``).
 - What cannot be stored, or would not be smaller, stays.
-- An older result changes at a declared break alone (``clearing``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from memd.context import clearing, sizing
-from memd.context.facts import chained, checked, exchange_start, text_of
+from memd.context.facts import chained, checked
 from memd.context.preview import cleared
 from memd.context.requests import (
     COMPACTION,
@@ -27,11 +24,11 @@ from memd.context.requests import (
     ContextThresholds,
     DueCompaction,
 )
+from memd.context.spilling import PlacedResult, large_results, result_text
 from memd.context.values import (
     CLEAR,
     DROP,
     KEEP,
-    LEAST_CHARACTERS,
     SPILL,
     BlockKey,
     Decision,
@@ -45,14 +42,8 @@ from memd.conversation.history import estimate_text
 from memd.conversation.pieces import ASSISTANT
 from memd.core import canonical
 from memd.core.names import printable
-from memd.core.settings import Settings
 
 CHANGED = "changed"  # why a client sends messages again
-SMALL = "small"  # why a result is not stored: its tool's limit does not ask for it
-_LIMIT, _MCP_LIMIT, _MCP = 50_000, 100_000, "mcp__"
-_LIMITS = {"shell": 30_000, "search": 20_000}
-_MESSAGE_LIMIT = 200_000  # characters of the results of one message
-_SHOWN_TOKENS = LEAST_CHARACTERS // 4  # what stands for a result has fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +159,7 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
         return Resync(clearing.REASON, old.results[0][0])
     changes, undecided = _known_changes(facts, known.decisions, request)
     facts = _lighter(facts, changes)
-    spilled = _spilled(facts, undecided, known.decisions, request)
+    spilled = large_results(facts, undecided, known.decisions, request)
     stored = set(spilled)
     changes += [
         BlockChange(message, result.block, Decision(result.tool_use_id, result.content_hash, KEEP))
@@ -216,23 +207,6 @@ def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settle
     )
 
 
-def stays(tool: str, characters: int, request: ContextRequest) -> str:
-    """Return why a result of some tool is not stored, "" where it may be."""
-    if not request.settings.context.spill:
-        return "off"
-    if not request.reader:
-        return "no_reader"
-    if tool == request.reader:
-        return "reader"
-    return SMALL if characters <= limit(tool, request.settings) else ""
-
-
-def limit(tool: str, settings: Settings) -> int:
-    """Return how many characters of a tool's result are sent whole."""
-    usual = _MCP_LIMIT if tool.startswith(_MCP) else _LIMITS.get(history.tool_kind(tool), _LIMIT)
-    return max(settings.context.limits.get(tool, usual), LEAST_CHARACTERS - 1)
-
-
 def _remembered(
     new: Sequence[MessageFacts],
     known: KnownConversation,
@@ -259,7 +233,7 @@ def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> Non
 
 def _known_changes(
     facts: Sequence[MessageFacts], decisions: Decisions, request: ContextRequest
-) -> tuple[list[BlockChange], list[tuple[int, ResultFacts]]]:
+) -> tuple[list[BlockChange], list[PlacedResult]]:
     """Return what was decided about the new messages, and the results that nothing is known of."""
     changes, undecided = [], []
     for message in range(request.place, len(facts)):
@@ -267,65 +241,21 @@ def _known_changes(
             key = BlockKey(result.tool_use_id, result.content_hash)
             decision = decisions.get(key)
             if decision is not None:
-                text = _text(request, message, result.block)
+                text = result_text(request, message, result.block)
                 saved = _saved(text, decision.content) if _is_edit(decision) else 0
                 changes.append(BlockChange(message, result.block, decision, saved))
             elif result.content_hash:
                 undecided.append((message, result))
-        for block, digest in facts[message].thinking:
+        fact = facts[message]
+        for block, digest in fact.thinking:
             decision = decisions.get(BlockKey("", digest))
-            if decision is not None:
+            if decision is not None and len(fact.thinking) < len(fact.kinds):
                 changes.append(BlockChange(message, block, decision))
     return changes, undecided
 
 
-def _spilled(
-    facts: Sequence[MessageFacts],
-    undecided: Sequence[tuple[int, ResultFacts]],
-    decisions: Decisions,
-    request: ContextRequest,
-) -> list[tuple[int, ResultFacts]]:
-    """Return the results that should be stored: large ones, and the largest of a large message."""
-    start = exchange_start(facts)
-    reasons = {
-        each: stays(each[1].tool, each[1].characters, request)
-        for each in undecided
-        if each[0] >= start and not each[1].failed
-    }
-    chosen = [each for each, reason in reasons.items() if not reason]
-    others = [each for each, reason in reasons.items() if reason == SMALL]
-    others.sort(key=lambda each: each[1].characters)
-    block = sizing.thresholds(sizing.window_of(request)).block
-    characters = sum(_sent(each, decisions) for fact in facts[start:] for each in fact.results)
-    characters -= sum(result.characters - LEAST_CHARACTERS for _, result in chosen)
-    tokens = sizing.count(facts).tokens - sum(_room(request, *each) for each in chosen)
-    while others and (characters > _MESSAGE_LIMIT or tokens >= block):
-        largest = others.pop()
-        characters -= largest[1].characters - LEAST_CHARACTERS
-        tokens -= _room(request, *largest)
-        chosen.append(largest)
-    return chosen
-
-
-def _room(request: ContextRequest, message: int, result: ResultFacts) -> int:
-    """Return how many tokens storing a result saves at least."""
-    return estimate_text(_text(request, message, result.block)) - _SHOWN_TOKENS
-
-
-def _sent(result: ResultFacts, decisions: Decisions) -> int:
-    """Return how many characters of a result are sent."""
-    decision = decisions.get(BlockKey(result.tool_use_id, result.content_hash))
-    return len(decision.content) if decision and decision.content else result.characters
-
-
-def _text(request: ContextRequest, message: int, block: int) -> str:
-    """Return the text of a result among the new messages."""
-    content = request.messages[message - request.place]["content"][block]["content"]
-    return text_of(content) or ""
-
-
 def _to_store(request: ContextRequest, message: int, result: ResultFacts, action: str) -> ToStore:
-    text = _text(request, message, result.block)
+    text = result_text(request, message, result.block)
     call, digest = result.tool_use_id, result.content_hash
     return ToStore(message, result.block, call, digest, action, result.tool, text)
 

@@ -6,7 +6,6 @@ import pytest
 
 from memd.context.errors import MessagesRefusedError
 from memd.context.facts import MOST_MESSAGES, chained, checked, exchange_start
-from memd.context.values import MessageFacts
 from tests.context.conversations import (
     Message,
     assistant,
@@ -145,7 +144,7 @@ def test_places_count_from_the_conversation_s_start() -> None:
 def test_a_conversation_has_a_most() -> None:
     """Behind 100,000 messages there is no other."""
     with pytest.raises(MessagesRefusedError):
-        checked([user("go")], MOST_MESSAGES, [MessageFacts("user", ("text",))])
+        chained([user("go")], [bytes(32)] * MOST_MESSAGES)
 
 
 def _nested(depth: int) -> Any:

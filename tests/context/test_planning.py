@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from memd.context.planning import CHANGED, KnownConversation, Resync, limit, stays
+from memd.context.planning import CHANGED, KnownConversation, Resync
 from memd.context.requests import ContextRequest, DueCompaction
+from memd.context.spilling import limit, stays
 from memd.context.values import Decision
 from memd.core.settings import NotesSettings, Settings
 from tests.context.conversations import (
@@ -208,6 +209,8 @@ def test_thinking_that_was_dropped_stays_away() -> None:
     again = Conversation(KnownConversation(decisions={drop.key: drop}))
     (edit,) = again.sent(user("go"), assistant(thinking(), "x")).edits
     assert (edit.message, edit.block, edit.content, first) == (1, 0, None, 0)
+    alone = Conversation(KnownConversation(decisions={drop.key: drop}))
+    assert alone.sent(user("go"), assistant(thinking())).edits == ()
 
 
 FULL = {"usage": {"input_tokens": 170_000}}
