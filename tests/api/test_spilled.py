@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from memd.api.dialects import longest_text, with_text
+from memd.context.preview import shown
 from tests.api.caller import Caller
 from tests.api.test_spending import configure
 
 pytestmark = pytest.mark.anyio
 ON = "[context]\nhook_spill = true\n"
 PAGE = "".join(f"line {number} of a page\n" for number in range(3_000))
+BLOCKS = [{"type": "text", "text": "short"}, {"type": "text", "text": PAGE}]
 
 
 async def used(
@@ -21,6 +24,29 @@ async def used(
     payload |= {"tool_use_id": "toolu_1", "tool_response": response, **more}
     asked = {"client": client, "event": "PostToolUse", "payload": payload}
     return await caller.plain("hook", **asked, deadline_ms=20_000)
+
+
+@pytest.mark.parametrize(
+    ("tool", "response"),
+    [
+        ("WebFetch", {"bytes": 9, "code": 200, "result": PAGE}),
+        ("Grep", {"mode": "content", "filenames": [], "content": PAGE}),
+        ("mcp__x__page", BLOCKS),
+        ("mcp__x__page", PAGE),
+    ],
+)
+async def test_a_large_result_is_stored(caller: Caller, tool: str, response: Any) -> None:
+    """The answer has the tool's own shape with the text's beginning; the file has the whole."""
+    configure(caller, f"{ON}[context.limits]\nmcp__x__page = 50000\n")
+    answer = await used(caller, response, tool)
+    output = answer["hookSpecificOutput"]
+    assert output["hookEventName"] == "PostToolUse"
+    new = longest_text(output["updatedToolOutput"])
+    path = new.partition("whole at: ")[2].partition("\n")[0]
+    assert Path(path).read_text() == PAGE
+    assert path.endswith("/s/tool-results/toolu_1.txt")
+    assert output["updatedToolOutput"] == with_text(response, PAGE, shown(PAGE, path))
+    assert await used(caller, response, tool) == answer
 
 
 @pytest.mark.parametrize(
