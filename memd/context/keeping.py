@@ -245,11 +245,16 @@ class ContextKeeper:
         self, conversation: OpenConversation, decisions: Decisions, request: ContextRequest
     ) -> Plan | Resync:
         row = conversation.row
+        # Clearing changes decisions, and those of a session are all its conversations'.
+        alone = request.settings.context.clear and all(
+            each.conversation == row.conversation for each in self._table.rows(row.folder)
+        )
         known = replace(
             conversation.known,
             decisions=decisions,
             request=read_object(row.request) if row.request else None,
             replied_at=row.at,
+            alone=alone,
         )
         return planning.plan(known, request, now=self._clock.now())
 

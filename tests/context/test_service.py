@@ -112,6 +112,27 @@ async def test_a_disk_that_hangs_leaves_the_result_where_it_is(tmp_path: Path) -
         assert (await bench.plan(TALK)).edits == ()
 
 
+@pytest.mark.parametrize("forked", [False, True])
+async def test_old_results_are_cleared_where_nobody_else_has_them(
+    bench: Bench, *, forked: bool
+) -> None:
+    """After an hour, also of a daemon that was restarted; a fork's prefix stays as it was."""
+    bench.settings = Settings(context=ContextSettings(clear=True, spill=False))
+    talk = [*TALK, *(part for number in range(2, 9) for part in call(number))]
+    done = [{"role": "assistant", "content": "done"}, {"role": "user", "content": "on"}]
+    known = await bench.plan(talk)
+    if forked:
+        await bench.plan(talk, conversation="fork")
+    bench.clock.advance(3_600)
+    wanted = await bench.plan(done, place=known.have, hash=known.hash)
+    assert (wanted.status, wanted.reason) == (("ok", "") if forked else ("resync", "clear"))
+    bench.restart()
+    bench.clock.advance(3_600 if forked else 0)
+    planned = await bench.plan([*talk, *done])
+    assert [edit.tool_use_id for edit in planned.edits] == ([] if forked else ["t1", "t2", "t3"])
+    assert (await bench.plan([*talk, *done])).edits == planned.edits
+
+
 class FullState(Database):
     """A state file that refuses to commit while it is full."""
 
