@@ -1,0 +1,92 @@
+"""``make bench-context``: what context services save, and whether what was said is still there.
+
+Twenty recorded sessions (``context_sessions``) are played against the caching server in several
+ways (``context_runs``), and the person asks for five planted facts at the end of each. Dollars are
+those of the price table; what summaries cost is among them. Nothing here fails.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+from benchmarks.context_runs import MODEL, ClearByAge, Played, Way, play
+from benchmarks.context_sessions import SESSIONS, Session, sessions
+from benchmarks.context_ways import Kept, able, prepared, summaries_cost
+from benchmarks.measures import table
+
+_WINDOW = 200_000
+_HEAD = (
+    "way",
+    "M tokens sent",
+    "of them from the cache",
+    "M tokens written to it",
+    "dollars",
+    "largest prompt",
+    "sessions over 200,000",
+    "refused",
+    "answers shown / read / lost",
+)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.context")
+    parser.add_argument("--sessions", type=int, default=SESSIONS)
+    options = parser.parse_args()
+    chosen = list(sessions(options.sessions))
+    requests = sum(len(session.exchanges) for session in chosen)
+    print(f"{len(chosen)} sessions, {requests:,} requests, {MODEL}", flush=True)
+    print(table([_HEAD, *_rows(chosen)]))
+    return 0
+
+
+def _rows(chosen: Sequence[Session]) -> Iterator[tuple[str, ...]]:
+    yield _row("without memd", [play(session, Way()) for session in chosen])
+    yield _row("clear by age, without memd", [play(session, ClearByAge()) for session in chosen])
+    model = able()
+    with prepared() as (home, server):
+        numbers = count()
+
+        def kept(strategy: str = "", *, managed: bool = False) -> Callable[[], Kept]:
+            known = model if managed else None
+            return lambda: Kept(home, f"s{next(numbers)}", model=known, strategy=strategy)
+
+        ways = {
+            "spill": kept(),
+            "spill, the API clears": kept(managed=True),
+            "spill, compacted locally": kept("local"),
+            "spill, compacted by a scripted model": kept("model"),
+        }
+        for name, way in ways.items():
+            before = summaries_cost(server)
+            played = [play(session, way()) for session in chosen]
+            yield _row(name, played, summaries_cost(server) - before)
+
+
+def _row(name: str, played: Sequence[Played], summaries: float = 0.0) -> tuple[str, ...]:
+    """Return the line of one way, and show it at once."""
+    total = Played()
+    for each in played:
+        total.add(each)
+    read = total.tokens["cache_read_input_tokens"]
+    created = total.tokens["cache_creation_input_tokens"]
+    sent = read + created + total.tokens["input_tokens"]
+    answers = " / ".join(str(total.answers[where]) for where in ("shown", "read", "lost"))
+    row = (
+        name,
+        f"{sent / 1e6:.1f}",
+        f"{read / sent:.1%}",
+        f"{created / 1e6:.2f}",
+        f"{total.dollars + summaries:.2f}",
+        f"{total.largest:,}",
+        str(sum(each.largest > _WINDOW for each in played)),
+        str(total.refused),
+        answers,
+    )
+    print(*row, sep="  ", file=sys.stderr, flush=True)
+    return row
+
+
+if __name__ == "__main__":
+    sys.exit(main())
