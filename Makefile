@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-extract e2e docs clean
+.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -61,6 +61,9 @@ bench-counting: $(STAMP) ## how far the estimate of tokens is from a server's co
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade \
 	    --target build/counting "anthropic==0.21.3"
 	@$(BIN)/python -m benchmarks.counting build/counting/anthropic/tokenizer.json
+
+bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20
+	@$(BIN)/python -m benchmarks.context $(if $(SESSIONS),--sessions $(SESSIONS))
 
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"

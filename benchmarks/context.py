@@ -12,7 +12,7 @@ from itertools import count
 
 from benchmarks.context_runs import MODEL, ClearByAge, Played, Way, play
 from benchmarks.context_sessions import SESSIONS, Session, sessions
-from benchmarks.context_ways import Kept, able, prepared, summaries_cost
+from benchmarks.context_ways import Kept, Proxied, able, prepared, summaries_cost
 from benchmarks.measures import table
 
 _WINDOW = 200_000
@@ -52,8 +52,9 @@ def _rows(chosen: Sequence[Session]) -> Iterator[tuple[str, ...]]:
             known = model if managed else None
             return lambda: Kept(home, f"s{next(numbers)}", model=known, strategy=strategy)
 
-        ways = {
+        ways: dict[str, Callable[[], Way]] = {
             "spill": kept(),
+            "spill, through the gateway": lambda: Proxied(home),
             "spill, the API clears": kept(managed=True),
             "spill, compacted locally": kept("local"),
             "spill, compacted by a scripted model": kept("model"),

@@ -89,7 +89,8 @@ class Played:
     largest: int = 0
     dollars: float = 0.0
     answers: Counter[str] = field(default_factory=Counter)
-    reread: list[float] = field(default_factory=list)
+    reread: list[float] = field(default_factory=list)  # of each prompt by the request after it
+    edits: int = 0  # how often the API cleared more than before
 
     def add(self, other: "Played") -> None:
         """Count another session in."""
@@ -100,6 +101,7 @@ class Played:
         self.largest = max(self.largest, other.largest)
         self.dollars += other.dollars
         self.reread += other.reread
+        self.edits += other.edits
 
 
 def play(session: Session, way: Way, *, model: str = MODEL) -> Played:
@@ -174,7 +176,7 @@ def _thoughtless(message: Message) -> Message:
 
 def _account(server: MessagesServer, model: str) -> Played:
     """Return what all requests of a server came to."""
-    result, before = Played(), 0
+    result, before, cleared = Played(), 0, 0
     costs = price(model)
     for request in server.messages:
         usage = {name: request.usage.get(name, 0) for name in _SORTS}
@@ -190,6 +192,10 @@ def _account(server: MessagesServer, model: str) -> Played:
         if before:
             result.reread.append(read / before)
         before = size
+        managed = shown(request.whole).report.get("context_management", {})
+        uses = sum(edit.get("cleared_tool_uses", 0) for edit in managed.get("applied_edits", ()))
+        result.edits += uses > cleared
+        cleared = uses
     return result
 
 

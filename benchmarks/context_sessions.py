@@ -80,17 +80,20 @@ def sessions(count: int = SESSIONS) -> Iterator[Session]:
         yield session(number, source(number * 7 + 1).randrange(30, 111))
 
 
-def session(number: int, requests: int, *, turn: int = 9, rare: float = _RARE) -> Session:
-    """Return a session of about so many requests; ``turn`` are those of a usual turn."""
-    return _Recorder(number, requests, turn, rare).session()
+def session(number: int, requests: int, *, rare: float = _RARE, scale: float = 1.0) -> Session:
+    """Return a session of about so many requests.
+
+    ``rare`` is the share of large results, ``scale`` changes the size of all.
+    """
+    return _Recorder(number, requests, rare, scale).session()
 
 
 class _Recorder:
     """Makes one session, exchange by exchange."""
 
-    def __init__(self, number: int, requests: int, turn: int, rare: float) -> None:
+    def __init__(self, number: int, requests: int, rare: float, scale: float) -> None:
         self._number, self._requests = number, requests
-        self._turn, self._rare = turn, rare
+        self._rare, self._scale = rare, scale
         self._chance = source(number)
         self._calls = 0
         self._planted: set[str] = set()
@@ -111,7 +114,7 @@ class _Recorder:
         if before == 0:
             prompt += f" The codeword of the release is {self._facts['person'].answer}."
         seconds = self._chance.choice((20.0, 45.0, 90.0, 150.0, 240.0, 1500.0))
-        length = self._chance.randrange(self._turn // 2, self._turn * 2)
+        length = self._chance.randrange(4, 18)
         for place in range(length):
             yield self._exchange(before + place, prompt, seconds)
             prompt, seconds = "", self._chance.uniform(4, 25)
@@ -160,7 +163,7 @@ class _Recorder:
         _, kinds, usual, rare = _TOOLS[tool]
         low, high = rare if self._chance.random() < self._rare else usual
         skewed = self._chance.random() ** 2  # most are near the lower end
-        return self._chance.choice(kinds), int(low + (high - low) * skewed)
+        return self._chance.choice(kinds), int((low + (high - low) * skewed) * self._scale)
 
     def _due(self, kind: str, share: float, at: float) -> bool:
         """Return whether a fact is planted now: once, from its place on."""

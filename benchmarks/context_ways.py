@@ -5,6 +5,8 @@ lines that name a failure. It knows nothing of what is asked for later.
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,20 +40,28 @@ _FAILED = re.compile(r"^.*\b(?:FAILED|ERROR)\b.*$", re.MULTILINE)
 class Kept(Way):
     """memd's middleware; with a model that can, by the API's context management too.
 
-    ``strategy`` compacts the conversation where it has grown to 167,000 tokens.
+    ``strategy`` compacts the conversation where it has grown to ``compact_at`` tokens.
     """
 
-    def __init__(self, home: Home, session: str, *, model: Any = None, strategy: str = "") -> None:
+    def __init__(
+        self,
+        home: Home,
+        session: str,
+        *,
+        model: Any = None,
+        strategy: str = "",
+        compact_at: int = COMPACT_AT,
+    ) -> None:
         where = home.project()
         self.keeper = Keeper(where, session, socket=home.places.socket, model=model)
         self.middleware = [self.keeper]
         self.tools = [self.keeper.reader_tool().to_dict()]
         self.compactions = 0
-        self._strategy = strategy
+        self._strategy, self._compact_at = strategy, compact_at
 
     def after(self, history: list[Message], tokens: int) -> list[Message]:
         """Compact a history that is too long."""
-        if not self._strategy or tokens < COMPACT_AT:
+        if not self._strategy or tokens < self._compact_at:
             return history
         self.compactions += 1
         return self.keeper.compacted(history, strategy=self._strategy)
@@ -65,6 +75,29 @@ class Kept(Way):
             offset += len(part.encode())
             more = "go on" in head
         return "".join(parts)
+
+
+class Proxied(Way):
+    """memd's gateway before the server, for a program that knows nothing of it."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @contextmanager
+    def route(self, url: str) -> Iterator[str]:
+        """Run a gateway."""
+        where = ("--cwd", self._home.project(), "--upstream", url)
+        command = (sys.executable, "-m", "memd", "gateway", *where)
+        environ = dict(self._home.environ)
+        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as gateway:
+            try:
+                yield (gateway.stdout or sys.stdin).readline().strip()
+            finally:
+                gateway.terminate()
+
+    def read(self, path: str) -> str:
+        """Read a stored result as the program's own tool does."""
+        return Path(path).read_text("utf-8")
 
 
 @contextmanager

@@ -10,7 +10,13 @@ from typing import Any
 
 from memd.testing.messages_bound import COMPACTION, THINKING, mismatch, wrong_compaction
 from memd.testing.messages_cache import LIFE, MOST_BREAKPOINTS, blocks, count
-from memd.testing.messages_edits import BINDING_BETA, CLEAR_THINKING, CLEAR_TOOLS, shown
+from memd.testing.messages_edits import (
+    BINDING_BETA,
+    CLEAR_THINKING,
+    CLEAR_TOOLS,
+    drops_thinking,
+    shown,
+)
 from memd.testing.messages_memory import THREAD_BETA
 from memd.testing.messages_steps import Failure, too_long
 
@@ -251,10 +257,10 @@ def _unbound(body: dict[str, Any], betas: Collection[str]) -> Iterator[str | Fai
     binding = (body.get("thinking") or {}).get("block_binding")
     if binding is not None and BINDING_BETA not in betas:
         yield f"thinking.block_binding: needs the beta {BINDING_BETA}"
-    behavior = (binding or {}).get("prefix_mismatch_behavior") or "error"
-    if behavior not in ("error", "drop_block"):
+    behavior = (binding or {}).get("prefix_mismatch_behavior")
+    if behavior not in (None, "error", "drop_block"):
         yield "thinking.block_binding.prefix_mismatch_behavior: Input should be error or drop_block"
-    if behavior == "error" and (wrong := mismatch(body)):
+    if not drops_thinking(body) and (wrong := mismatch(body)):
         yield wrong
 
 

@@ -34,7 +34,8 @@ class ShownPrompt:
 def shown(body: Body, betas: Collection[str] = ()) -> ShownPrompt:
     """Return what the model gets of a request that was checked."""
     report: dict[str, Any] = {}
-    failing = mismatched(body)
+    # Where it is not dropped, such thinking has been refused.
+    failing = mismatched(body) if drops_thinking(body) else []
     changed = _without(body, set(failing))
     if BINDING_BETA in betas:
         report["input_transformations"] = [
@@ -56,6 +57,12 @@ def shown(body: Body, betas: Collection[str] = ()) -> ShownPrompt:
             changed = cleared
         report["context_management"] = {"applied_edits": applied}
     return ShownPrompt(changed, report)
+
+
+def drops_thinking(body: Body) -> bool:
+    """Return whether a request has thinking dropped that is not bound to what stands before it."""
+    binding = (body.get("thinking") or {}).get("block_binding") or {}
+    return binding.get("prefix_mismatch_behavior") == "drop_block"
 
 
 def _unchanged(body: Body, _: Mapping[str, Any]) -> tuple[Body, int]:

@@ -1,0 +1,81 @@
+"""A prefix once sent stays: what the cache gives back of a long run, with memd and without.
+
+A request *rereads* what the cache gives back of the prompt before it. Without memd that is all of
+it, but after pauses in which the cache dies. Thinking is bound on the model of these runs, so that
+a changed prefix would also be refused.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from benchmarks.context_runs import ClearByAge, Played, Way, play
+from benchmarks.context_sessions import Session, session
+from benchmarks.context_ways import Kept, Proxied, able, prepared
+from memd.testing.daemon import Home
+
+TOLERANCE = 0.01
+
+
+@pytest.fixture(scope="module", params=[80, pytest.param(300, marks=pytest.mark.soak)], name="run")
+def _run(request: pytest.FixtureRequest) -> Session:
+    """Return a recorded run of so many requests; some results are large."""
+    return session(5, request.param, rare=0.05, scale=0.5)
+
+
+@pytest.fixture(scope="module", name="plain")
+def _plain(run: Session) -> Played:
+    """Return what the run comes to without memd."""
+    return play(run, Way())
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """Return the home of a running daemon; the SDK has no profile."""
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+    with prepared() as (home, _):
+        yield home
+
+
+def misses(played: Played) -> list[int]:
+    """Return the requests that reread less of the prompt before them than all but a hundredth."""
+    return [number for number, share in enumerate(played.reread) if share < 1 - TOLERANCE]
+
+
+WAYS: dict[str, Callable[[Home], Way]] = {
+    "middleware": lambda home: Kept(home, "run"),
+    "gateway": Proxied,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_storing_results_costs_no_cache(way: str, home: Home, run: Session, plain: Played) -> None:
+    """Large results go, no request is refused, and the cache gives back what it did without."""
+    played = play(run, WAYS[way](home))
+    assert played.refused == 0
+    assert played.largest < 0.8 * plain.largest
+    assert misses(played) == misses(plain)
+    assert abs(mean(played.reread) - mean(plain.reread)) <= TOLERANCE
+    assert played.answers["lost"] == 0
+
+
+@pytest.mark.parametrize("strategy", ["", "local", "model"])
+def test_the_cache_is_lost_at_declared_breaks_alone(
+    strategy: str, home: Home, run: Session, plain: Played
+) -> None:
+    """Clearing by the API and compaction break the prefix where they happen, and nowhere else."""
+    way = Kept(home, "run", model=able(), strategy=strategy, compact_at=60_000)
+    played = play(run, way)
+    assert played.refused == 0
+    assert len(set(misses(played)) - set(misses(plain))) <= way.compactions + played.edits
+    assert bool(way.compactions) == bool(strategy)
+
+
+def test_clearing_by_age_loses_cache_and_thinking(run: Session, plain: Played) -> None:
+    """The way that knows nothing of prefixes misses nearly each time and is refused."""
+    played = play(run, ClearByAge())
+    assert played.refused > len(run.exchanges) / 2
+    assert mean(played.reread) < 0.5 < mean(plain.reread)
+    assert played.dollars > plain.dollars
