@@ -112,9 +112,9 @@ def prepared() -> Iterator[tuple[Home, MessagesServer]]:
             yield home, server
 
 
-def able(model: str = MODEL) -> Any:
-    """Return what the API says that a model can do."""
-    with messages_server(text(""), models=(model,)) as server:
+def able(model: str = MODEL, window: int = 200_000) -> Any:
+    """Return what the API says that a model with such a window can do."""
+    with messages_server(text(""), models=(model,), window=window) as server:
         client = anthropic.Anthropic(api_key="none", base_url=server.url)
         with client:
             return client.beta.models.retrieve(model)
