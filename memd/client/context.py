@@ -211,8 +211,9 @@ class Keeper(Middleware):
             self._planner.store(messages, reader, self._reply.calls, until)
             self._planner.sent.freeze(messages)
             return {"request": {}}
-        used = {"managed": "context_management", "thinking": "thinking"}
-        supports = [*self._supports, *(name for name, member in used.items() if body.get(member))]
+        thinks = (body.get("thinking") or {}).get("type", "disabled") != "disabled"
+        used = {"managed": body.get("context_management"), "thinking": thinks}
+        supports = [*self._supports, *(name for name, value in used.items() if value)]
         newest = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
         given = {
             **self._given,
