@@ -9,6 +9,7 @@ from anyio import to_thread
 from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
+from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import iso_time
@@ -49,6 +50,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
         _problems("settings", services.places.config, problems),
         await _model_check(services, settings),
         await _notes_check(services, call, settings),
+        await _stored_check(services),
         _problems("recovery", "nothing was left half done", tuple(services.notes)),
         _problems("watching", noticed, services.store.watching()),
         await _clock_check(services),
@@ -138,6 +140,21 @@ async def _notes_check(services: Services, call: Call, settings: Settings) -> Ch
     return _problems("notes", "template and prompt of session notes can be used", problems)
 
 
+async def _stored_check(services: Services) -> Check:
+    """Return how much room the stored results of tools take, and leave."""
+    name = "stored results"
+    try:
+        totals = await services.contexts.totals()
+    except MemdError as error:
+        return Check(name, "failed", error.sentence, error.hint)
+    detail = f"{totals.results} with {totals.bytes:,} of at most {limits.STORED_BYTES:,} bytes"
+    if totals.bytes <= _FULL * limits.STORED_BYTES:
+        return Check(name, "ok", detail)
+    remedy = "memctl context forget SESSION, or a smaller context.days; results stay whole else"
+    return Check(name, "warning", detail, remedy)
+
+
+_FULL = 0.9
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
 _NOT_RUN = "it is there; looking costs no run of your plan"
 

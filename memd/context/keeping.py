@@ -43,6 +43,7 @@ from memd.conversation import history
 from memd.core.canonical import START, content_hash
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.limits import STORED_BYTES
 from memd.core.names import is_text
 from memd.core.text import read_object
 from memd.files.disk import Disk
@@ -363,7 +364,7 @@ def _checked(decisions: Iterable[Decision]) -> Iterator[Decision]:
     for number, each in enumerate(decisions):
         texts = (each.tool_use_id, each.content_hash, each.content, each.path)
         sane = each.action in _ACTIONS and all(map(is_text, texts))
-        if not sane or not 0 <= each.size < results.ALL_BYTES:
+        if not sane or not 0 <= each.size < STORED_BYTES:
             place = f"decisions.{number}"
             raise MessagesRefusedError(place, _NO_DECISION)
         yield each

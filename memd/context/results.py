@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from memd.context.errors import StoredResultTooLargeError, UnstoredResultError
 from memd.context.preview import shown
 from memd.context.values import StoredResult, StoredSizes
+from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.text import read_json, sha256
 from memd.core.values import Project
@@ -33,9 +34,6 @@ from memd.files.disk import Disk, real_disk, write_new
 from memd.projects.project import check_session, slug
 
 FOLDER = "tool-results"
-RESULT_BYTES = 64 * 1024 * 1024
-SESSION_BYTES = 512 * 1024 * 1024
-ALL_BYTES = 4 * 1024 * 1024 * 1024
 _JSON_CHARACTERS = 4 * 1024 * 1024  # parsing takes twenty times the memory
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PATH = re.compile(rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))")
@@ -102,9 +100,9 @@ def store(
         raise UnstoredResultError(place.folder, _NO_TEXT) from error
     size = len(content)
     for what, whole, limit in (
-        (_ONE, size, RESULT_BYTES),
-        (_SESSION, used.session + size, SESSION_BYTES),
-        (_ALL, used.all + size, ALL_BYTES),
+        (_ONE, size, limits.RESULT_BYTES),
+        (_SESSION, used.session + size, limits.SESSION_RESULT_BYTES),
+        (_ALL, used.all + size, limits.STORED_BYTES),
     ):
         if whole > limit:
             raise StoredResultTooLargeError(what, whole, limit)
@@ -135,10 +133,10 @@ def from_file(path: str) -> str:
     folder, name = os.path.split(path)
     try:
         with Directory(folder) as directory:
-            result = directory.read(name, RESULT_BYTES)
+            result = directory.read(name, limits.RESULT_BYTES)
     except FileTooLargeError as error:
         size = int(error.facts["size"] or 0)
-        raise StoredResultTooLargeError(_ONE, size, RESULT_BYTES) from error
+        raise StoredResultTooLargeError(_ONE, size, limits.RESULT_BYTES) from error
     if result is None:
         raise PathRefusedError(path, _ABSENT)
     content, status = result

@@ -34,6 +34,11 @@ NAME_BYTES = 255
 # Project slugs
 SLUG_CHARACTERS = 200
 
+# Stored results of tools
+RESULT_BYTES = 64 * 1024 * 1024
+SESSION_RESULT_BYTES = 512 * 1024 * 1024
+STORED_BYTES = 4 * 1024 * 1024 * 1024  # of all sessions
+
 # Recall
 SURFACED_LINES = 200
 SURFACED_BYTES = 4096

@@ -1,4 +1,4 @@
-"""doctor's lines for the model and for notes, over the socket."""
+"""doctor's lines for the model, for notes and for stored results, over the socket."""
 
 from pathlib import Path
 from typing import Any
@@ -97,3 +97,17 @@ async def test_a_template_that_cannot_be_used_is_named(
     path.unlink()
     checks = (await caller.plain("doctor"))["checks"]
     assert next(check for check in checks if check["name"] == "notes")["state"] == "ok"
+
+
+async def test_room_that_stored_results_take_is_told(caller: Caller) -> None:
+    """Their number and bytes are told, with what helps where little room is left."""
+    lines = []
+    for number, size in enumerate((1_000, 4_000_000_000)):
+        about = {"tool_use_id": f"t{number}", "content_hash": "00", "action": "spill"}
+        decision = {**about, "content": "begins", "path": f"/stored/{number}", "size": size}
+        await caller.call("context.restore", session_id="s", decisions=[decision])
+        checks = (await caller.plain("doctor"))["checks"]
+        lines.append(next(check for check in checks if check["name"] == "stored results"))
+    assert [check["state"] for check in lines] == ["ok", "warning"]
+    assert lines[0]["detail"].startswith("1 with 1,000 of at most 4,294,967,296 bytes")
+    assert "memctl context forget" in lines[1]["remedy"]

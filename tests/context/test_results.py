@@ -17,6 +17,7 @@ from memd.context import results
 from memd.context.errors import StoredResultTooLargeError, UnstoredResultError
 from memd.context.preview import shown
 from memd.context.values import StoredResult, StoredSizes
+from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.values import Project
 from memd.projects.project import SessionRefusedError
@@ -166,9 +167,9 @@ def test_no_folder_of_results_is_a_link(
 @pytest.mark.parametrize(
     ("used", "text"),
     [
-        (StoredSizes(results.SESSION_BYTES - 3, 0), "four"),
-        (StoredSizes(0, results.ALL_BYTES - 3), "four"),
-        (EMPTY, "x" * (results.RESULT_BYTES + 1)),
+        (StoredSizes(limits.SESSION_RESULT_BYTES - 3, 0), "four"),
+        (StoredSizes(0, limits.STORED_BYTES - 3), "four"),
+        (EMPTY, "x" * (limits.RESULT_BYTES + 1)),
     ],
     ids=["session", "all", "result"],
 )
@@ -335,7 +336,7 @@ def test_a_file_that_may_be_another_s_is_refused(kind: str, tmp_path: Path) -> N
             os.mkfifo(path)
         case "large":
             path.touch()
-            os.truncate(path, results.RESULT_BYTES + 1)
+            os.truncate(path, limits.RESULT_BYTES + 1)
     name = {"relative": "plain", "nul": f"{plain}\0", "empty": ""}.get(kind, str(path))
     with pytest.raises(MemdError):
         results.from_file(name)
