@@ -149,8 +149,7 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
     if place > len(before) or (request.hash or canonical.START.hex()) != last.hex():
         return Resync(CHANGED, len(known.hashes))
     hashes = (*before, *chained(request.messages, before))
-    new = checked(request.messages, place, known.facts[:place])
-    facts = [*known.facts[:place], *_remembered(new, known, hashes, place)]
+    facts = [*known.facts[:place], *checked(request.messages, place, known.facts[:place])]
     _count_last_reply(facts, request)
     old = clearing.OldResults()
     if known.alone and known.replied_at:
@@ -205,22 +204,6 @@ def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settle
         plan.members,
         tuple(problems),
     )
-
-
-def _remembered(
-    new: Sequence[MessageFacts],
-    known: KnownConversation,
-    hashes: Sequence[bytes],
-    place: int,
-) -> list[MessageFacts]:
-    """Return facts of messages with what was counted for those that memd is sent again."""
-    old = zip(known.facts[place:], known.hashes[place:], hashes[place:], strict=False)
-    same = [fact for fact, before, now in old if before == now]
-    again = [
-        replace(fact, context=fact.context or was.context)
-        for fact, was in zip(new, same, strict=False)
-    ]
-    return [*again, *new[len(again) :]]
 
 
 def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> None:

@@ -181,15 +181,6 @@ def test_another_history_is_asked_for() -> None:
         assert talk.plan(user("on"), **given) == Resync(CHANGED, 1)
 
 
-def test_messages_that_come_again_are_those_known() -> None:
-    """What a server counted for a reply stays known when its message comes again."""
-    talk = Conversation()
-    messages = (user("go"), assistant("done"), user("on"))
-    talk.sent(*messages, usage={"input_tokens": 50})
-    settled = talk.sent(*messages[:2], user("else"), place=0, hash="")
-    assert settled.count.source == "usage"
-
-
 @pytest.mark.parametrize("action", ["spill", "drop", "clear", "other"])
 def test_a_decision_without_content_changes_nothing(action: str) -> None:
     """No decision that a client reports can empty a result."""
