@@ -130,11 +130,11 @@ class Planner:
         try:
             return call()
         except DaemonUnavailableError:  # it may have been started anew
-            self._hang_up()
+            self.close()
         try:
             return call()
         except DaemonUnavailableError:
-            self._hang_up()
+            self.close()
             self._start()
             raise
 
@@ -143,7 +143,8 @@ class Planner:
             self._client = self.connected()
         return self._client.call(method, params, max(until - time.monotonic(), 0))
 
-    def _hang_up(self) -> None:
+    def close(self) -> None:
+        """Hang up; the next call connects again."""
         if self._client is not None:
             self._client.close()
         self._client = None

@@ -10,7 +10,7 @@ Rules of this file
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,12 +23,14 @@ from memd.gateway.spans import Place, RequestBody
 
 READERS = frozenset(("Read", "read"))
 MOST_BYTES = 32 * 1024 * 1024
-SECONDS = 0.1  # for memd, of each request
+SECONDS = 0.1
 RESUMED_SECONDS = 2.0  # of the first that this process sees of a conversation with results
 _SESSIONS = 32
 _CONVERSATIONS = 8  # of one session: the same beginning, gone on with in several ways
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
+# What keeps memd from an answer: itself, the socket, messages that are no JSON, a wrong answer.
+_UNPLANNED = (MemdError, OSError, LookupError, TypeError, ValueError, RecursionError)
 # What it does not know how to follow: a summary that the server makes, a history that it holds.
 _UNFOLLOWED = frozenset(("compaction", "thread", "previous_message_id"))
 
@@ -78,9 +80,19 @@ class Rewriter:
 
     ``socket`` is the daemon's, ``cwd`` the project that results belong to. ``readers`` are names of
     tools that read any file. With ``manage`` the API is asked to clear old results by itself.
+    ``seconds`` are for memd, of each request.
     """
 
-    def __init__(self, socket: str, cwd: str, readers: frozenset[str], *, manage: bool) -> None:
+    def __init__(
+        self,
+        socket: str,
+        cwd: str,
+        readers: frozenset[str] = READERS,
+        *,
+        manage: bool = False,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._seconds = seconds
         self._socket = socket
         self._cwd = cwd
         self._readers = readers
@@ -143,13 +155,13 @@ class Rewriter:
         messages, planner = members["messages"], followed.planner
         before = messages[: _last_reply(messages)]
         resumed = not planner.sent.messages and any(results(before))
-        until = time.monotonic() + (RESUMED_SECONDS if resumed else SECONDS)
+        until = time.monotonic() + max(self._seconds, RESUMED_SECONDS if resumed else 0)
         supports = ["managed"] if managed else ["context_management"]
         if (members.get("thinking") or {}).get("type", "disabled") != "disabled":
             supports.append("thinking")
         given = {name: members.get(name) for name in ("model", "system", "tools")}
         given |= {"conversation": followed.name, "reader": reader, "supports": supports}
-        with suppress(MemdError, OSError, LookupError, TypeError, ValueError, RecursionError):
+        with closing(planner), suppress(*_UNPLANNED):
             answer = planner.plan(messages, given, until)
             followed.members = dict(answer["request"])
 
