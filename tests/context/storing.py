@@ -1,4 +1,4 @@
-"""Stores results in processes that kill themselves at the n-th call of the disk.
+"""Stores results in processes that kill themselves at the n-th call of the system.
 
 Usage: ``storing.py <folder>``. Prints one JSON object for each kill: what was stored, before which
 call, whether what stands in the folder is whole, and what the same call got afterwards.
@@ -9,9 +9,11 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from memd.client.stored import read_stored
 from memd.context import results
 from memd.context.values import StoredSizes
 from memd.testing.faults import FaultyDisk
@@ -22,26 +24,47 @@ EMPTY = StoredSizes()
 
 
 def killed(place: results.ResultsPlace, number: int) -> str:
-    """Store in a process that dies before the n-th call of the disk; "" where it ended."""
+    """Store in a process that dies before the n-th call of the system; "" where it ended."""
     names = os.pipe()
     child = os.fork()
     if child == 0:
         left = number
 
-        def before(name: str, _: str) -> None:
+        def before(name: str) -> None:
             nonlocal left
             left -= 1
             if not left:
                 os.write(names[1], name.encode())
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        results.store(place, "a", TEXT, used=EMPTY, disk=FaultyDisk(before=before, portion=3_000))
+        def profiler(_: object, event: str, function: Any) -> None:
+            if event == "c_call" and function.__module__ == "posix":
+                before(function.__name__)
+
+        def renaming(name: str, _: str) -> None:
+            if name == "move":  # through ctypes, of which no profiler hears
+                before(name)
+
+        disk = FaultyDisk(before=renaming, portion=10_000)
+        sys.setprofile(profiler)
+        results.store(place, "a", TEXT, used=EMPTY, disk=disk)
+        sys.setprofile(None)
         os._exit(0)
     os.close(names[1])
     _, status = os.waitpid(child, 0)
     name = os.read(names[0], 100).decode()
     os.close(names[0])
     return name if os.WIFSIGNALED(status) else ""
+
+
+def read_back(path: str) -> str:
+    """Return a stored result as a model reads it, part by part."""
+    text, end = "", 0
+    while end < os.path.getsize(path):
+        _, _, part = read_stored(path, end, 1_000).partition("\n")
+        text += part
+        end += len(part.encode())
+    return text
 
 
 def main(base: str) -> None:
@@ -64,7 +87,7 @@ def main(base: str) -> None:
                 "beside": beside,
                 "before": before,
                 "texts": texts,
-                "again": Path(again.path).read_text(),
+                "again": read_back(again.path),
                 "left": names(place),
             }
             sys.stdout.write(f"{json.dumps(kill)}\n")
