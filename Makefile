@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract e2e docs clean
+.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-keeper sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -68,6 +68,18 @@ bench-context: $(STAMP) ## what context services save, and what is known afterwa
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
+
+bench-keeper: $(STAMP)  ## what the SDK's middleware adds to each request of an agent
+	@$(BIN)/python -m benchmarks.keeper
+
+SDKS ?= 2.11.0 2.12.0
+sdk: $(STAMP)     ## the tests of the SDK's middleware with versions of the SDK: SDKS='2.11.0 2.12.0'
+	@for version in $(SDKS); do \
+	    sdk=build/sdk-$$version; \
+	    test -d $$sdk || $(BIN)/pip install -q --disable-pip-version-check --target $$sdk anthropic==$$version || exit 1; \
+	    PYTHONPATH=$$sdk $(BIN)/python -c 'import anthropic; print("anthropic", anthropic.__version__)'; \
+	    PYTHONPATH=$$sdk $(BIN)/python -m pytest -q -n 2 tests/client -k 'keeper or memory_tool' || exit 1; \
+	done
 
 e2e: $(STAMP)     ## the real clients, and the table of docs/clients.md; MEMD_E2E_PREFIX=folder has them; PART=file
 	@tests/e2e/install.sh

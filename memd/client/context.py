@@ -41,7 +41,7 @@ except ImportError as missing:
 
 READER = "read_stored_result"
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
-_SECONDS = 0.12  # for memd, of the 150 ms that a request may be later
+SECONDS = 0.12  # for memd, of the 150 ms that a request may be later
 _COMPACTION_SECONDS = 300.0
 _BETAS = "anthropic-beta"
 _OK = 200
@@ -58,6 +58,7 @@ class Keeper(Middleware):
     which the model reads files: without it among a request's tools nothing is stored. ``model`` is
     what ``client.models.retrieve`` returns; by it memd knows what the model can do.
     ``may_drop_thinking`` lets memd drop the thinking that a cleared result makes invalid.
+    ``seconds`` bound how long a request waits for memd.
     ``plan`` is what memd answered last (docs/protocol.md: ``context.plan``).
     """
 
@@ -71,6 +72,7 @@ class Keeper(Middleware):
         reader: str = READER,
         model: Any = None,
         may_drop_thinking: bool = False,
+        seconds: float = SECONDS,
     ) -> None:
         self.plan: Mapping[str, Any] = {}
         self._session = {"cwd": os.path.abspath(cwd), "session_id": session_id}
@@ -82,6 +84,7 @@ class Keeper(Middleware):
             "may_drop_thinking": may_drop_thinking,
         }
         self._supports = _supports(model)
+        self._seconds = seconds
         self._can_read = False
         self._reply = ObservedReply(0)
         self._attempt: tuple[Any, Any, Sequence[str]] = (None, None, ())
@@ -127,8 +130,8 @@ class Keeper(Middleware):
             offset: The byte to begin at.
             limit: How many bytes to read, 40000 at most.
         """
-        decisions = self._planner.sent.decisions.values()
-        if not path or path not in [decision["path"] for decision in decisions]:
+        decisions = list(self._planner.sent.decisions.values())
+        if not path or path not in (decision["path"] for decision in decisions):
             raise ToolError(_UNKNOWN)
         try:
             return read_stored(path, offset, limit)
@@ -177,9 +180,10 @@ class Keeper(Middleware):
     def _changed(self, request: APIRequest) -> APIRequest:
         """Return the request as it is sent: a copy, or itself where nothing is to change."""
         body: Any = request.json
-        if self._attempt[0] is not body:
-            self._attempt = body, *self._edited(request, body)
-        _, edited, betas = self._attempt
+        attempt = self._attempt
+        if attempt[0] is not body:
+            attempt = self._attempt = body, *self._edited(request, body)
+        _, edited, betas = attempt
         return request if edited is body else _copied(request, edited, betas)
 
     def _edited(self, request: APIRequest, body: Any) -> tuple[Any, Sequence[str]]:
@@ -201,7 +205,7 @@ class Keeper(Middleware):
 
     def _planned(self, body: Mapping[str, Any], betas: Sequence[str]) -> Mapping[str, Any]:
         """Have memd decide about what is new, and return its answer. Raises anything."""
-        until = time.monotonic() + _SECONDS
+        until = time.monotonic() + self._seconds
         messages, tools = body["messages"], body.get("tools")
         if tools is not None:  # a thread that goes on has those that it began with
             self._can_read = any(tool.get("name") == self._reader for tool in tools)

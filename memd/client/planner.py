@@ -9,6 +9,7 @@ import os
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -141,6 +142,7 @@ class Planner:
     def _called(self, method: str, params: Mapping[str, Any], until: float) -> Any:
         if self._client is None:
             self._client = self.connected()
+            weakref.finalize(self, self._client.close)  # programs do not close a middleware
         return self._client.call(method, params, max(until - time.monotonic(), 0))
 
     def close(self) -> None:

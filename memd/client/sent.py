@@ -22,8 +22,8 @@ _CHANGES = (CLEAR, DROP)  # of what was sent, at a turn's end
 _TEXTS = ("tool_use_id", "content_hash", "action", "content", "path")
 _SHAPE: Mapping[str, type] = {**dict.fromkeys(_TEXTS, str), "size": int}
 _LEAST_CHARACTERS = 4_000  # characters; memd decides nothing about a shorter result
-LARGE_BYTES = 1024 * 1024  # of a message that is told by its outline
-_LONG_CHARACTERS = 32 * 1024  # of a string that no outline holds
+_LARGE_BYTES = 1024 * 1024  # of one message in a frame of 4 MiB
+_LONG_CHARACTERS, _SHORT_CHARACTERS = 256 * 1024, 32 * 1024  # of strings that no outline holds
 
 Message = Mapping[str, Any]
 Decision = dict[str, Any]
@@ -227,19 +227,26 @@ def _thinking_name(block: Message) -> SentBlock | None:
 
 
 def _sent(before: bytes, message: Message) -> SentMessage:
-    whole = canonical(message)
-    outline = message if len(whole) <= LARGE_BYTES else _outline(message)
-    known = whole if outline is message else canonical(outline)
-    return SentMessage(message, outline, len(known), sha256(before + known).digest())
+    outline = _outline(message, _LONG_CHARACTERS)
+    data = canonical(outline)
+    if len(data) > _LARGE_BYTES:  # of many strings
+        outline = _outline(message, _SHORT_CHARACTERS)
+        data = canonical(outline)
+    return SentMessage(message, outline, len(data), sha256(before + data).digest())
 
 
-def _outline(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _outline(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_outline(item) for item in value]
-    if isinstance(value, str) and len(value) > _LONG_CHARACTERS:
+def _outline(value: Any, limit: int) -> Any:
+    """Return a value without its long strings; the same object where it has none."""
+    if isinstance(value, str):
+        if len(value) <= limit:
+            return value
         return f"[{len(value)} characters, {sha256(value.encode()).hexdigest()}]"
+    if isinstance(value, Mapping):
+        items = {name: _outline(item, limit) for name, item in value.items()}
+        return value if all(map(operator.is_, items.values(), value.values())) else items
+    if isinstance(value, list | tuple):
+        listed = [_outline(item, limit) for item in value]
+        return value if all(map(operator.is_, listed, value)) else listed
     return value
 
 

@@ -38,13 +38,13 @@ def body(messages: list[dict[str, Any]], *keepers: Keeper, **members: Any) -> Bo
     return {"model": MODEL, "max_tokens": 100, "messages": messages, "tools": tools, **members}
 
 
-def blocking(url: str, keeper: Keeper | None, retries: int = 0) -> Anthropic:
+def blocking(url: str, keeper: Keeper | None, retries: int = 0) -> Any:
     """Return a blocking client of a server."""
     middleware = [] if keeper is None else [keeper]
     return Anthropic(base_url=url, api_key="k", middleware=middleware, max_retries=retries)
 
 
-def asynchronous(url: str, keeper: Keeper | None, retries: int = 0) -> AsyncAnthropic:
+def asynchronous(url: str, keeper: Keeper | None, retries: int = 0) -> Any:
     """Return an async client of a server."""
     middleware = [] if keeper is None else [keeper]
     return AsyncAnthropic(base_url=url, api_key="k", middleware=middleware, max_retries=retries)
@@ -72,7 +72,7 @@ def _events(url: str, keeper: Keeper | None, given: Body) -> str:
 
 def _stream(url: str, keeper: Keeper | None, given: Body) -> str:
     with blocking(url, keeper) as client, client.beta.messages.stream(**given) as stream:
-        return stream.get_final_text()
+        return str(stream.get_final_text())
 
 
 def _raw(url: str, keeper: Keeper | None, given: Body) -> str:
@@ -102,7 +102,7 @@ def _stream_async(url: str, keeper: Keeper | None, given: Body) -> str:
             asynchronous(url, keeper) as client,
             client.messages.stream(**given) as stream,
         ):
-            return await stream.get_final_text()
+            return str(await stream.get_final_text())
 
     return anyio.run(send)
 

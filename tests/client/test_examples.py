@@ -5,11 +5,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import ScriptedReply, messages_server, text, tools
+from memd.testing.messages import (
+    ReceivedMessage,
+    ScriptedReply,
+    messages_server,
+    text,
+    tools,
+)
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon
 
 EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
@@ -78,6 +85,25 @@ def test_the_chat_goes_on_without_memd(home: Home) -> None:
         lines = _run(home, example, given="a\nb\nc", MEMD_SOCKET=socket, **environ)
         asked = [len(request.json["messages"]) for request in server.messages]
     assert (lines, asked) == (["1"] * 3, [1, 3, 5])
+
+
+def test_the_agent_s_conversation_stays_small(home: Home) -> None:
+    """The large file that its tool returns goes out short, and its model reads the rest."""
+    large = "one\n" * 30_000 + "the last line"
+    Path(home.project(), "large.txt").write_text(large)
+
+    def read_on(request: ReceivedMessage) -> ScriptedReply:
+        path = request.last_text.partition("whole at: ")[2].partition("\n")[0]
+        return tools(("read_stored_result", {"path": path, "offset": 110_000}))
+
+    script: list[Any] = [tools(("read_file", {"path": "large.txt"})), read_on, text("I read it.")]
+    with messages_server(script) as server:
+        environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
+        lines = _run(home, str(EXAMPLES / "keeping.py"), "session-1", "Read it.", **environ)
+        asked = server.messages
+    assert lines[-1] == "I read it."
+    assert len(asked[1].last_text) < 3_000
+    assert asked[2].last_text.endswith("the last line")
 
 
 def test_the_agent_remembers(home: Home) -> None:
