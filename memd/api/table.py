@@ -5,6 +5,7 @@ from functools import cache, partial
 from typing import Any
 
 from memd.api import (
+    compacting,
     context,
     doctor,
     dreaming,
@@ -41,6 +42,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *history.METHODS,
         *notes.METHODS,
         *context.METHODS,
+        *compacting.METHODS,
         *suggesting.METHODS,
         hooks.row(),
     )

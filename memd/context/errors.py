@@ -29,6 +29,29 @@ class ConversationChangedError(MemdError):
         super().__init__(f"the conversation of {printable(session)} changed meanwhile")
 
 
+class SummaryFailedError(MemdError):
+    """A model made no summary; the conversation is as it was."""
+
+    kind = "summary_failed"
+    code = 1044
+    of_model = True
+    hint = "memctl job show tells what the model did"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+
+
+class BreakerOpenError(MemdError):
+    """Summaries of this session failed three times in a row, so no model is asked for a while."""
+
+    kind = "breaker_open"
+    code = 1045
+    hint = "context.compact with retry asks a model at once"
+
+    def __init__(self) -> None:
+        super().__init__("models failed to summarise this session and are left alone for a while")
+
+
 class StoredResultTooLargeError(MemdError):
     """A result, or all of a session or of this user, would be larger than may be stored."""
 

@@ -6,12 +6,15 @@ may hold up while results are stored, and those that only need the state file.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 
-from memd.context import results
+from memd.agent import service as agent
+from memd.context import compacting, local, restoring, results, summary
+from memd.context.errors import SummaryFailedError
 from memd.context.keeping import TIMEOUT, ContextKeeper
 from memd.context.requests import (
     CacheBreak,
@@ -22,10 +25,15 @@ from memd.context.requests import (
     PlannedContext,
     SpilledResult,
 )
+from memd.context.sizing import window_of
 from memd.context.values import Decision
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.settings import Settings
 from memd.files.disk import Disk
-from memd.state.tables import ContextTable, ContextTotals
+from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
+from memd.model.port import ModelSource
+from memd.state.tables import ContextTable, ContextTotals, Runs
 
 __all__ = [
     "CacheBreak",
@@ -37,10 +45,19 @@ __all__ = [
     "ListedContext",
     "PlannedContext",
     "SpilledResult",
+    "Summaries",
+    "compacting",
+    "local",
+    "restoring",
+    "results",
+    "summary",
+    "window_of",
 ]
 
 _THREADS = 4  # a slow disk must not take all that the daemon has
 _STORING_SECONDS = 5.0  # after which what is not stored stays in the conversation
+_RETRIES = 3  # of a summary, with fewer rounds each time
+_NO_SUMMARY = "the model's answer holds no summary"
 
 T = TypeVar("T")
 
@@ -152,3 +169,54 @@ class Contexts:
         with move_on_after(self._seconds):
             return await to_thread.run_sync(work, limiter=self._storing, abandon_on_cancel=True)
         return None
+
+
+class Summaries:
+    """Summaries of conversations by a model; ``runs`` keeps the records of its runs."""
+
+    def __init__(self, clock: Clock, models: ModelSource, runs: Runs) -> None:
+        self._clock = clock
+        self._models = models
+        self._runs = runs
+
+    async def run(
+        self,
+        settings: Settings,
+        rounds: Sequence[str],
+        instructions: str,
+        *,
+        project: str,
+        job: str,
+        progress: agent.Progress,
+    ) -> dict[str, Any]:
+        """Return a summary's ``sections``, or as ``failure`` why no model can be used today.
+
+        The spending is booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
+        """
+        model, name = self._models.for_(settings), self._models.name(settings, summary.KIND)
+        if model is None or not name:
+            return failed(ModelNotConfiguredError("none is named for summaries"))
+        shown: Sequence[str] = rounds
+        for _ in range(1 + _RETRIES):
+            task = summary.task(shown, instructions, len(rounds) - len(shown), name, project)
+            ended = await agent.run(task, model, summary.NoTools(), self._clock, progress)
+            await to_thread.run_sync(self._runs.save, job, ended.record, self._clock.now())
+            if not isinstance(ended.error, PromptTooLongError):
+                break
+            shown = summary.shorter(shown, ended.error.sentence)
+            if not shown:
+                break
+        if isinstance(ended.error, NO_USE_TODAY):
+            return failed(ended.error)
+        if isinstance(ended.error, PromptTooLongError):
+            raise ended.error
+        sections = summary.answered(ended.text) if ended.finished else {}
+        if not sections:
+            raise SummaryFailedError(_NO_SUMMARY if ended.finished else ended.unfinished)
+        usage = asdict(ended.usage)
+        return {"sections": sections, "engine": name, "turns": ended.turns, "usage": usage}
+
+
+def failed(error: MemdError) -> dict[str, Any]:
+    """Return the result of a job whose work could not be begun."""
+    return {"failure": {"kind": error.kind, "message": error.sentence, **error.facts}}

@@ -101,19 +101,38 @@ def compacted(
     named = {name: anchor for name in ("id", "uuid") if any(name in m for m in messages)}
     new = ({"role": "user", **named, "content": content}, *tail.messages)
     start = max(tail.floor - 1, 0)  # the message that stands for all before it
-    live = messages[start:]
-    tokens = _tokens(live, (*messages[start:keep_to], *new))
+    tokens = _tokens(messages[start:], (*messages[start:keep_to], *new))
     if tokens is None or tokens > thresholds(window).auto:
         return None
-    preserved = None
-    if tail.messages:
-        places = (tail.first, len(messages) - 1)
-        head, end = (message_id(messages[place], place) for place in places)
-        preserved = PreservedMessages(head, anchor, end)
-    known = tuple(sorted(set(_discovered(messages[keep_to : tail.first]))))
-    before = count(live).tokens
-    boundary = CompactionBoundary(trigger, before, last, known, preserved, strategy)
-    return CompactionPlan(boundary, new, tail.first, tokens, keep_to)
+    edge = boundary(
+        messages, tail, strategy=strategy, trigger=trigger, anchor=anchor, start=keep_to
+    )
+    return CompactionPlan(edge, new, tail.first, tokens, keep_to)
+
+
+def boundary(
+    messages: Sequence[Mapping[str, Any]],
+    tail: Tail,
+    *,
+    strategy: str,
+    trigger: str,
+    anchor: str = "",
+    start: int = 0,
+) -> CompactionBoundary:
+    """Return the boundary where ``messages[start:tail.first]`` are replaced.
+
+    ``anchor`` is the id of the message in their place, "" where the API makes it.
+    """
+    places = (tail.first - 1, tail.first, len(messages) - 1)
+    last, head, end = (message_id(messages[min(p, len(messages) - 1)], p) for p in places)
+    return CompactionBoundary(
+        trigger,
+        count(messages[max(tail.floor - 1, 0) :]).tokens,
+        last,
+        tuple(sorted(set(_discovered(messages[start : tail.first])))),
+        PreservedMessages(head, anchor, end) if tail.messages else None,
+        strategy,
+    )
 
 
 def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int | None:

@@ -71,8 +71,8 @@ class NewPieces:
             self._characters = 0
             return
         text = f"(failed)\n{piece.text}" if piece.failed else piece.text
-        call = _shortened(piece.call.short, _CALL_CHARACTERS) if piece.call else ""
-        said = _shortened(text.strip(), _limit(piece.origin))
+        call = shortened(piece.call.short, _CALL_CHARACTERS) if piece.call else ""
+        said = shortened(text.strip(), _limit(piece.origin))
         at = piece.at if piece.origin == "user" else None
         calls = (call,) if call else ()
         message = Message(piece.id, piece.role, said, piece.origin or "tool", at, (), calls)
@@ -104,7 +104,7 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
             retained = [
                 piece
                 if piece.origin == "user"
-                else replace(piece, text=_shortened(_body(piece), limit), calls=())
+                else replace(piece, text=shortened(_body(piece), limit), calls=())
                 for piece in retained
             ]
     over, result = _size(retained) - most, []
@@ -135,8 +135,15 @@ def rendered(piece: Message) -> str:
 def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
     """Return what a model is shown of a message."""
     limit = min(most, _limit(message.origin))
-    calls = tuple(_shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
-    return replace(message, text=_shortened(message.text.strip(), limit), calls=calls)
+    calls = tuple(shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
+    return replace(message, text=shortened(message.text.strip(), limit), calls=calls)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text that is cut in the middle where it has more than so many characters."""
+    if len(text) <= limit:
+        return text
+    return text[: limit * 2 // 3] + _CUT + text[-limit // 3 :]
 
 
 def day_and_time(at: float) -> str:
@@ -159,9 +166,3 @@ def _limit(origin: str) -> int:
 def _body(piece: Message) -> str:
     calls = ("Tools called:", *(f"- {call}" for call in piece.calls)) if piece.calls else ()
     return "\n".join(filter(None, (piece.text, *calls)))
-
-
-def _shortened(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return text[: limit * 2 // 3] + _CUT + text[-limit // 3 :]

@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.conversation.compaction import (
+    PART,
     SUMMARY,
     CompactionBoundary,
     CompactionPlan,
     PreservedMessages,
     Tail,
+    boundary,
     compacted,
     opened,
 )
@@ -30,8 +32,17 @@ from memd.conversation.counting import (
     thresholds,
     tokens_of,
 )
+from memd.conversation.pieces import string
 from memd.conversation.tools import members_of, tool_kind
-from memd.conversation.turns import HistoryTurn, beginnings, is_whole, lowest, turns_of
+from memd.conversation.turns import (
+    HistoryTurn,
+    beginnings,
+    blocks_of,
+    is_whole,
+    lowest,
+    turns_of,
+)
+from memd.text import tags
 
 __all__ = [
     "WINDOW",
@@ -40,6 +51,8 @@ __all__ = [
     "ContextMeter",
     "PreservedMessages",
     "Tail",
+    "blocks_of",
+    "boundary",
     "compacted",
     "count",
     "counted",
@@ -51,6 +64,7 @@ __all__ = [
     "opened",
     "opening",
     "rounds",
+    "summary_of",
     "tail",
     "thresholds",
     "tokens_of",
@@ -139,6 +153,18 @@ def opening(message: Mapping[str, Any]) -> str:
     if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text")
     return content if isinstance(content, str) else ""
+
+
+def summary_of(message: Mapping[str, Any]) -> str:
+    """Return what a message says in the place of others, "" for any other message."""
+    text, content = opening(message), message.get("content")
+    if text.startswith((SUMMARY, PART)):
+        return text.partition("\n")[2].removesuffix(tags.CLOSE)
+    if message.get("isCompactSummary") is True:
+        return text
+    blocks = content if isinstance(content, list) else []
+    blocks = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
+    return string(blocks[0].get("content")) if blocks else ""
 
 
 def _bounds(message: Any) -> bool:

@@ -259,6 +259,7 @@ class ModelSettings:
     extract: str = option("", "model that learns from conversations; default as for recall")
     dream: str = option("", "model that consolidates; default as for recall")
     notes: str = option("", "model that keeps session notes; default: that of model.extract")
+    compact: str = option("", "model that summarises conversations; default as for recall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +274,14 @@ class SpendSettings:
     extract_share: float = option(0.6, "part of both that extraction may use", 0, 1)
     dream_share: float = option(0.4, "part of both that dreams may use", 0, 1)
     notes_share: float = option(0.3, "part of both that session notes may use", 0, 1)
+    compact_share: float = option(0.6, "part of both that summaries of conversations may use", 0, 1)
     recall_requests_per_day: int = option(1000, "requests a day for recall", 0, 1_000_000)
     extract_requests_per_day: int = option(1000, "requests a day for extraction", 0, 1_000_000)
     dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
     notes_requests_per_day: int = option(500, "requests a day for session notes", 0, 1_000_000)
+    compact_requests_per_day: int = option(
+        200, "requests a day for summaries of conversations", 0, 1_000_000
+    )
     runs_per_day: int = option(
         30,
         "runs a day of the program of provider = command, of which each kind of work has its "

@@ -22,7 +22,7 @@ from anyio.abc import TaskStatus
 from memd import __version__
 from memd.api.services import Services
 from memd.api.table import handlers
-from memd.context.service import Contexts
+from memd.context.service import Contexts, Summaries
 from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -195,9 +195,8 @@ async def _compose(
     notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)
     tell = partial(_tell, notes, log)
     database.on_note(tell)
-    priority = RequestPriority()
     work = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
-    last_visits, busy = Visits(database), ports.pressure
+    last_visits, busy, priority = Visits(database), ports.pressure, RequestPriority()
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
@@ -229,7 +228,8 @@ async def _compose(
         stop=stop.set,
         connections=hub.connections,
     )
-    return services, starter, runners(store, extract, starter, hub, priority, notes=session_notes)
+    work_on = partial(runners, store, extract, starter, hub, priority, notes=session_notes)
+    return services, starter, work_on(summaries=Summaries(clock, models, records))
 
 
 def _session_notes(ports: Ports, models: Models, records: Runs) -> Notes:

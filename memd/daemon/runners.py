@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+from memd.context.errors import BreakerOpenError
+from memd.context.service import Summaries, failed, summary
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.yielding import yielding
 from memd.daemon.dreaming import DreamStarter
@@ -23,6 +25,7 @@ def runners(
     priority: RequestPriority,
     *,
     notes: Notes,
+    summaries: Summaries,
 ) -> dict[str, Runner]:
     """Return the runner of each kind of job; each lets prompts go first, piece by piece."""
 
@@ -62,8 +65,12 @@ def runners(
             await starter.visited(project, visit)
         return facts
 
-    update = partial(_update_notes, store, notes)
-    by_kind: dict[str, Runner] = {"extract": extract, "dream": starter.run, NOTES: update}
+    by_kind: dict[str, Runner] = {
+        "extract": extract,
+        "dream": starter.run,
+        NOTES: partial(_update_notes, store, notes),
+        summary.KIND: partial(_summarise, store, summaries),
+    }
     return {kind: by_turns(runner) for kind, runner in by_kind.items()}
 
 
@@ -79,3 +86,20 @@ async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[st
         allow_model=running.model_allowed,
     )
     return result.facts()
+
+
+async def _summarise(store: Store, summaries: Summaries, running: Running) -> dict[str, Any]:
+    """Summarise a conversation; ``digest`` tells which one, for a newer request takes its place."""
+    request = running.request
+    digest = {"digest": request["digest"]}
+    if not running.model_allowed:
+        return digest | failed(BreakerOpenError())
+    project, settings, _ = await store.where(request["cwd"], request["environment"])
+    return digest | await summaries.run(
+        settings,
+        request["rounds"],
+        request["instructions"],
+        project=project.memory_dir,
+        job=running.job.id,
+        progress=running.progress,
+    )

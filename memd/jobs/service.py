@@ -165,6 +165,10 @@ class Jobs:
         self._notify()
         return row
 
+    async def close_breaker(self, directory: str) -> None:
+        """Let a directory's jobs ask a model at once. Raises StateUnusableError."""
+        await to_thread.run_sync(breaker.model_worked, self._pauses, directory)
+
     async def pause(self, *, now: bool = False) -> WorkState:
         """Let nothing start until ``resume``, also after a restart; jobs are accepted as before.
 

@@ -97,6 +97,7 @@ def model_name(settings: ModelSettings, kind: str, environ: Mapping[str, str]) -
         "extract": settings.extract,
         "dream": settings.dream,
         "notes": settings.notes or settings.extract,
+        "compact": settings.compact,
     }[kind]
     if settings.provider == OPENAI:
         return own or "default"  # servers that hold one model do not look at its name

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from memd.conversation.history import estimate_text
+from memd.conversation.history import CompactionPlan, estimate_text
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.text import iso_time
-from memd.notes import block, files, gates, local, sections
+from memd.notes import block, compaction, files, gates, local, sections
 from memd.notes.conversations import SessionReader
 from memd.notes.errors import (
     NotesConflictError,
@@ -173,6 +173,28 @@ class NotesKeeper:
         if file is None or self._is_empty(request, file):
             return ""
         return block.render(file.notes, file.path, room)
+
+    def compaction(self, request: NotesRequest, window: int, trigger: str) -> CompactionPlan | None:
+        """Return what ``request.messages`` become with the notes in the place of most of them."""
+        file = files.read(_place(request))
+        if file is None or self._is_empty(request, file):
+            return None
+        covers = file.notes.cursor.covers if file.notes.cursor else ""
+        return compaction.plan(
+            request.messages,
+            file.text,
+            covers,
+            path=file.path,
+            transcript=request.transcript_path,
+            window=window,
+            trigger=trigger,
+        )
+
+    def lines(self, messages: Any) -> dict[str, list[str]]:
+        """Return the lines that the local writer makes of a list of messages, by section."""
+        reader = SessionReader("", None, self._find_statements)
+        reader.add(message_pieces(messages))
+        return local.lines(reader.facts)
 
     def lacks_notes(self, request: NotesRequest) -> bool:
         """Return whether nothing was said since a compaction, and memd brought nothing since."""

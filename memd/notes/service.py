@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, to_thread
 
 from memd.agent import service as agent
 from memd.agent.service import RunEnd
+from memd.conversation.history import CompactionPlan
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
@@ -160,6 +161,24 @@ class Notes:
             return ""
         # Not among the threads that long transcripts may have taken.
         return await to_thread.run_sync(partial(self._keeper.block, request, room))
+
+    async def compaction(
+        self, request: NotesRequest, window: int, trigger: str
+    ) -> CompactionPlan | None:
+        """Return what ``request.messages`` become with the notes in the place of most of them.
+
+        ``None`` where there are no notes, or where another way is better. An update that runs is
+        waited for.
+        """
+        if not request.switches.enabled:
+            return None
+        await self._wait(key_of(request))
+        plan = partial(self._keeper.compaction, request, window, trigger)
+        return await self._in_thread(plan)
+
+    async def lines(self, messages: Any) -> dict[str, list[str]]:
+        """Return what a list of messages proves, as the lines of notes without a model."""
+        return await self._in_thread(partial(self._keeper.lines, messages))
 
     async def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
         """Put a content into a section for a client, and return the hash of the notes.

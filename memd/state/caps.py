@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 
 from memd.core.settings import SpendSettings
 
-KINDS = ("recall", "extract", "dream", "notes")
+KINDS = ("recall", "extract", "dream", "notes", "compact")
 _PROMPTS = "recall"  # no program answers these: a person waits
 
 
@@ -56,12 +56,14 @@ def _caps(
         "extract": settings.extract_share,
         "dream": settings.dream_share,
         "notes": settings.notes_share,
+        "compact": settings.compact_share,
     }[kind]
     requests = {
         "recall": settings.recall_requests_per_day,
         "extract": settings.extract_requests_per_day,
         "dream": settings.dream_requests_per_day,
         "notes": settings.notes_requests_per_day,
+        "compact": settings.compact_requests_per_day,
     }[kind]
     yield "spend.dollars_per_day", total.dollars > settings.dollars_per_day
     yield "spend.tokens_per_day", total.tokens > settings.tokens_per_day

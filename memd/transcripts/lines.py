@@ -185,6 +185,17 @@ def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
     return tuple(pieces)
 
 
+def client_message(line: Any) -> dict[str, Any] | None:
+    """Return the message that a line of Claude Code records of the main conversation, or none."""
+    if not isinstance(line, dict) or line.get("isSidechain") or line.get("isApiErrorMessage"):
+        return None
+    kinds = {name: line[name] for name in ("uuid", "isMeta", "isCompactSummary") if name in line}
+    if line.get("subtype") == "compact_boundary":
+        return {"role": "system", "subtype": "compact_boundary", "content": [], **kinds}
+    spoken = line.get("type") in (USER, ASSISTANT) and isinstance(line.get("message"), dict)
+    return {**line["message"], **kinds} if spoken else None
+
+
 def _piece(
     role: str, block: Mapping[str, Any], cwd: str, like: Mapping[str, Any]
 ) -> TranscriptPiece:

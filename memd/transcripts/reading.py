@@ -13,10 +13,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.conversation.history import floor
 from memd.conversation.pieces import USER, RecordedCall, TranscriptPiece
 from memd.core.values import Message
 from memd.transcripts import tools as known
-from memd.transcripts.lines import InvalidMessagesError, PieceReader, message_pieces
+from memd.transcripts.lines import (
+    InvalidMessagesError,
+    PieceReader,
+    client_message,
+    message_pieces,
+)
 from memd.transcripts.opening import TranscriptRefusedError, marker_of, opened, records
 from memd.transcripts.stream import TranscriptStream
 from memd.transcripts.tools import MEMORY_ROOT
@@ -27,6 +33,7 @@ __all__ = [
     "InvalidMessagesError",
     "TranscriptPart",
     "TranscriptRefusedError",
+    "client_messages",
     "from_messages",
     "read",
 ]
@@ -92,6 +99,24 @@ def read(
         part.restarted or (offset > 0 and not known_place),
         "" if known_place else part.problem,
     )
+
+
+def client_messages(path: str) -> list[dict[str, Any]]:
+    """Return the messages of a transcript as its client sends them, each with its ``uuid``.
+
+    Claude Code alone records them so. Of those before the last compaction only the places are
+    there. Raises TranscriptRefusedError. Blocks.
+    """
+    result: list[dict[str, Any]] = []
+    with opened(path) as file:
+        for record, _ in records(file, 0):
+            message = client_message(record)
+            if message is None:
+                continue
+            if floor([message]):
+                result = [{}] * len(result)
+            result.append(message)
+    return result
 
 
 def check(path: str) -> None:

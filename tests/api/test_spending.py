@@ -46,6 +46,7 @@ async def test_status_names_the_model_without_its_key(caller: Caller) -> None:
             "extract": "claude-sonnet-5-5",
             "dream": "claude-opus-5-5",
             "notes": "claude-sonnet-5-5",
+            "compact": "claude-sonnet-5-5",
         },
     }
     assert "sk-hidden" not in str(results)

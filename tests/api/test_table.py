@@ -17,7 +17,7 @@ SPECIFIED = {
     "suggestion.offer",
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
     "context.plan", "context.spill", "context.count", "context.observe", "context.restore",
-    "context.forget", "context.show", "context.list",
+    "context.forget", "context.show", "context.list", "context.compact",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 from anyio import from_thread
 
 from memd.client.aio import AsyncClient
+from memd.context.service import Summaries
 from memd.core.values import Tree
 from memd.core.yielding import yield_to_requests
 from memd.daemon.app import SCHEMAS
@@ -101,7 +102,13 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         log=log,
     )
     by_kind = runners(
-        bench.store, extract, starter, bench.sink, priority, notes=notes_of(bench.clock, runs)
+        bench.store,
+        extract,
+        starter,
+        bench.sink,
+        priority,
+        notes=notes_of(bench.clock, runs),
+        summaries=Summaries(bench.clock, NoModel(), runs),
     )
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
     running = Running(bench.jobs.get(bench.job()), request, bench.progress)

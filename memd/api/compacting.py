@@ -1,0 +1,327 @@
+"""context.compact: a conversation made short, by the cheapest strategy that can."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.context import Place, Window, requested
+from memd.api.method import Result, SessionId, method
+from memd.api.notes import about
+from memd.api.services import Services
+from memd.api.work import NothingToReadError, request_of
+from memd.context.errors import (
+    BreakerOpenError,
+    ConversationChangedError,
+    MessagesRefusedError,
+    SummaryFailedError,
+)
+from memd.context.requests import COMPACTION, ContextEdit, ContextRequest
+from memd.context.service import compacting, local, restoring, results, summary, window_of
+from memd.conversation.history import CompactionBoundary, CompactionPlan, boundary
+from memd.core.errors import MemdError
+from memd.core.text import iso_time, sha256
+from memd.model.errors import CapReachedError, PromptTooLongError
+from memd.projects.project import NoProjectError, SessionRefusedError
+from memd.rpc.connection import Call
+from memd.transcripts import reading
+from memd.transcripts.reading import TranscriptRefusedError
+
+Strategy = Literal["notes", "api", "model", "local"]
+Instructions = Annotated[str, msgspec.Meta(max_length=20_000)]
+_WHOLE_ONLY = "it can only replace all of a conversation, and follows no instructions"
+_NO_NOTES = "there are no notes, or they do not make the conversation small enough"
+_UNSUPPORTED = "the client does not say that it supports compaction"
+_WAITING = "a model would have to be waited for"
+_PAUSED = "background work is paused"
+_NO_MODEL = "no model is configured"
+_NO_ROOM = "the summary does not make the conversation small enough"
+_NOTHING = "there is nothing to summarise, or a call is open"
+_NO_OBJECT = "a message is an object"
+_SUB_AGENT = "sub-agents and forks are not compacted"
+
+
+@dataclass(frozen=True, slots=True)
+class TriedStrategy:
+    """A strategy that did not help, and why not."""
+
+    strategy: str
+    reason: str
+
+
+class CompactedContext(Result):
+    """What a conversation becomes; without a ``strategy`` it stays, and ``tried`` says why.
+
+    First come the ``keep_to`` messages at the beginning that stay, then ``messages``, then the
+    client's own from ``keep_from`` on, without the blocks of ``edits`` (thinking is bound to all
+    before it) and without messages that are empty then. With the strategy ``api`` the client sends
+    its last request once more, with its messages up to ``keep_from`` and changed as ``request``
+    says; the message that comes back is put first as it is. ``tokens`` is the size afterwards,
+    0 where nobody knows it yet. ``restore`` is what the client then puts back by itself.
+    """
+
+    strategy: str
+    tried: tuple[TriedStrategy, ...]
+    boundary: CompactionBoundary | None = None
+    keep_to: int = 0
+    messages: tuple[dict[str, Any], ...] = ()
+    keep_from: int = 0
+    edits: tuple[ContextEdit, ...] = ()
+    tokens: int = 0
+    request: compacting.RequestChange | None = None
+    restore: tuple[restoring.RestoredItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A compaction while strategies are tried; ``cut`` says what goes, ``None`` for nothing."""
+
+    services: Services
+    call: Call
+    request: ContextRequest
+    messages: list[Any]
+    transcript: str
+    instructions: str
+    trigger: str
+    window: int
+    cut: compacting.SummarisedPart | None
+    partly: bool
+    wait: bool
+    retry: bool
+
+
+@method(
+    "context.compact",
+    "write",
+    NoProjectError,
+    SessionRefusedError,
+    NothingToReadError,
+    TranscriptRefusedError,
+    MessagesRefusedError,
+    ConversationChangedError,
+    PromptTooLongError,
+    BreakerOpenError,
+    CapReachedError,
+    SummaryFailedError,
+)
+async def context_compact(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    conversation: SessionId = "",
+    messages: list[Any] | None = None,
+    transcript_path: str | None = None,
+    strategy: Strategy | None = None,
+    skip: list[Strategy] | None = None,
+    from_: Place | None = None,
+    up_to: Place | None = None,
+    instructions: Instructions = "",
+    trigger: Literal["auto", "manual"] = "auto",
+    model: str = "",
+    betas: list[str] | None = None,
+    supports: list[str] | None = None,
+    window: Window = 0,
+    wait: bool = True,
+    retry: bool = False,
+) -> CompactedContext:
+    """What stands for a conversation's messages from now on, by the first strategy that helps.
+
+    Tried are ``notes``, ``api``, ``model`` and ``local``, without those of ``skip``; or the one
+    ``strategy`` alone, whose failure is the method's. ``from`` has what is behind a message
+    summarised and keeps the prefix, ``up_to`` what is before one. Messages are those of the whole
+    conversation, with their ``id`` and ``usage`` where there are any. Without ``wait`` no model is
+    asked; with ``retry`` one is although its last summaries of this session failed.
+    """
+    if (transcript_path is None) == (messages is None):
+        raise NothingToReadError
+    request = await requested(
+        services,
+        call,
+        cwd,
+        session_id,
+        model=model,
+        betas=betas or (),
+        supports=frozenset(supports or ()),
+        window=window,
+    )
+    if conversation:
+        return CompactedContext(strategy="", tried=(TriedStrategy("", _SUB_AGENT),))
+    messages = await to_thread.run_sync(_messages, messages, transcript_path)
+    cut = await to_thread.run_sync(partial(compacting.part, messages, first=from_, up_to=up_to))
+    work = _Work(
+        services,
+        call,
+        request,
+        messages,
+        transcript_path or "",
+        instructions,
+        trigger,
+        window_of(request),
+        cut,
+        partly=from_ is not None or up_to is not None,
+        wait=wait,
+        retry=retry,
+    )
+    names = [name for name in compacting.STRATEGIES if name not in (skip or ())]
+    return await _tried(work, [strategy] if strategy else names, named=strategy is not None)
+
+
+async def _tried(work: _Work, names: list[str], *, named: bool) -> CompactedContext:
+    """Return what the first strategy that helps makes of a conversation."""
+    tried: list[TriedStrategy] = []
+    for name in names:
+        try:
+            result = await _STRATEGIES[name](work)
+        except MemdError as error:
+            if named:
+                raise
+            result = error.sentence
+        if isinstance(result, CompactedContext):
+            result.tried = tuple(tried)
+            return result
+        tried.append(TriedStrategy(name, result))
+    return CompactedContext(strategy="", tried=tuple(tried))
+
+
+async def _by_notes(work: _Work) -> CompactedContext | str:
+    if work.partly or work.instructions:
+        return _WHOLE_ONLY
+    request = about(
+        work.call,
+        work.request.project,
+        work.request.settings,
+        work.request.session,
+        messages=work.messages,
+        transcript_path=work.transcript,
+    )
+    notes = work.services.session_notes
+    plan = await notes.compaction(request, work.window, work.trigger)
+    return await _answer(work, plan) if plan else _NO_NOTES
+
+
+async def _by_api(work: _Work) -> CompactedContext | str:
+    if COMPACTION not in work.request.supports:
+        return _UNSUPPORTED
+    if work.partly or work.instructions:
+        return _WHOLE_ONLY
+    if work.cut is None:
+        return _NOTHING
+    tail = work.cut.tail
+    edge = partial(boundary, work.messages, tail, strategy=compacting.API, trigger=work.trigger)
+    plan = CompactionPlan(await to_thread.run_sync(edge), (), tail.first, 0)
+    return await _answer(work, plan, compacting.by_api())
+
+
+async def _by_model(work: _Work) -> CompactedContext | str:
+    if work.cut is None:
+        return _NOTHING
+    if not work.wait:
+        return _WAITING
+    services = work.services
+    if services.models.for_(work.request.settings) is None:
+        return _NO_MODEL
+    if (await services.jobs.state()).paused_since is not None:
+        return _PAUSED
+    session = work.request.session
+    folder = results.place(work.request.project, session).folder
+    if work.retry:
+        await services.jobs.close_breaker(folder)
+    shown = partial(summary.shown, work.messages, work.cut.start, work.cut.tail.first)
+    about = {"rounds": await to_thread.run_sync(shown), "instructions": work.instructions}
+    digest = sha256(msgspec.json.encode(about))
+    about |= {"digest": digest, **request_of(work.call, work.request.project.cwd)}
+    submitted = await services.jobs.submit(summary.KIND, folder, session, about)
+    ended = await services.jobs.wait(submitted.job)
+    result: Mapping[str, Any] = ended.result or {}
+    if failure := ended.error or result.get("failure"):
+        raise _failure(failure)
+    if result.get("digest") != digest:  # another request took this one's place
+        raise ConversationChangedError(session)
+    return await _summarised(work, compacting.MODEL, work.cut, result["sections"])
+
+
+async def _by_local(work: _Work) -> CompactedContext | str:
+    cut = work.cut
+    if cut is not None and not work.partly:
+        cut = await to_thread.run_sync(compacting.with_end, work.messages, cut)
+    if cut is None:
+        return _NOTHING
+    gone = work.messages[cut.start : cut.tail.first]
+    lines = await work.services.session_notes.lines(gone)
+    sections = await to_thread.run_sync(local.sections, gone, lines)
+    return await _summarised(work, compacting.LOCAL, cut, sections)
+
+
+async def _summarised(
+    work: _Work, strategy: str, cut: compacting.SummarisedPart, sections: Mapping[str, str]
+) -> CompactedContext | str:
+    """Return the answer with a summary, or why it does not help."""
+    make = partial(
+        compacting.plan,
+        work.messages,
+        cut,
+        sections,
+        strategy=strategy,
+        trigger=work.trigger,
+        window=work.window,
+        transcript=work.transcript,
+    )
+    plan = await to_thread.run_sync(make)
+    return await _answer(work, plan) if plan else _NO_ROOM
+
+
+async def _answer(
+    work: _Work, plan: CompactionPlan, change: compacting.RequestChange | None = None
+) -> CompactedContext:
+    """Return the answer with a plan; ``change`` is what the API is asked with."""
+    memory_dir = work.request.project.memory_dir
+    restore = partial(restoring.restored, work.messages, plan.keep_to, plan.keep_from, memory_dir)
+    edits = partial(compacting.dropped, work.messages, plan.keep_from)
+    return CompactedContext(
+        strategy=plan.boundary.strategy,
+        tried=(),
+        boundary=plan.boundary,
+        keep_to=plan.keep_to,
+        messages=plan.messages[:1],
+        keep_from=plan.keep_from,
+        edits=() if change else await to_thread.run_sync(edits),
+        tokens=plan.tokens,
+        request=change,
+        restore=await to_thread.run_sync(restore),
+    )
+
+
+def _messages(given: list[Any] | None, path: str | None) -> list[Any]:
+    """Return the messages of a conversation. Raises what ``context.compact`` does."""
+    messages = reading.client_messages(path) if path is not None else given or []
+    strange = (n for n, message in enumerate(messages) if not isinstance(message, dict))
+    for place in map("messages.{}".format, strange):
+        raise MessagesRefusedError(place, _NO_OBJECT)
+    return messages
+
+
+def _failure(error: Mapping[str, Any]) -> MemdError:
+    """Return the failure that a job's error tells of."""
+    if error["kind"] == PromptTooLongError.kind:
+        return PromptTooLongError(error["cause"])
+    if error["kind"] == BreakerOpenError.kind:
+        return BreakerOpenError()
+    if error["kind"] == CapReachedError.kind:
+        resumes = error["resumes"]
+        return CapReachedError(error["purpose"], error["cap"], resumes, iso_time(resumes))
+    return SummaryFailedError(error["message"])
+
+
+_STRATEGIES: Mapping[str, Callable[[_Work], Awaitable[CompactedContext | str]]] = {
+    compacting.NOTES: _by_notes,
+    compacting.API: _by_api,
+    compacting.MODEL: _by_model,
+    compacting.LOCAL: _by_local,
+}
+
+METHODS = (context_compact,)
