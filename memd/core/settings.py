@@ -267,9 +267,7 @@ class SpendSettings:
     """``[spend]``: what models may cost; a day is the user's local one."""
 
     dollars_per_day: float = option(1.0, "US dollars a day at most", 0, 10_000)
-    tokens_per_day: int = option(
-        5_000_000, "tokens a day at most, cached ones too", 0, 100_000_000_000
-    )
+    tokens_per_day: int = option(5_000_000, "tokens a day at most, cached ones too", 0, 10**11)
     recall_share: float = option(0.4, "part of both that recall may use", 0, 1)
     extract_share: float = option(0.6, "part of both that extraction may use", 0, 1)
     dream_share: float = option(0.4, "part of both that dreams may use", 0, 1)
@@ -279,9 +277,7 @@ class SpendSettings:
     extract_requests_per_day: int = option(1000, "requests a day for extraction", 0, 1_000_000)
     dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
     notes_requests_per_day: int = option(500, "requests a day for session notes", 0, 1_000_000)
-    compact_requests_per_day: int = option(
-        200, "requests a day for summaries of conversations", 0, 1_000_000
-    )
+    compact_requests_per_day: int = option(200, "requests a day for summaries", 0, 1_000_000)
     runs_per_day: int = option(
         30,
         "runs a day of the program of provider = command, of which each kind of work has its "
