@@ -17,7 +17,7 @@ from memd.core.errors import WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
 from memd.rpc.connection import Call
-from memd.state.tables import Breaker, SuggestionCounts
+from memd.state.tables import Breaker, ContextTotals, SuggestionCounts
 
 CAPABILITIES = (
     "batch",
@@ -65,6 +65,8 @@ class Status(Result):
     since ``paused_since`` (seconds since 1970), or null. ``proposals`` counts what dreams want a
     person to decide, by memory directory, for the directories among ``projects``. ``suggestions``
     counts those of all projects that wait, went out to a session, or were decided of late.
+    ``contexts`` counts conversations, stored results and their bytes, and lost prompt caches with
+    the tokens that were paid again.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Status(Result):
     projects: list[str]
     proposals: dict[str, int]
     suggestions: SuggestionCounts
+    contexts: ContextTotals
     model: ModelState
     spend: spending.SpendToday
     notes: list[str]
@@ -169,6 +172,7 @@ async def status(services: Services, _call: Call) -> Status:
         projects=projects,
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         suggestions=await services.suggestions.counts(),
+        contexts=await services.contexts.totals(),
         model=services.models.state(settings),
         spend=await spending.today(services, settings),
         notes=list(services.notes),

@@ -7,16 +7,25 @@ versions of Python; docs/cli.md shows the same lines.
 import argparse
 import re
 import textwrap
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
-from memd.cli import dream_table, memory_table, notes_table, operation_table, suggestion_table
+from memd.cli import (
+    context_table,
+    dream_table,
+    memory_table,
+    notes_table,
+    operation_table,
+    suggestion_table,
+)
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
 
 COMMANDS = (
     *memory_table.COMMANDS,
     *suggestion_table.COMMANDS,
     *notes_table.COMMANDS,
+    *context_table.COMMANDS,
     *dream_table.COMMANDS,
     *operation_table.COMMANDS,
 )
@@ -48,11 +57,10 @@ _EPILOG = "Options of every command: see memctl --help."
 
 
 class CompletionHints(NamedTuple):
-    """What shtab takes for arguments that name a file, a memory, or a conversation with notes."""
+    """What shtab takes for arguments that name a file, and for those that a command lists."""
 
     file: object
-    memory: object
-    session: object
+    listed: Callable[[str], object]
 
 
 def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
@@ -183,8 +191,8 @@ def _add_operand(
     if operand.choices:
         arguments["choices"] = operand.choices
     added = child.add_argument(operand.attribute, **arguments)
-    if hints and (operand.memory or operand.session):
-        hint = hints.memory if operand.memory else hints.session
+    if hints and operand.listed:
+        hint = hints.listed(operand.listed)
         added.complete = hint  # type: ignore[attr-defined] # where shtab looks
 
 

@@ -36,10 +36,13 @@ _WEEK = 7 * 24 * 60 * 60
 _CHANGE = re.compile(r"c[0-9]+")
 
 
+MEMORIES = "list"  # the command that lists them
+
+
 class Operand(NamedTuple):
     """A positional argument; ``many`` takes several words. ``param`` is as in Option.
 
-    ``memory`` says that it names a memory of the project, ``session`` a conversation with notes.
+    ``listed`` is the command in whose first column its values stand, "" where none has them.
     """
 
     name: str
@@ -48,8 +51,7 @@ class Operand(NamedTuple):
     many: bool = False
     choices: tuple[str, ...] = ()
     param: str | None = None
-    memory: bool = False
-    session: bool = False
+    listed: str = ""
 
     @property
     def attribute(self) -> str:

@@ -18,6 +18,7 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from memd.cli.arguments import parser
+from memd.cli.grammar import MEMORIES
 from memd.cli.invocation import Invocation, Surroundings, surrogate
 from memd.core.errors import MemdError
 
@@ -76,7 +77,7 @@ def _command(arguments: Sequence[str], around: Surroundings) -> int:
     with closing(Invocation(options, around)) as invocation:
         name = ""
         for operand in options.run.operands:
-            if operand.memory and (given := getattr(options, operand.attribute)):
+            if operand.listed == MEMORIES and (given := getattr(options, operand.attribute)):
                 name = invocation.memory(given)
                 setattr(options, operand.attribute, name)
         try:

@@ -1,12 +1,14 @@
 """The commands about memories: what a model, a person and a background job do with them."""
 
-from memd.cli.grammar import Command, Operand, Option, moment, number, version
+from memd.cli.grammar import MEMORIES, Command, Operand, Option, moment, number, version
 
 ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
 TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID", param="session_id")
 _LIMIT = Option("--limit", "how many at most", "N", number)
-_PATH = Operand("PATH", "the memory: its path, its file name without .md, or its name", memory=True)
+_PATH = Operand(
+    "PATH", "the memory: its path, its file name without .md, or its name", listed=MEMORIES
+)
 _DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
 _BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
 
@@ -164,7 +166,7 @@ COMMANDS = (
         "2026-11-21 10:00, a date, today, yesterday (both from midnight on) or 2 hours ago.",
         "journal:log",
         method="memory.history",
-        operands=(Operand("PATH", "only changes of this memory", optional=True, memory=True),),
+        operands=(Operand("PATH", "only changes of this memory", optional=True, listed=MEMORIES),),
         options=(
             Option("--actor", "only changes of these", choices=ACTORS),
             Option("--session", "only changes of this client session", "ID"),

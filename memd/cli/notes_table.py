@@ -7,7 +7,7 @@ _SESSION = Operand(
     "the client's session; the one with the newest notes in this project unless given",
     optional=True,
     param="session_id",
-    session=True,
+    listed="notes list",
 )
 _SECTION = Option("--section", "only this section: its title, or how it begins", "TITLE", param="")
 _SHOWN = (

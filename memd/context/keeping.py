@@ -8,6 +8,7 @@ Rules of this file
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
@@ -26,6 +27,7 @@ from memd.context.requests import (
     ListedContext,
     PlannedContext,
     SpilledResult,
+    StoredView,
 )
 from memd.context.results import ResultsPlace
 from memd.context.sessions import ContextSession, ContextSessions, Lock, OpenConversation
@@ -55,7 +57,8 @@ _BETWEEN_CHECKPOINTS = 64
 _CONTENT = "content"  # a place in what a client sends
 _ACTIONS = (KEEP, SPILL, CLEAR, DROP)
 _NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
-_LISTED = [item.name for item in fields(ListedContext)[1:]]
+_LISTED = [item.name for item in fields(ListedContext)[2:]]
+_LARGEST = 20  # that a person is shown
 
 
 @dataclass(slots=True)
@@ -228,10 +231,17 @@ class ContextKeeper:
     def show(self, request: ContextRequest) -> ContextView:
         """Return a session for a person."""
         with self._open(request) as session:
+            decisions = session.decisions.values()
+            stored = [
+                StoredView(each.tool_use_id, each.action, each.size, each.path)
+                for each in decisions
+                if each.path
+            ]
             return ContextView(
                 request.session,
                 tuple(map(_listed, self._table.rows(session.place.folder))),
-                tuple(sorted(session.decisions.values(), key=lambda each: -each.size)),
+                Counter(each.action for each in decisions),
+                tuple(sorted(stored, key=lambda each: -each.size)[:_LARGEST]),
                 self._sessions.size(session),
             )
 
@@ -379,4 +389,5 @@ def _spilled(decision: Decision) -> SpilledResult:
 
 def _listed(row: ContextRow) -> ListedContext:
     session = ResultsPlace.of(row.folder).session
-    return ListedContext(session, *(getattr(row, name) for name in _LISTED))
+    limits = sizing.thresholds(row.window or history.WINDOW)
+    return ListedContext(session, limits, *(getattr(row, name) for name in _LISTED))

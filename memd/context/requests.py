@@ -163,10 +163,10 @@ class ListedContext:
     """
 
     session: str
+    thresholds: ContextThresholds
     conversation: str
     at: float
     model: str
-    window: int
     messages: int
     tokens: int
     source: str
@@ -176,13 +176,25 @@ class ListedContext:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextView:
-    """A session for a person: its conversations and what was decided about results.
+class StoredView:
+    """A stored result for a person: its call, ``spill`` or ``clear``, its bytes and its file."""
 
-    ``stored`` is the size in bytes of what is stored for it; the largest decisions come first.
+    tool_use_id: str
+    action: str
+    size: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """A session for a person: its conversations, and what was decided about its results.
+
+    ``decisions`` counts them by action, ``largest`` has the largest stored ones, and all of them
+    have ``stored`` bytes.
     """
 
     session: str
     conversations: tuple[ListedContext, ...]
-    decisions: tuple[Decision, ...]
+    decisions: Mapping[str, int]
+    largest: tuple[StoredView, ...]
     stored: int

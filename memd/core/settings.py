@@ -7,7 +7,6 @@ declarations below.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any
 
 from memd.core import prices
@@ -40,7 +39,7 @@ def option(
 def numbers(doc: str, low: int) -> Any:
     """Declare a table of whole numbers by names of the user's choice; none by default."""
     metadata = {"doc": doc, "low": low, "high": None}
-    return field(default_factory=lambda: MappingProxyType({}), metadata=metadata)
+    return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +341,7 @@ def declared(cls: type = Settings, prefix: str = "") -> Iterator[tuple[str, Any,
         if isinstance(factory, type):
             yield from declared(factory, f"{prefix}{item.name}.")
         else:
-            default = "" if item.default is MISSING else item.default
+            default = {} if item.default is MISSING else item.default
             yield f"{prefix}{item.name}", default, item.metadata["doc"]
 
 

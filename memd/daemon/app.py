@@ -117,8 +117,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.jobs.run, by_kind)
             group.start_soon(_warm, services)
             group.start_soon(starter.watch)
-            notes = services.session_notes
-            bounded = partial(keep_bounded, database, services.store, services.ages, notes=notes)
+            notes, contexts, store = services.session_notes, services.contexts, services.store
+            bounded = partial(keep_bounded, database, store, services.ages)
+            bounded = partial(bounded, notes=notes, contexts=contexts)
             group.start_soon(bounded, ports.clock, ports.log)
             methods = handlers(services)
             scope: anyio.CancelScope = await group.start(_serve, ports, methods, hub)

@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from anyio import to_thread
 
+from memd.context.service import Contexts
 from memd.core.clock import Clock
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.errors import MemdError
@@ -30,7 +31,14 @@ _MEBIBYTE = 1024 * 1024
 
 
 async def keep_bounded(
-    database: Database, store: Store, ages: Ages, clock: Clock, log: Log, *, notes: Notes
+    database: Database,
+    store: Store,
+    ages: Ages,
+    clock: Clock,
+    log: Log,
+    *,
+    notes: Notes,
+    contexts: Contexts,
 ) -> None:
     """Look at the clock now and again, prune now and every day; runs until it is cancelled.
 
@@ -47,6 +55,8 @@ async def keep_bounded(
                     facts = {"changes": done.changes, "bodies": done.bodies}
                     log.note("pruned", **facts, requests=done.requests)
                 await prune_notes(database, store, notes, ages, check)
+                unused = await to_thread.run_sync(ages.bound, check, settings.context.days)
+                await contexts.prune(unused.before)
                 due = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)

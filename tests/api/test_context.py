@@ -37,6 +37,6 @@ async def test_every_method_answers(caller: Caller) -> None:
     assert (await ask(caller, "context.observe", usage={}))["cache_break"] is None
     decision = {"tool_use_id": "t", "content_hash": "ab", "action": "keep"}
     assert (await ask(caller, "context.restore", decisions=[decision]))["restored"] == 1
-    assert len((await ask(caller, "context.show"))["decisions"]) == 1
+    assert (await ask(caller, "context.show"))["decisions"] == {"keep": 1}
     assert (await caller.call("context.forget", session_id="s"))["forgotten"] is True
     assert (await caller.call("context.forget", session_id="s"))["forgotten"] is False

@@ -88,6 +88,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "settings": "warning",
         "model": "ok",
         "notes": "ok",
+        "stored results": "ok",
         "recovery": "ok",
         "clock": "ok",
         "watching": "ok",

@@ -10,9 +10,12 @@ from memd.cli.arguments import CompletionHints, parser
 from memd.cli.operation_table import SHELLS
 
 BASH = shutil.which("bash")
-HINTS = CompletionHints(
-    shtab.FILE, shtab.cmd("printf '%s\\n' user_role.md tabs.md"), shtab.cmd("echo 4f2a-9c")
-)
+LISTED = {
+    "list": "printf '%s\\n' user_role.md tabs.md",
+    "notes list": "echo 4f2a-9c",
+    "context list": "echo 77",
+}
+HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash to complete in")
@@ -35,6 +38,8 @@ HINTS = CompletionHints(
         (["memctl", "log", ""], {"user_role.md", "tabs.md"}),
         (["memctl", "notes", ""], {"show", "list", "path", "edit", "rm"}),
         (["memctl", "notes", "show", ""], {"4f2a-9c"}),
+        (["memctl", "context", ""], {"show", "list", "forget"}),
+        (["memctl", "context", "forget", ""], {"77"}),
         (["memctl", "dream", "re"], {"review", "reject"}),
         (["memctl", "dream", "--l"], {"--last"}),
         (["memctl", "dream", "review", "--a"], {"--all"}),

@@ -382,7 +382,8 @@ async def test_a_person_sees_what_was_decided(bench: Bench) -> None:
     await bench.plan(TALK[:1], conversation="agent")
     view = await bench.contexts.show(bench.request([]))
     assert [each.conversation for each in view.conversations] == ["", "agent"]
-    assert [each.tool_use_id for each in view.decisions] == ["t2", "t1"]
+    assert [each.tool_use_id for each in view.largest] == ["t2", "t1"]
+    assert view.decisions == {SPILL: 2}
     assert view.stored == 3 * len(LARGE)
     listed = await bench.contexts.list("", 1)
     assert [(each.session, each.model, each.messages) for each in listed] == [("s", "m", 5)]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,18 @@ def test_an_option_may_have_a_check_of_its_own() -> None:
     settings, problems = parse([Layer("memd.toml", options)])
     assert settings.spend.prices == ""
     assert "spend.prices must hold lines" in problems[0]
+
+
+@pytest.mark.parametrize("table", [{"Bash": -1}, {"Bash": True}, {"Bash": "9"}, 9, ["Bash"]])
+def test_a_table_of_numbers_has_names_of_the_user_s_choice(table: Any) -> None:
+    """Any names, each with a whole number; else what a weaker layer says stands, whole."""
+    good = Layer("policy", {"context": {"limits": {"Bash": 10, "my tool": 0}}})
+    settings, problems = parse([good, Layer("memd.toml", {"context": {"limits": table}})])
+    assert settings.context.limits == {"Bash": 10, "my tool": 0}
+    assert problems == (
+        "memd.toml: context.limits must be a table of whole numbers from 0 on; its default stands",
+    )
+    assert parse([good])[1] == ()
 
 
 def test_secrets_are_not_shown() -> None:

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
+from memd.context.service import Contexts
 from memd.core.clock_check import DAY_SECONDS
 from memd.core.values import Actor, ProposalDecided, Provenance
 from memd.daemon.app import SCHEMAS
@@ -20,6 +21,7 @@ from memd.daemon.retention import LOOK_SECONDS, keep_bounded
 from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
 from memd.state.ages import Ages
+from memd.state.contexts import ContextRow, ContextTable
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.ledger import Item, Ledger
@@ -81,6 +83,7 @@ async def keeper(folder: Path, options: str) -> AsyncIterator[Keeper]:
     async with anyio.create_task_group() as group:
         notes = notes_of(clock, Runs(database))
         bounded = partial(keep_bounded, database, store, Ages(database), notes=notes)
+        bounded = partial(bounded, contexts=Contexts(clock, ContextTable(database)))
         group.start_soon(bounded, clock, Log(log))
         await made.rested()
         yield made
@@ -121,6 +124,27 @@ async def test_session_notes_go_by_their_last_change(tmp_path: Path) -> None:
         await kept.next_day()
         assert [name for name, path in files.items() if path.exists()] == ["new", "theirs"]
         assert sorted(path.name for path in projects.iterdir()) == [".claude", "new", "old.jsonl"]
+
+
+async def test_stored_results_go_some_days_after_their_last_use(tmp_path: Path) -> None:
+    """With the decisions of their session; how long is a setting."""
+    folders = [tmp_path / "projects" / "-p" / name / "tool-results" for name in ("old", "new")]
+    files = [folder / "t1.txt" for folder in folders]
+    async with keeper(tmp_path, "[context]\ndays = 2\n") as kept:
+        table = ContextTable(kept.database)
+        for number, file in enumerate(files):
+            file.parent.mkdir(parents=True)
+            file.write_text("a result")
+            decision = ("t1", "ab", "spill", "its beginning", str(file), 8)
+            at = kept.clock.now() + number * DAY_SECONDS
+            table.save(ContextRow(str(file.parent), "", at), [decision])
+        for _ in range(2):
+            await kept.next_day()
+        assert [file.exists() for file in files] == [True, True]
+        await kept.next_day()
+        assert [file.exists() for file in files] == [False, True]
+        assert [row.folder for row in table.rows("")] == [str(folders[1])]
+        assert table.decisions(str(folders[0])) == ()
 
 
 async def test_what_was_decided_of_dreams_is_bounded_too(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def status(invocation: Invocation) -> None:
     pairs += [("project", directory) for directory in answer["projects"]]
     pairs += _proposals(answer)
     pairs += _suggestions(answer)
+    pairs += _contexts(answer)
     pairs += _model(answer)
     pairs += [("note", note) for note in answer["notes"]]
     invocation.screen.answer(answer, output.facts(pairs))
@@ -65,6 +66,19 @@ def _suggestions(answer: dict[str, Any]) -> list[tuple[str, object]]:
         f"{count} {state}" for state, count in counts.items() if state != "open"
     )
     return [("suggested", words)] if any(counts.values()) else []
+
+
+def _contexts(answer: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return what is stored of conversations and which caches were lost, if there are any."""
+    totals = answer.get("contexts") or {}
+    if not totals.get("conversations"):
+        return []
+    stored = f"{totals['results']} results stored, {output.size(totals['bytes'])}"
+    lost = f"{totals['breaks']} caches lost, {totals['missed']:,} tokens paid again"
+    return [
+        ("context", f"{totals['conversations']} conversations, {stored}"),
+        ("", lost if totals["breaks"] else ""),
+    ]
 
 
 def _held_up(answer: dict[str, Any]) -> list[tuple[str, object]]:

@@ -17,8 +17,7 @@ def completion(invocation: Invocation) -> None:
     import shtab  # noqa: PLC0415 - nothing else needs it
 
     shell = invocation.options.shell
-    lists = (shtab.cmd(_FIRST_COLUMN.format(words)) for words in ("list", "notes list"))
-    hints = CompletionHints(shtab.FILE, *lists)
+    hints = CompletionHints(shtab.FILE, lambda words: shtab.cmd(_FIRST_COLUMN.format(words)))
     script = shtab.complete(parser(hints), shell).rstrip("\n") + "\n"
     invocation.screen.answer({"shell": shell, "script": script}, script)
 

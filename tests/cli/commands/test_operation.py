@@ -56,6 +56,17 @@ def test_the_status_tells_what_holds_work_up(home: Home) -> None:
     ]
 
 
+def test_the_status_tells_of_conversations(home: Home) -> None:
+    """What is stored of them, and which caches were lost, where there are any."""
+    totals = {"conversations": 3, "results": 2, "bytes": 2 * 1024**2, "breaks": 1, "missed": 5_000}
+    with ScriptedDaemon(home.places.socket, {"status": STATUS | {"contexts": totals}}):
+        lines = memctl(home, "status").out.splitlines()
+    assert lines[9:11] == [
+        "context      3 conversations, 2 results stored, 2.0 MiB",
+        "             1 caches lost, 5,000 tokens paid again",
+    ]
+
+
 def test_the_status_tells_of_suggestions(home: Home) -> None:
     """Where there are or were any, a line counts them and names the command."""
     none = {"open": 0, "offered": 0, "taken": 0, "dismissed": 0, "expired": 0}

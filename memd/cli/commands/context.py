@@ -1,0 +1,85 @@
+"""context show|list|forget: how large conversations are, and what is stored of them."""
+
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+from memd.core.errors import MemdError
+from memd.core.text import iso_time
+
+_LARGEST = 5  # of the stored results; --json has more
+
+
+class NoContextError(MemdError):
+    """No program has memd plan conversations of the project."""
+
+    hint = "docs/context.md says how a program begins to"
+
+    def __init__(self, cwd: str) -> None:
+        super().__init__(f"no conversation in {cwd} was planned by memd", cwd=cwd)
+
+
+def show(invocation: Invocation) -> None:
+    """Print a session's conversations and what is stored of them."""
+    session = getattr(invocation.options, "session", None) or _newest(invocation)
+    view = invocation.request(session_id=session)
+    pairs: list[tuple[str, object]] = [("session", view["session"])]
+    for each in view["conversations"]:
+        pairs += _conversation(each)
+    decisions = ", ".join(f"{count} {action}" for action, count in view["decisions"].items())
+    pairs += [
+        ("decided", decisions),
+        ("stored", output.size(view["stored"]) if view["stored"] else ""),
+    ]
+    pairs += [
+        ("", f"{output.size(each['size'])}  {each['path']}") for each in view["largest"][:_LARGEST]
+    ]
+    invocation.screen.answer(view, output.facts(pairs))
+
+
+def list_(invocation: Invocation) -> None:
+    """List the conversations of the project that were planned last."""
+    listed, screen = invocation.request(), invocation.screen
+    rows = [
+        (
+            screen.paint(each["session"], "bold"),
+            each["conversation"],
+            output.ago(iso_time(each["at"])),
+            f"{each['tokens']:,} tokens",
+            each["level"],
+            each["model"],
+        )
+        for each in listed["contexts"]
+    ]
+    if not rows:
+        screen.note(str(NoContextError(invocation.cwd)))
+    screen.answer(listed, output.table(rows, screen.width))
+
+
+def forget(invocation: Invocation) -> None:
+    """Forget a session's decisions and remove its stored results."""
+    answer = invocation.request(session_id=invocation.options.session)
+    words = "forgotten" if answer["forgotten"] else "there was nothing to forget"
+    invocation.screen.answer(answer, words)
+
+
+def _newest(invocation: Invocation) -> str:
+    """Return the session that was planned last. Raises NoContextError."""
+    for newest in invocation.ask("context.list", limit=1)["contexts"]:
+        return str(newest["session"])
+    raise NoContextError(invocation.cwd)
+
+
+def _conversation(row: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return a conversation as pairs of names and values."""
+    limits = row["thresholds"]
+    steps = ", ".join(f"{name} {limits[name]:,}" for name in ("warn", "urgent", "auto", "block"))
+    lost = f"{row['breaks']} times, {row['missed']:,} tokens paid again" if row["breaks"] else ""
+    return [
+        (row["conversation"] or "conversation", output.ago(iso_time(row["at"]))),
+        ("model", row["model"]),
+        ("size", f"{row['tokens']:,} of {limits['window']:,} tokens, {row['level'] or 'ok'}"),
+        ("", f"{row['messages']:,} messages; by {row['source'] or 'nothing yet'}"),
+        ("levels", steps),
+        ("cache lost", lost),
+    ]
