@@ -231,7 +231,8 @@ class ContextKeeper:
     def show(self, request: ContextRequest) -> ContextView:
         """Return a session for a person."""
         with self._open(request) as session:
-            decisions = session.decisions.values()
+            folder, decisions = session.place.folder, session.decisions.values()
+            rows = (row for row in self._table.rows(folder) if row.folder == folder)
             stored = [
                 StoredView(each.tool_use_id, each.action, each.size, each.path)
                 for each in decisions
@@ -239,7 +240,7 @@ class ContextKeeper:
             ]
             return ContextView(
                 request.session,
-                tuple(map(_listed, self._table.rows(session.place.folder))),
+                tuple(map(_listed, rows)),
                 Counter(each.action for each in decisions),
                 tuple(sorted(stored, key=lambda each: -each.size)[:_LARGEST]),
                 self._sessions.size(session),
