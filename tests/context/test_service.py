@@ -376,7 +376,8 @@ async def test_messages_that_the_api_refuses_change_nothing(bench: Bench) -> Non
 
 
 async def test_a_person_sees_what_was_decided(bench: Bench) -> None:
-    """The conversations of a session, and its largest results first."""
+    """The conversations of a session, and its largest results first; no other session's."""
+    await bench.plan(TALK[:1], session="s2")
     await bench.plan(TALK)
     await bench.plan([*TALK, *call(2, LARGE * 2)], model="m")
     await bench.plan(TALK[:1], conversation="agent")
