@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from memd.client.blocking import Client
-from memd.client.errors import DaemonUnavailableError
+from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
 from memd.client.launch import connect
 from memd.client.sent import (
     Message,
@@ -33,6 +33,7 @@ __all__ = ["Message", "Planner", "SentConversation", "results"]
 
 _NAME = "keeper"
 _FRAME_BYTES = 2 * 1024 * 1024  # of messages or of a result: half of what a frame may have
+_LATE_SECONDS = 10.0  # to tell memd what it could not be told in time
 _REPORTED = 500  # decisions in a frame, with their beginnings of 2,000 bytes
 
 
@@ -50,6 +51,7 @@ class Planner:
         self._client: Client | None = None
         self._may_start = socket is None
         self._lock = threading.Lock()
+        self._is_late = False
 
     def connected(self) -> Client:
         """Return a connection of its own."""
@@ -63,8 +65,28 @@ class Planner:
         """Have memd decide about the messages that it does not have, and return its answer.
 
         ``given`` are parameters of ``context.plan``, ``until`` is in monotonic seconds. Raises what
-        ``canonical`` does too.
+        ``canonical`` does too. Where there is no answer in time memd is told the rest meanwhile:
+        otherwise a long conversation would never be told in time.
         """
+        try:
+            return self._plan(messages, given, until)
+        except (TimeoutError, AnswerTimeoutError):
+            if not self._is_late:
+                self._is_late = True
+                threading.Thread(target=self._catch_up, args=(messages, given), daemon=True).start()
+            raise
+
+    def _catch_up(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+        try:
+            with suppress(MemdError, OSError, LookupError, TypeError, ValueError):
+                self._plan(messages, given, time.monotonic() + _LATE_SECONDS)
+        finally:
+            self._is_late = False
+            self.close()
+
+    def _plan(
+        self, messages: Sequence[Message], given: Mapping[str, Any], until: float
+    ) -> dict[str, Any]:
         with self._locked(until):
             if not self.sent.follow(messages, lambda: time.monotonic() < until):
                 raise TimeoutError
@@ -85,6 +107,8 @@ class Planner:
         for each in islice(self.sent.messages, start, None):
             size += each.size
             if batch and size > _FRAME_BYTES:
+                while len(batch) > 1 and batch[-1]["role"] != "assistant":
+                    batch.pop()  # at the end of a batch a result would look like a new one
                 break
             batch.append(each.outline)
         place = {"from": start, "hash": self.sent.hash_at(start), "messages": batch}
@@ -131,11 +155,11 @@ class Planner:
         try:
             return call()
         except DaemonUnavailableError:  # it may have been started anew
-            self.close()
+            self._hang_up()
         try:
             return call()
         except DaemonUnavailableError:
-            self.close()
+            self._hang_up()
             self._start()
             raise
 
@@ -146,7 +170,12 @@ class Planner:
         return self._client.call(method, params, max(until - time.monotonic(), 0))
 
     def close(self) -> None:
-        """Hang up; the next call connects again."""
+        """Hang up, unless memd is being asked; the next call connects again."""
+        if self._lock.acquire(blocking=False):
+            self._hang_up()
+            self._lock.release()
+
+    def _hang_up(self) -> None:
         if self._client is not None:
             self._client.close()
         self._client = None

@@ -1,6 +1,8 @@
 """Which requests are changed, with a real daemon behind."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -204,6 +206,29 @@ def test_conversations_that_begin_alike_do_not_disturb_each_other() -> None:
     ]
 
 
+def test_what_memd_could_not_be_told_in_time_is_told_afterwards() -> None:
+    """A daemon that is late once does not fall further behind with each request."""
+    busy, asked = threading.Event(), []
+
+    def plan(params: dict[str, Any]) -> dict[str, Any]:
+        busy.wait(10)
+        asked.append((params["from"], len(params["messages"])))
+        return {"status": "ok", "decisions": [], "request": {}}
+
+    answers = {"context.plan": plan, "context.restore": {"restored": 1}}
+    with throw_away_home() as home, ScriptedDaemon(home.places.socket, answers):
+        rewriter = Rewriter(home.places.socket, home.path, seconds=0.2)
+        rewriter.rewritten(HEAD, body(talk("late", LARGE)))
+        (conversations,) = rewriter._sessions.values()
+        busy.set()
+        while conversations[0].planner._is_late:
+            time.sleep(0)
+        patient = Rewriter(home.places.socket, home.path, seconds=20)
+        patient._sessions = rewriter._sessions
+        patient.rewritten(HEAD, body(talk("late", LARGE, "small")))
+    assert asked[-1] == (3, 2)
+
+
 def test_a_mark_of_the_cache_stays_where_it_was(rewriter: Rewriter) -> None:
     """The mark of a part of a result is the block's when the result is exchanged."""
     mark = {"type": "ephemeral", "ttl": "1h"}
@@ -250,4 +275,4 @@ def test_a_silent_daemon_costs_a_moment(home: Home) -> None:
     session = next(iter(awake._sessions))
     with closing(client(home)) as caller:
         shown = caller.call("context.show", {"cwd": home.project(), "session_id": session})
-    assert [each["action"] for each in shown["decisions"]] == ["keep"]
+    assert shown["decisions"] == {"keep": 1}
