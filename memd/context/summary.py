@@ -167,15 +167,14 @@ def written(lead: str, sections: Mapping[str, str], said: Sequence[str], room: i
 
     The messages have so many tokens; where that is too little, the newest are whole first.
     """
-    sizes = [history.estimate_text(text) for text in said]
     least = min(_LEAST_TOKENS, room // max(len(said), 1))
+    quoted = [_quoted(text) for text in said]
+    sizes = [history.estimate_text(text) for text in quoted]
     left = room - sum(min(size, least) for size in sizes)
-    quoted: list[str] = []
-    for text, size in zip(reversed(said), reversed(sizes), strict=True):
-        more = min(max(size - least, 0), left)
+    for place in reversed(range(len(said))):
+        more = min(max(sizes[place] - least, 0), left)
         left -= more
-        cut = quoting.neutralise(string(_within(text, least + more))).strip()
-        quoted.insert(0, "\n".join(f"> {line}" for line in cut.split("\n")))
+        quoted[place] = _within(quoted[place], least + more)
     bodies = {**sections, PERSONS: "\n\n".join(quoted)}
     parts = (f"# {title}\n{bodies[title]}" for title in SECTIONS if bodies.get(title))
     return "\n\n".join(filter(None, (lead, bodies.get(""), *parts)))
@@ -224,6 +223,11 @@ def _text(content: Any) -> str:
     return "\n".join(other_words(b.get("text")) or f"[{string(b.get('type'))}]" for b in blocks)
 
 
+def _quoted(text: str) -> str:
+    lines = quoting.neutralise(string(text)).strip().split("\n")
+    return "\n".join(f"> {line}" for line in lines)
+
+
 def _unquoted(line: str) -> str:
     return line.removeprefix(">").removeprefix(" ")
 
@@ -234,4 +238,5 @@ def _within(text: str, tokens: int) -> str:
     if size <= tokens:
         return text
     start = text[: len(text) * tokens // size]
-    return f"{start.rpartition(chr(10))[0] or start}\n{_CUT}"
+    whole = start.rpartition("\n")[0] or start
+    return f"{whole}\n{'> ' if text.startswith('>') else ''}{_CUT}"
