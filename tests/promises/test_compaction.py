@@ -112,7 +112,7 @@ async def test_a_model_summarises() -> None:
 
 
 LONG = "prompt is too long: 30000 tokens > 20000 maximum"
-BAD = {
+BAD: dict[str, Any] = {
     "analysis": text("<analysis>hm</analysis>"),
     "empty": text(" "),
     "calls": tools(("Read", {"file_path": "/p/part1.py"})),
