@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-keeper sdk e2e docs clean
+.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -68,6 +68,9 @@ bench-context: $(STAMP) ## what context services save, and what is known afterwa
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
+
+bench-plan: $(STAMP)    ## how long a call of context.plan takes: CALLS=100
+	@$(BIN)/python -m benchmarks.plan $(or $(CALLS),100)
 
 bench-keeper: $(STAMP)  ## what the SDK's middleware adds to each request of an agent
 	@$(BIN)/python -m benchmarks.keeper
