@@ -251,6 +251,8 @@ async def requested(
     project, settings, _ = await services.store.where(cwd, environment)
     usual = _NUMBER.fullmatch(environment.get(_WINDOW, ""))
     window = int(usual[0]) if usual else 0
+    if not (project.enabled and settings.enabled):
+        given["reader"] = ""  # nothing is stored without one
     return ContextRequest(project, settings, session, usual_window=window, **given)
 
 
