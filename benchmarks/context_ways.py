@@ -53,7 +53,8 @@ class Kept(Way):
         compact_at: int = COMPACT_AT,
     ) -> None:
         where = home.project()
-        self.keeper = Keeper(where, session, socket=home.places.socket, model=model)
+        # A loaded machine is not what is measured here.
+        self.keeper = Keeper(where, session, socket=home.places.socket, model=model, seconds=10)
         self.middleware = [self.keeper]
         self.tools = [self.keeper.reader_tool().to_dict()]
         self.compactions = 0

@@ -40,6 +40,7 @@ except ImportError as missing:
     raise SdkTooOldError(anthropic.__version__) from missing
 
 READER = "read_stored_result"
+_OWN = {"context_management", "thread"}  # with these the program keeps its context itself
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
 SECONDS = 0.12  # for memd, of the 150 ms that a request may be later
 _COMPACTION_SECONDS = 300.0
@@ -75,6 +76,7 @@ class Keeper(Middleware):
         seconds: float = SECONDS,
     ) -> None:
         self.plan: Mapping[str, Any] = {}
+        self._members: Mapping[str, Any] = {}
         self._session = {"cwd": os.path.abspath(cwd), "session_id": session_id}
         self._planner = Planner(socket, self._session)
         self._reader = reader
@@ -167,7 +169,10 @@ class Keeper(Middleware):
         }
         with self._planner.connected() as client:
             answer = client.call("context.compact", params, _COMPACTION_SECONDS)
-        return [*answer["messages"], *messages[answer["keep_from"] :]]
+        gone = {(edit["message"], edit["block"]) for edit in answer["edits"]}
+        places = range(answer["keep_from"], len(messages))
+        retained = (_without(messages[place], place, gone) for place in places)
+        return [*answer["messages"], *(message for message in retained if message["content"])]
 
     def dump(self) -> dict[str, Any]:
         """Return what another process needs to send the same bytes, as values of JSON."""
@@ -191,12 +196,15 @@ class Keeper(Middleware):
         path, more = request.url.partition("?")[0], request.options.extra_json or {}
         if path not in (_CREATE, _COUNT) or "messages" in more:
             return body, ()
-        messages, members = body["messages"], {}
-        answer = _tried(self._planned, {**body, **more}, _betas(request))
+        messages, whole = body["messages"], {**body, **more}
+        plans = path == _CREATE and "compaction" not in whole
+        answer = _tried(self._planned, whole, _betas(request))
         if answer is None:  # what was sent without memd's word is sent like that from now on
             self._planner.sent.freeze(messages)
-        elif path == _CREATE and "compaction" not in {**body, **more}:
-            self.plan, members = answer, dict(answer["request"])
+        elif plans:
+            self.plan, self._members = answer, answer["request"]
+        # What the server was told before it is told again: without it the prompt would be another.
+        members = dict(self._members) if plans and _OWN.isdisjoint(whole) else {}
         betas = members.pop("betas", ())
         sent = self._planner.sent.applied(messages)
         if not members and all(map(operator.is_, sent, messages)):
@@ -250,6 +258,14 @@ def _tried(work: Callable[..., T], *given: Any) -> T | None:
         return work(*given)
     except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request goes out
         return None
+
+
+def _without(message: Any, place: int, gone: set[tuple[int, int]]) -> Any:
+    """Return a message without the blocks that go (thinking that a server would refuse)."""
+    if isinstance(message["content"], str):
+        return message
+    content = [b for n, b in enumerate(message["content"]) if (place, n) not in gone]
+    return {**message, "content": content}
 
 
 def _pass_by(http: Any, reply: ObservedReply) -> None:

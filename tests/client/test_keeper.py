@@ -214,6 +214,20 @@ def test_a_restart_changes_no_byte(server: MessagesServer) -> None:
     assert len({result(server, request, 4) for request in range(2, 4)}) == 1
 
 
+def test_what_the_server_was_told_to_clear_it_is_told_again(server: MessagesServer) -> None:
+    """Without a daemon a request has the members that memd added before: the same prompt."""
+    given = body(history(LINE))
+    with throw_away_home() as home:
+        with daemon_process(home), blocking(server.url, None) as api:
+            known = keeper(home, model=api.beta.models.retrieve("claude-haiku-5-5"))
+            sent_by("create", server.url, known, given)
+        sent_by("create", server.url, known, given)
+        sent_by("create", server.url, known, {**given, "model": "claude-opus-5-5"})
+    requests = [request for request in server.messages if request.status == 200]
+    edits = [request.json["context_management"]["edits"] for request in requests]
+    assert [len(each) for each in edits] == [1, 1, 1]
+
+
 def test_a_kill_in_the_middle_costs_nothing(server: MessagesServer) -> None:
     """Requests go out while the daemon is killed, and what it had decided stays decided."""
     with throw_away_home() as home:

@@ -71,6 +71,17 @@ def test_clearing_by_the_api_breaks_the_cache_where_it_clears(
     assert len(set(misses(played)) - set(misses(plain))) <= played.edits
 
 
+@pytest.mark.parametrize("strategy", ["local", "model"])
+def test_a_compaction_breaks_the_cache_once(
+    strategy: str, home: Home, run: Session, plain: Played
+) -> None:
+    """A summary breaks the prefix when it is put in, and no thinking behind it is refused."""
+    way = Kept(home, "run", strategy=strategy, compact_at=60_000)
+    played = play(run, way)
+    assert (played.refused, bool(way.compactions)) == (0, True)
+    assert len(set(misses(played)) - set(misses(plain))) <= way.compactions
+
+
 def test_clearing_by_age_loses_cache_and_thinking(run: Session, plain: Played) -> None:
     """The way that knows nothing of prefixes misses nearly each time and is refused."""
     played = play(run, ClearByAge())
