@@ -81,6 +81,8 @@ class Contexts:
         self._seconds = seconds
         self._deciding = CapacityLimiter(_THREADS)
         self._storing = CapacityLimiter(_THREADS)
+        self._large = CapacityLimiter(1)  # a file of 64 MiB takes some 300 MB for a moment
+        self._busy = threading.BoundedSemaphore(_THREADS)
 
     async def plan(self, request: ContextRequest) -> PlannedContext:
         """Return what to send of a conversation; what is decided is on the disk by then.
@@ -112,7 +114,8 @@ class Contexts:
             text = results.from_file(source_path) if content is None else content
             return self._keeper.spill(request, tool, tool_use_id, text)
 
-        return await self._store(spill) or SpilledResult(spilled=False, reason=TIMEOUT)
+        limiter = self._storing if content is not None else self._large
+        return await self._store(spill, limiter) or SpilledResult(spilled=False, reason=TIMEOUT)
 
     async def count(self, request: ContextRequest) -> CountedContext:
         """Return the size of a conversation; nothing is noted. Raises MessagesRefusedError."""
@@ -164,10 +167,24 @@ class Contexts:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await to_thread.run_sync(work, limiter=self._deciding)
 
-    async def _store(self, work: Callable[[], T]) -> T | None:
+    async def _store(
+        self, work: Callable[[], T], limiter: CapacityLimiter | None = None
+    ) -> T | None:
         """Run what stores something; ``None`` where the disk takes too long for it."""
+
+        def run() -> T | None:
+            # A thread whose caller has gone on still waits for the disk: there are so many at most.
+            if not self._busy.acquire(blocking=False):
+                return None
+            try:
+                return work()
+            finally:
+                self._busy.release()
+
         with move_on_after(self._seconds):
-            return await to_thread.run_sync(work, limiter=self._storing, abandon_on_cancel=True)
+            return await to_thread.run_sync(
+                run, limiter=limiter or self._storing, abandon_on_cancel=True
+            )
         return None
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
 from memd.context.keeping import TIMEOUT, BegunPlan
-from memd.context.requests import PlannedContext
+from memd.context.requests import PlannedContext, SpilledResult
 from memd.context.results import ResultsPlace
 from memd.context.service import Contexts
 from memd.context.values import KEEP, SPILL, Decision
@@ -110,6 +110,29 @@ async def test_a_disk_that_hangs_leaves_the_result_where_it_is(tmp_path: Path) -
         assert (spilled.spilled, spilled.reason) == (False, TIMEOUT)
         go_on.set()
         assert (await bench.plan(TALK)).edits == ()
+
+
+async def test_a_disk_that_hangs_holds_few_threads(tmp_path: Path) -> None:
+    """However many results come meanwhile, all are answered, and stored once it works again."""
+    go_on = threading.Event()
+
+    def hang(*_: str) -> None:
+        go_on.wait(60)
+
+    bench = Bench(tmp_path, disk=FaultyDisk(before=hang), seconds=0.1)
+    before = threading.active_count()
+
+    async def spill(session: str) -> SpilledResult:
+        request = bench.request([], session=session)
+        return await bench.contexts.spill(request, tool="Bash", tool_use_id="t", content=LARGE)
+
+    with closing(bench.database):
+        for number in range(8):
+            assert (await spill(f"s-{number}")).reason == TIMEOUT
+        assert threading.active_count() - before <= 6
+        go_on.set()
+        while not (await spill("s")).spilled:
+            pass
 
 
 @pytest.mark.parametrize("forked", [False, True])
