@@ -34,7 +34,7 @@ from memd.files.disk import Disk, real_disk, write_new
 from memd.projects.project import check_session, slug
 
 FOLDER = "tool-results"
-_JSON_CHARACTERS = 4 * 1024 * 1024  # parsing takes twenty times the memory
+_JSON_CHARACTERS = 1024 * 1024  # parsing takes up to thirty times the memory
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PATH = re.compile(rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))")
 
