@@ -5,6 +5,7 @@ Rules of this file
   within its life. What memd declares (a clearing, a compaction) begins anew without a baseline.
 - What the server says about a miss stands above what memd compares.
 - A conversation that was only cut has lost nothing: what it does not send, nobody pays again.
+- A server that clears results by itself loses its cache thereby, and nobody else is to blame.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,10 @@ _CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What a request was made of, as hashes; ``messages`` has one after each of them."""
+    """What a request was made of, as hashes; ``messages`` has one after each of them.
+
+    ``managed`` says that the server edits the messages by itself.
+    """
 
     at: float
     model: str = ""
@@ -37,6 +41,7 @@ class SentRequest:
     tools: tuple[str, ...] = ()
     betas: tuple[str, ...] = ()
     messages: Sequence[bytes] = ()
+    managed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,9 @@ class CacheBaseline:
     seconds: float
 
 
-def sent_with(request: ContextRequest, messages: Sequence[bytes], now: float) -> SentRequest:
+def sent_with(
+    request: ContextRequest, messages: Sequence[bytes], now: float, *, managed: bool
+) -> SentRequest:
     """Return what a request is made of, its messages with these hashes.
 
     Raises what ``content_hash`` does.
@@ -60,6 +67,7 @@ def sent_with(request: ContextRequest, messages: Sequence[bytes], now: float) ->
         tuple(content_hash([tool]) for tool in request.tools or ()),
         tuple(sorted(request.betas)),
         messages,
+        managed,
     )
 
 
@@ -92,7 +100,7 @@ def judged(
 
 
 def _difference(before: SentRequest, after: SentRequest, cause: str) -> str:
-    """Return what changed first in the order of a cache, "" for a conversation that was cut."""
+    """Return what changed first in the order of a cache, "" where nothing is lost by it."""
     for name in ("model", "tools", "system", "betas"):
         if not cause and getattr(before, name) != getattr(after, name):
             return name
@@ -101,7 +109,8 @@ def _difference(before: SentRequest, after: SentRequest, cause: str) -> str:
             return f"message {place}"
     if cause:
         return cause
-    return _SERVER if len(after.messages) >= len(before.messages) else ""
+    expected = after.managed or len(after.messages) < len(before.messages)
+    return "" if expected else _SERVER
 
 
 def _life(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:

@@ -19,6 +19,7 @@ from memd.context.breaks import SentRequest, judged, sent_with
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
 from memd.context.planning import KnownConversation, Plan, Resync, Settled
 from memd.context.requests import (
+    MANAGED,
     CacheBreak,
     Checkpoint,
     ContextRequest,
@@ -54,7 +55,7 @@ from memd.state.tables import ContextRow, ContextTable
 
 TIMEOUT = "the disk did not take it in time"
 _BETWEEN_CHECKPOINTS = 64
-_CONTENT = "content"  # a place in what a client sends
+_CONTENT, _REQUEST = "content", "system or tools"  # places in what a client sends
 _ACTIONS = (KEEP, SPILL, CLEAR, DROP)
 _NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
 _LISTED = [item.name for item in fields(ListedContext)[2:]]
@@ -106,7 +107,11 @@ class ContextKeeper:
             plan = self._plan(conversation, decisions, request)
             if isinstance(plan, Resync):
                 return _resync(plan, request, known)
-            sent = sent_with(request, plan.hashes, self._clock.now())
+            managed = bool(plan.members) or MANAGED in request.supports
+            try:
+                sent = sent_with(request, plan.hashes, self._clock.now(), managed=managed)
+            except (ValueError, TypeError, RecursionError) as error:
+                raise MessagesRefusedError(_REQUEST, str(error)) from error
             begun = BegunPlan(session, conversation, known, decisions, sent, plan)
             return begun if plan.store else self._end(begun)
 

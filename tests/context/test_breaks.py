@@ -71,6 +71,13 @@ def test_a_cut_conversation_has_lost_nothing() -> None:
     assert found(replace(SENT, messages=HASHES[:1]), 30_000) is None
 
 
+def test_a_server_that_clears_by_itself_has_lost_nothing() -> None:
+    """Unless something else changed beside."""
+    managed = replace(SENT, managed=True)
+    assert found(managed, 30_000) is None
+    assert found(replace(managed, model="n"), 30_000) == CacheBreak("model", 70_000)
+
+
 def test_a_cache_that_has_ended_is_not_lost() -> None:
     """Five minutes, or an hour where the server said so last."""
     rested = replace(SENT, at=1_201.0)
@@ -139,5 +146,9 @@ def test_marks_of_the_cache_are_no_change() -> None:
     text = {"type": "text", "text": "Be brief."}
     one = replace(plain, system=[text], tools=[tool])
     other = replace(plain, system=[text | mark], tools=[tool | mark], betas=("b", "a"))
-    assert sent_with(one, HASHES, 5.0) == sent_with(other, HASHES, 5.0)
-    assert sent_with(plain, HASHES, 5.0).system == ""
+
+    def made(request: ContextRequest) -> SentRequest:
+        return sent_with(request, HASHES, 5.0, managed=False)
+
+    assert made(one) == made(other)
+    assert made(plain).system == ""

@@ -395,6 +395,9 @@ async def test_messages_that_the_api_refuses_change_nothing(bench: Bench) -> Non
     one = await bench.plan(TALK[:1])
     with pytest.raises(MessagesRefusedError, match=r"messages\.1"):
         await bench.plan(call(1)[1:], place=1, hash=one.hash)
+    for wrong in ({"system": "\ud800"}, {"tools": [{"name": "\udfff"}]}):
+        with pytest.raises(MessagesRefusedError, match="system or tools: "):
+            await bench.plan(call(1), place=1, hash=one.hash, **wrong)
     assert (await bench.plan(call(1), place=1, hash=one.hash)).have == 3
 
 
