@@ -1,6 +1,5 @@
 """What memd decides about conversations: durable, frozen, and never at the price of an answer."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -10,8 +9,8 @@ from typing import Any
 import pytest
 
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
-from memd.context.keeping import TIMEOUT, BegunPlan
-from memd.context.requests import PlannedContext, SpilledResult
+from memd.context.keeping import BegunPlan
+from memd.context.requests import PlannedContext
 from memd.context.results import ResultsPlace
 from memd.context.service import Contexts
 from memd.context.values import KEEP, SPILL, Decision
@@ -87,52 +86,6 @@ async def test_what_the_disk_refuses_stays(tmp_path: Path, name: str) -> None:
         assert [each.tool_use_id for each in more.edits] == ["t2"]
         bench.restart()
         assert content(await bench.plan([*TALK, *call(2)])) == content(more)
-
-
-async def test_a_disk_that_hangs_leaves_the_result_where_it_is(tmp_path: Path) -> None:
-    """After some seconds; another conversation is planned meanwhile."""
-    go_on = threading.Event()
-
-    def hang(name: str, _: str) -> None:
-        if name == "fsync":
-            go_on.wait(60)
-
-    bench = Bench(tmp_path, disk=FaultyDisk(before=hang), seconds=0.2)
-    with closing(bench.database):
-        planned = await bench.plan(TALK)
-        assert (planned.edits, planned.decisions[0].action) == ((), KEEP)
-        assert planned.problems == (f"t1: {TIMEOUT}",)
-        other = await bench.plan(TALK[:1], session="other")
-        assert other.status == "ok"
-        spilled = await bench.contexts.spill(
-            bench.request([]), tool="Bash", tool_use_id="t9", content=LARGE
-        )
-        assert (spilled.spilled, spilled.reason) == (False, TIMEOUT)
-        go_on.set()
-        assert (await bench.plan(TALK)).edits == ()
-
-
-async def test_a_disk_that_hangs_holds_few_threads(tmp_path: Path) -> None:
-    """However many results come meanwhile, all are answered, and stored once it works again."""
-    go_on = threading.Event()
-
-    def hang(*_: str) -> None:
-        go_on.wait(60)
-
-    bench = Bench(tmp_path, disk=FaultyDisk(before=hang), seconds=0.1)
-    before = threading.active_count()
-
-    async def spill(session: str) -> SpilledResult:
-        request = bench.request([], session=session)
-        return await bench.contexts.spill(request, tool="Bash", tool_use_id="t", content=LARGE)
-
-    with closing(bench.database):
-        for number in range(8):
-            assert (await spill(f"s-{number}")).reason == TIMEOUT
-        assert threading.active_count() - before <= 6
-        go_on.set()
-        while not (await spill("s")).spilled:
-            pass
 
 
 @pytest.mark.parametrize("forked", [False, True])
