@@ -29,7 +29,7 @@ from anyio import CapacityLimiter, to_thread
 
 from memd.client.errors import SdkTooOldError
 from memd.client.planner import Planner
-from memd.client.sent import ObservedReply
+from memd.client.sent import ObservedReply, compacted, outlines
 from memd.client.stored import USUAL_BYTES, read_stored
 from memd.core.text import read_object
 
@@ -153,7 +153,7 @@ class Keeper(Middleware):
         return due
 
     def compacted(self, messages: Sequence[Any], **given: Any) -> list[Any]:
-        """Return a conversation in short, for programs with a loop of their own.
+        """Return a conversation in short, or as it is, for programs with a loop of their own.
 
         ``given`` are further parameters of ``context.compact`` (docs/protocol.md). It may take
         minutes. Raises RemoteError, AnswerTimeoutError and DaemonUnavailableError.
@@ -162,25 +162,23 @@ class Keeper(Middleware):
         params = {
             **self._session,
             "conversation": self._given["conversation"],
-            "messages": self._planner.sent.applied(plain),
-            "skip": ["api"],  # only the program itself can ask the API
-            "wait": True,
+            "messages": outlines(self._planner.sent.applied(plain)),
+            "skip": ["api"],  # which only the program itself can ask
             **given,
         }
         with self._planner.connected() as client:
             answer = client.call("context.compact", params, _COMPACTION_SECONDS)
-        gone = {(edit["message"], edit["block"]) for edit in answer["edits"]}
-        places = range(answer["keep_from"], len(messages))
-        retained = (_without(messages[place], place, gone) for place in places)
-        return [*answer["messages"], *(message for message in retained if message["content"])]
+        return compacted(messages, answer) if answer["strategy"] else list(messages)
 
     def dump(self) -> dict[str, Any]:
         """Return what another process needs to send the same bytes, as values of JSON."""
-        return {"decisions": list(self._planner.sent.decisions.values())}
+        decisions = list(self._planner.sent.decisions.values())
+        return {"decisions": decisions, "request": dict(self._members)}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Go on from what ``dump`` returned, in this session or in one that this one forks."""
-        self._planner.sent.learn(dumped.get("decisions") or (), unreported=True)
+        self._planner.sent.learn(dumped["decisions"], unreported=True)
+        self._members = dict(dumped["request"])
 
     def _changed(self, request: APIRequest) -> APIRequest:
         """Return the request as it is sent: a copy, or itself where nothing is to change."""
@@ -221,7 +219,6 @@ class Keeper(Middleware):
         if body.get("thread"):
             # The server holds the messages before: there is no conversation that memd could plan.
             self._planner.store(messages, reader, self._reply.calls, until)
-            self._planner.sent.freeze(messages)
             return {"request": {}}
         thinks = (body.get("thinking") or {}).get("type", "disabled") != "disabled"
         used = {"managed": body.get("context_management"), "thinking": thinks}
@@ -258,14 +255,6 @@ def _tried(work: Callable[..., T], *given: Any) -> T | None:
         return work(*given)
     except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request goes out
         return None
-
-
-def _without(message: Any, place: int, gone: set[tuple[int, int]]) -> Any:
-    """Return a message without the blocks that go (thinking that a server would refuse)."""
-    if isinstance(message["content"], str):
-        return message
-    content = [b for n, b in enumerate(message["content"]) if (place, n) not in gone]
-    return {**message, "content": content}
 
 
 def _pass_by(http: Any, reply: ObservedReply) -> None:

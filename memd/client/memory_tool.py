@@ -23,12 +23,6 @@ from anthropic.lib.tools import (
 )
 from anthropic.types.beta import (
     BetaCacheControlEphemeralParam,
-    BetaMemoryTool20250818CreateCommand,
-    BetaMemoryTool20250818DeleteCommand,
-    BetaMemoryTool20250818InsertCommand,
-    BetaMemoryTool20250818RenameCommand,
-    BetaMemoryTool20250818StrReplaceCommand,
-    BetaMemoryTool20250818ViewCommand,
 )
 from anyio import to_thread
 
@@ -69,29 +63,10 @@ class MemoryTool(BetaAbstractMemoryTool):
         with self._lock:
             self._hang_up()
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Return a file with line numbers, or a folder's listing."""
+    def _run(self, command: Any) -> str:
         return self._tool(command.to_dict(mode="json"))
 
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new file."""
-        return self._tool(command.to_dict(mode="json"))
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace the one place where a text stands."""
-        return self._tool(command.to_dict(mode="json"))
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert text after a line."""
-        return self._tool(command.to_dict(mode="json"))
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file or a folder."""
-        return self._tool(command.to_dict(mode="json"))
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Rename a file or a folder."""
-        return self._tool(command.to_dict(mode="json"))
+    view = create = str_replace = insert = delete = rename = _run
 
     def clear_all_memory(self) -> str:
         """Delete every memory of the project; memd's history still has them."""
@@ -147,29 +122,10 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         self._where = _Where(folder, environ, session)
 
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Return a file with line numbers, or a folder's listing."""
+    async def _run(self, command: Any) -> str:
         return await self._tool(command.to_dict(mode="json"))
 
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new file."""
-        return await self._tool(command.to_dict(mode="json"))
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace the one place where a text stands."""
-        return await self._tool(command.to_dict(mode="json"))
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert text after a line."""
-        return await self._tool(command.to_dict(mode="json"))
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file or a folder."""
-        return await self._tool(command.to_dict(mode="json"))
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Rename a file or a folder."""
-        return await self._tool(command.to_dict(mode="json"))
+    view = create = str_replace = insert = delete = rename = _run
 
     async def clear_all_memory(self) -> str:
         """Delete every memory of the project; memd's history still has them."""

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -23,6 +23,7 @@ from memd.client.sent import (
     Message,
     SentConversation,
     calls_of,
+    last_reply,
     results,
     text_of,
 )
@@ -91,8 +92,9 @@ class Planner:
             if not self.sent.follow(messages, lambda: time.monotonic() < until):
                 raise TimeoutError
             self._report(until)
-            if outlined := [each.message for each in self.sent.messages if each.is_outlined]:
-                self._store(outlined, given["reader"], calls_of(messages), until)
+            outlined = [each.message if each.is_outlined else {} for each in self.sent.messages]
+            if any(outlined):
+                self._store(outlined, messages, given["reader"], {}, until)
             while True:
                 answer = self._planned(given, until)
                 if answer["status"] == "resync":
@@ -120,7 +122,7 @@ class Planner:
 
     def store(
         self,
-        messages: Iterable[Message],
+        messages: Sequence[Message],
         reader: str,
         tools: Mapping[str, str],
         until: float,
@@ -128,20 +130,31 @@ class Planner:
         """Have memd decide about each result by itself; ``tools`` are the tools' names by call."""
         with self._locked(until):
             self._report(until)
-            self._store(messages, reader, {**tools, **calls_of(messages)}, until)
+            self._store(messages, messages, reader, tools, until)
 
     def _store(
-        self, messages: Iterable[Message], reader: str, tools: Mapping[str, str], until: float
+        self,
+        large: Sequence[Message],
+        messages: Sequence[Message],
+        reader: str,
+        tools: Mapping[str, str],
+        until: float,
     ) -> None:
-        for name, block in results(messages):
-            if name in self.sent.decisions or not reader:
-                continue
-            call = name.tool_use_id
-            params = {"tool_use_id": call, "tool": tools.get(call, ""), "reader": reader}
-            with _carried(text_of(block["content"]) or "") as carried:
-                answer = self._call("context.spill", params | carried, until)
-            if answer["decision"]:
-                self.sent.learn([answer["decision"] | name._asdict()])
+        """Decide about results in some of the messages, which are ``{}`` in the others' places."""
+        tools, replied = {**tools, **calls_of(messages)}, last_reply(messages)
+        for place, message in enumerate(large):
+            for name, block in results([message]):
+                if name in self.sent.decisions:
+                    continue
+                call = name.tool_use_id
+                # What a reply has followed was sent: memd is only asked what it knows of it.
+                reading = reader if place > replied else ""
+                params = {"tool_use_id": call, "tool": tools.get(call, ""), "reader": reading}
+                with _carried(text_of(block["content"]) or "") as carried:
+                    answer = self._call("context.spill", params | carried, until)
+                if answer["decision"]:
+                    self.sent.learn([answer["decision"] | name._asdict()])
+        self.sent.freeze(large)
 
     def _report(self, until: float) -> None:
         """Tell memd what was sent without its word."""

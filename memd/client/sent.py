@@ -175,8 +175,32 @@ class ObservedReply:
 
     def is_last_of(self, messages: Sequence[Message]) -> bool:
         """Whether it is the newest reply among newer messages."""
-        roles = [message.get("role") for message in messages[self.after :]]
-        return roles[:1] == ["assistant"] and roles.count("assistant") == 1
+        return last_reply(messages) == self.after
+
+
+def compacted(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Message]:
+    """Return the messages that an answer to ``context.compact`` makes of these."""
+    dropped = {(edit["message"], edit["block"]) for edit in answer["edits"]}
+    rest = []
+    for place in range(answer["keep_from"], len(messages)):
+        message = messages[place]
+        if any(edited == place for edited, _ in dropped):
+            blocks = enumerate(message["content"])
+            left = [block for number, block in blocks if (place, number) not in dropped]
+            message = {**message, "content": left}
+        rest += [message] if message["content"] else []
+    return [*messages[: answer["keep_to"]], *answer["messages"], *rest]
+
+
+def outlines(messages: Iterable[Message]) -> list[Message]:
+    """Return messages without what fits into no frame."""
+    return [_outline(message, _LONG_CHARACTERS) for message in messages]
+
+
+def last_reply(messages: Sequence[Message]) -> int:
+    """Return the place of the newest reply, -1 where there is none."""
+    replies = (n for n, each in enumerate(messages) if each.get("role") == "assistant")
+    return max(replies, default=-1)
 
 
 def calls_of(messages: Iterable[Message]) -> dict[str, str]:

@@ -300,3 +300,17 @@ def test_many_requests_at_once_go_out_as_they_should(home: Home, server: Message
 
 async def _create(api: Any, given: dict[str, Any]) -> None:
     await api.messages.create(**given)
+
+
+def test_a_conversation_can_be_compacted_by_its_program(home: Home) -> None:
+    """A program with a loop of its own gets its conversation in short, the newest as it is."""
+    known = keeper(home)
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    done = {"role": "assistant", "content": [thought, {"type": "text", "text": "Done."}]}
+    newest = [done, {"role": "user", "content": "Thanks."}]
+    messages = [*history(*[LINE * 500] * 30), *newest]
+    shorter = known.compacted(messages, strategy="local")
+    assert shorter[-1] is newest[-1]
+    assert shorter[-2] == {"role": "assistant", "content": done["content"][1:]}
+    assert len(str(shorter)) < len(str(messages)) / 2
+    assert known.compacted(messages, skip=["notes", "api", "model", "local"]) == messages
