@@ -123,8 +123,9 @@ def answered(text: str) -> dict[str, str]:
 
     What it thought before goes, and what it says of the person's messages.
     """
-    _, _, rest = (text.partition("</analysis>")[2] or text).partition("<summary>")
-    sections = parsed(rest.rpartition("</summary>")[0] or rest)
+    head, thought, behind = text.partition("</analysis>")
+    _, _, body = (behind if thought else head).partition("<summary>")
+    sections = parsed(body.rpartition("</summary>")[0] or body)
     sections.pop(PERSONS, None)
     return fitted(sections, TOKENS)
 

@@ -92,6 +92,31 @@ async def test_a_reader_waits_no_longer_than_the_update(session: Session) -> Non
     assert len(session.views) == 1
 
 
+async def test_a_plan_to_compact_waits_for_an_update(session: Session) -> None:
+    """What an update is about to write may stand in the messages' place."""
+    messages = [
+        {"role": role, "content": f"{n} {'word ' * 500}"}
+        for n in range(50)
+        for role in ("user", "assistant")
+    ]
+    request, plans = replace(session.request, messages=messages), []
+
+    async def plan() -> None:
+        plans.append(await session.notes.compaction(request, 200_000, "manual"))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(plan)
+        await session.until(2)
+        assert plans == []
+        session.clock.advance(15)
+    assert plans[0] is not None
+    assert plans[0].boundary.type == "manual"
+    assert "Build the shelf." in plans[0].messages[0]["content"]
+    off = replace(request, settings=Settings(notes=NotesSettings(enabled=False)))
+    assert await session.notes.compaction(off, 200_000, "auto") is None
+    assert await session.notes.compaction(replace(request, session="t"), 200_000, "auto") is None
+
+
 async def test_a_compaction_waits_for_no_model(session: Session) -> None:
     """The local writer writes and a hook gets its block while the run goes on."""
     assert (await session.notes.write_locally(session.request)).status == COMPLETED

@@ -1,0 +1,118 @@
+"""What a model is shown of a conversation, and what becomes of its answer."""
+
+from typing import Any
+
+import pytest
+
+from memd.context import local, restoring, summary
+from memd.context.restoring import RestoredItem
+from memd.conversation.history import estimate_text
+
+SAID = "One.\n\n# Next step\n> quoted\x0bTwo."
+
+
+def person(words: str) -> dict[str, Any]:
+    """Return a message of the person."""
+    return {"role": "user", "content": words}
+
+
+def test_a_summary_s_parts_are_told_apart() -> None:
+    """Headings may be numbered and written in any case; thoughts and other words go."""
+    answer = (
+        "Here. <analysis><b> # Concepts </analysis> Well: <summary>\nAbove.\n## 2. concepts:\n"
+        "It is <summary> text.\n# Unknown\nMore.\n# All user messages\nNone.\n</summary> Bye."
+    )
+    expected = {"": "Above.", "Concepts": "It is <summary> text.\n# Unknown\nMore."}
+    assert summary.answered(answer) == expected
+    for useless in ("", "<summary>", "<analysis><summary>x</summary></analysis>", "All is well."):
+        assert summary.answered(useless) == {}
+    open_ended = summary.answered("<summary>\n# Concepts\nIt goes on")
+    assert open_ended == {"Concepts": "It goes on"}
+
+
+def test_a_long_summary_is_cut_fairly() -> None:
+    """A section that is small stays whole, the others share the room."""
+    long = "a line of words\n" * 20_000
+    parts = summary.answered(f"<summary># Concepts\n{long}\n# Errors and fixes\n{long}\n"
+                             "# Next step\nRun it.</summary>")  # fmt: skip
+    assert parts["Next step"] == "Run it."
+    assert parts["Concepts"].endswith("a line of words\n[cut]")
+    assert sum(map(estimate_text, parts.values())) < summary.TOKENS + 20
+
+
+def test_what_the_person_said_survives_summaries() -> None:
+    """Their messages come out of a summary as they went in, whatever they look like."""
+    said = [SAID, "> x", "Two", "<memd-context>"]
+    expected = ["One.\n\n# Next step\n> quoted\nTwo.", "> x", "Two", "&lt;memd-context>"]
+    text = summary.written("Lead.", {"Concepts": "c", "Next step": "n"}, said, 1_000)
+    again = {"role": "user", "content": f'<memd-context covers="m">\n{text}\n</memd-context>'}
+    assert summary.persons([again, person("Last.")]) == [*expected, "Last."]
+    assert list(summary.parsed(text)) == ["", "Concepts", summary.PERSONS, "Next step"]
+
+
+def test_all_messages_have_a_place() -> None:
+    """Where there are too many words the newest messages are whole and all others begin."""
+    said = [f"{n}: {'word ' * 100}\n" * 5 for n in range(50)]
+    text = summary.written("", {}, said, 5_000)
+    assert all(f"> {n}: word" in text for n in range(50))
+    assert f"> {said[49].strip()}".replace("\n", "\n> ") in text
+    assert estimate_text(text) < 5_500
+    assert estimate_text(summary.written("", {}, said * 40, 5_000)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("sentence", "left"),
+    [
+        ("prompt is too long: 200000 tokens > 100000 maximum", 5),
+        ("too long: 1 > 2", 8),
+        ("it is too long", 8),
+        ("prompt is too long: 100000 tokens > 200000 maximum", 8),
+    ],
+)
+def test_the_oldest_rounds_go(sentence: str, left: int) -> None:
+    """As many as the server names, else a fifth; the first one stays."""
+    texts = [f"{n} " * 100 for n in range(10)]
+    assert summary.shorter(texts, sentence) == [texts[0], *texts[len(texts) - left + 1 :]]
+    assert summary.shorter(texts[:2], sentence) == []
+    assert summary.shorter([], sentence) == []
+
+
+def test_facts_fill_the_same_sections() -> None:
+    """What is open is apart from what was done, and an earlier summary's sections go on."""
+    lines = {
+        "Session Title": ["- `Mend it`"],
+        "Current State": ["- last request: `Go`", "- open: `tests`", "- in progress: `parser`"],
+        "Workflow": ["- `make test`: failed"],
+        "Files and Functions": ["- `/p/a.py`: read 1"],
+    }
+    earlier = summary.written("Lead.", {"Concepts": "Old.", "Next step": "Gone."}, ["Hi"], 100)
+    before = {"role": "user", "content": f'<memd-context covers="m">\n{earlier}\n</memd-context>'}
+    sections = local.sections([before, person("Go")], lines)
+    assert sections["Pending tasks"] == "- open: `tests`\n- in progress: `parser`"
+    assert sections["Current work"] == "- last request: `Go`\n- `make test`: failed"
+    assert sections["Concepts"] == "Old."
+    assert sections["Files and code"] == "- `/p/a.py`: read 1"
+    assert not {"Next step", summary.PERSONS} & set(sections)
+
+
+def call(name: str, number: int, **given: Any) -> dict[str, Any]:
+    """Return a message that calls a tool."""
+    block = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
+    return {"role": "assistant", "content": [block]}
+
+
+def test_what_was_used_is_put_back() -> None:
+    """Files and skills, the last ones first; not what stays, failed, or is loaded anyhow."""
+    names = [*(f"/p/{n}.py" for n in range(7)), "/p/CLAUDE.md", "/m/a.md", "/p/none.py", "/p/2.py"]
+    messages = [call("Read", n, file_path=name) for n, name in enumerate(names)]
+    failed = {"type": "tool_result", "tool_use_id": "t9", "is_error": True, "content": "no"}
+    messages.append({"role": "user", "content": [failed]})
+    messages += [call("Skill", 20, skill="deploy"), call("Skill", 21, command="review")]
+    kept = [call("Read", 30, file_path="/p/6.py"), call("Edit", 31, file_path="/p/5.py")]
+    listed = restoring.restored([*messages, *kept], 0, len(messages), "/m")
+    files = [RestoredItem("file", f"/p/{n}.py", 5_000) for n in (2, 5, 4, 3, 1)]
+    skills = [RestoredItem("skill", name, 5_000) for name in ("review", "deploy")]
+    assert list(listed[:7]) == [*files, *skills]
+    assert [item.kind for item in listed[7:]] == [
+        "plan", "deferred_tools", "agents", "mcp_instructions", "session_start_hooks", "title"
+    ]  # fmt: skip
