@@ -237,12 +237,12 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     about |= {"digest": digest, **request_of(work.call, work.request.project.cwd)}
     submitted = await services.jobs.submit(summary.KIND, folder, session, about)
     ended = await services.jobs.wait(submitted.job)
-    result: Mapping[str, Any] = ended.result or {}
-    if failure := ended.error or result.get("failure"):
+    if failure := ended.error or (ended.result or {}).get("failure"):
         raise _failure(failure)
-    if result.get("digest") != digest:  # another request took this one's place
+    sections = services.summaries.sections(submitted.job, digest)
+    if sections is None:  # a later request took this one's place
         raise ConversationChangedError(session)
-    return await _summarised(work, compacting.MODEL, work.cut, result["sections"])
+    return await _summarised(work, compacting.MODEL, work.cut, sections)
 
 
 async def _by_local(work: _Work) -> CompactedContext | str:

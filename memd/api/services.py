@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memd.context.service import Contexts
+from memd.context.service import Contexts, Summaries
 from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.core.settings import Settings
@@ -77,6 +77,7 @@ class Services:
     suggestions: Suggestions
     session_notes: Notes
     contexts: Contexts
+    summaries: Summaries
     jobs: Jobs
     models: Models
     spent: SpendTable

@@ -29,6 +29,7 @@ from memd.context.sizing import window_of
 from memd.context.values import Decision
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.files.disk import Disk
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
@@ -56,6 +57,7 @@ __all__ = [
 
 _THREADS = 4  # a slow disk must not take all that the daemon has
 _STORING_SECONDS = 5.0  # after which what is not stored stays in the conversation
+_SUMMARIES = 16  # whose text waits for those who asked
 _RETRIES = 3  # of a summary, with fewer rounds each time
 _NO_SUMMARY = "the model's answer holds no summary"
 
@@ -189,9 +191,13 @@ class Contexts:
 
 
 class Summaries:
-    """Summaries of conversations by a model; ``runs`` keeps the records of its runs."""
+    """Summaries of conversations by a model; ``runs`` keeps the records of its runs.
+
+    Their text is in no job's result, which the disk has for long: ``sections`` returns it.
+    """
 
     def __init__(self, clock: Clock, models: ModelSource, runs: Runs) -> None:
+        self._made: Recent[str, tuple[str, Mapping[str, str]]] = Recent(_SUMMARIES)
         self._clock = clock
         self._models = models
         self._runs = runs
@@ -204,11 +210,13 @@ class Summaries:
         *,
         project: str,
         job: str,
+        digest: str,
         progress: agent.Progress,
     ) -> dict[str, Any]:
-        """Return a summary's ``sections``, or as ``failure`` why no model can be used today.
+        """Make a summary; return what it cost, or as ``failure`` why no model can be used today.
 
-        The spending is booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
+        ``digest`` tells rounds from others that the job may get. The spending is booked on
+        ``project``. Raises PromptTooLongError and SummaryFailedError.
         """
         model, name = self._models.for_(settings), self._models.name(settings, summary.KIND)
         if model is None or not name:
@@ -230,8 +238,13 @@ class Summaries:
         sections = summary.answered(ended.text) if ended.finished else {}
         if not sections:
             raise SummaryFailedError(_NO_SUMMARY if ended.finished else ended.unfinished)
-        usage = asdict(ended.usage)
-        return {"sections": sections, "engine": name, "turns": ended.turns, "usage": usage}
+        self._made[job] = digest, sections
+        return {"engine": name, "turns": ended.turns, "usage": asdict(ended.usage)}
+
+    def sections(self, job: str, digest: str) -> Mapping[str, str] | None:
+        """Return the summary that a job made, ``None`` where it is one of other rounds."""
+        known, sections = self._made.get(job, ("", {}))
+        return sections if known == digest else None
 
 
 def failed(error: MemdError) -> dict[str, Any]:

@@ -204,7 +204,6 @@ async def _compose(
     shown, own, folder = Ledger(database), Journal(database).wrote, f"{places.state_dir}/index"
     # What the indices keep on disk is made anew when it is lost.
     indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
-    session_notes = _session_notes(ports, models, records)
     services = Services(
         store=store,
         prompts=Prompts(store),
@@ -214,8 +213,9 @@ async def _compose(
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
-        session_notes=session_notes,
+        session_notes=_session_notes(ports, models, records),
         contexts=Contexts(clock, ContextTable(database)),
+        summaries=Summaries(clock, models, records),
         jobs=work,
         models=models,
         spent=spent,
@@ -229,8 +229,8 @@ async def _compose(
         stop=stop.set,
         connections=hub.connections,
     )
-    work_on = partial(runners, store, extract, starter, hub, priority, notes=session_notes)
-    return services, starter, work_on(summaries=Summaries(clock, models, records))
+    work_on = partial(runners, store, extract, starter, hub, priority)
+    return services, starter, work_on(notes=services.session_notes, summaries=services.summaries)
 
 
 def _session_notes(ports: Ports, models: Models, records: Runs) -> Notes:

@@ -89,17 +89,17 @@ async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[st
 
 
 async def _summarise(store: Store, summaries: Summaries, running: Running) -> dict[str, Any]:
-    """Summarise a conversation; ``digest`` tells which one, for a newer request takes its place."""
+    """Summarise a conversation."""
     request = running.request
-    digest = {"digest": request["digest"]}
     if not running.model_allowed:
-        return digest | failed(BreakerOpenError())
+        return failed(BreakerOpenError())
     project, settings, _ = await store.where(request["cwd"], request["environment"])
-    return digest | await summaries.run(
+    return await summaries.run(
         settings,
         request["rounds"],
         request["instructions"],
         project=project.memory_dir,
         job=running.job.id,
+        digest=request["digest"],
         progress=running.progress,
     )
