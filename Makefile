@@ -65,6 +65,9 @@ bench-counting: $(STAMP) ## how far the estimate of tokens is from a server's co
 bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20
 	@$(BIN)/python -m benchmarks.context $(if $(SESSIONS),--sessions $(SESSIONS))
 
+bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
+	@$(BIN)/python -m benchmarks.gateway
+
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))

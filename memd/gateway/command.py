@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Sequence
 
 import anyio
-from anyio import CapacityLimiter
 from anyio.abc import SocketListener, SocketStream
 
 from memd.client.launch import connect
@@ -22,7 +21,6 @@ from memd.gateway.rewriting import READERS, Rewriter
 from memd.gateway.upstream import Upstream, upstream
 
 CONNECTIONS = 256
-_THREADS = 8
 _PAUSE_SECONDS = 0.1
 _SECRET_BYTES = 16
 _HOST = "127.0.0.1"
@@ -82,11 +80,11 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
     listener = await SocketListener.from_socket(server)
     secret = secrets.token_hex(_SECRET_BYTES)
     entrance = Entrance(port, secret)
-    threads, places = CapacityLimiter(_THREADS), anyio.Semaphore(CONNECTIONS)
+    places = anyio.Semaphore(CONNECTIONS)
 
     async def serve(client: SocketStream) -> None:
         try:
-            await GatewayConnection(client, entrance, address, rewriter, threads).serve()
+            await GatewayConnection(client, entrance, address, rewriter).serve()
         finally:
             places.release()
 

@@ -9,17 +9,17 @@ Rules of this file
 - Either side's end is the other's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from hmac import compare_digest
 from http import HTTPStatus
 
 import anyio
 import h11
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from anyio.abc import ByteStream, SocketStream
 
-from memd.gateway.rewriting import MOST_BYTES, RequestHead, Rewriter
+from memd.gateway.rewriting import MOST_BYTES, Rewriter
 from memd.gateway.upstream import Upstream
 
 HEAD_BYTES = 64 * 1024
@@ -29,6 +29,7 @@ IDLE_SECONDS = 600.0  # between two requests
 _LINGER_SECONDS = 1.0
 _REFUSAL_BYTES = 1024 * 1024  # a longer refusal is handed on
 _REFUSED = 400
+_HOP_BY_HOP = (b"expect", b"upgrade")  # the gateway's own matter
 _GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 _UNREACHABLE = (
     b'{"type":"error","error":{"type":"api_error",'
@@ -62,18 +63,12 @@ class GatewayConnection:
     """Serves a client until either side hangs up."""
 
     def __init__(
-        self,
-        client: SocketStream,
-        entrance: Entrance,
-        upstream: Upstream,
-        rewriter: Rewriter,
-        threads: CapacityLimiter,
+        self, client: SocketStream, entrance: Entrance, upstream: Upstream, rewriter: Rewriter
     ) -> None:
         self._client = client
         self._entrance = entrance
         self._address = upstream
         self._rewriter = rewriter
-        self._threads = threads
         self._upstream: ByteStream | None = None
         self._incoming = h11.Connection(h11.SERVER, HEAD_BYTES)
         self._outgoing = h11.Connection(h11.CLIENT, HEAD_BYTES)
@@ -82,7 +77,7 @@ class GatewayConnection:
     async def serve(self) -> None:
         """Serve requests, one after the other; nothing is raised for what a side does."""
         try:
-            with suppress(_OverError, *_GONE):
+            with suppress(_OverError, h11.LocalProtocolError, *_GONE):
                 while True:
                     await self._serve_one()
         finally:
@@ -133,23 +128,19 @@ class GatewayConnection:
         return result
 
     async def _forward(self, request: h11.Request, path: bytes) -> None:
-        head = RequestHead(request.method, path.partition(b"?")[0], request.headers)
         if self._incoming.they_are_waiting_for_100_continue:
             await self._client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if not self._rewriter.concerns(head):
-            await self._exchange(self._request(request, path), None)
-            return
-        body, end = await self._body()
+        name = path.partition(b"?")[0]
+        whole = self._rewriter.concerns(request.method, name, dict(request.headers))
+        body, end = await self._body() if whole else (b"", None)
         if end is None:
             await self._exchange(self._request(request, path), None, body)
             return
-        changed = await to_thread.run_sync(
-            self._rewriter.rewritten, head, body, limiter=self._threads
-        )
+        changed = await to_thread.run_sync(self._rewriter.rewritten, name, body)
         new = self._request(request, path, changed.body, changed.betas)
         fallback = changed.fallback
         if await self._exchange(new, end, changed.body, hold=fallback is not None) and fallback:
-            original = await to_thread.run_sync(fallback, limiter=self._threads)
+            original = await to_thread.run_sync(fallback)
             again = self._request(request, path, original, changed.betas)
             await self._exchange(again, end, original)
 
@@ -178,9 +169,22 @@ class GatewayConnection:
         body: bytes | None = None,
         betas: Sequence[str] = (),
     ) -> h11.Request:
-        """Return a request as it goes to the upstream."""
-        raw = request.headers.raw_items()
-        headers = list(_changed(raw, self._address.authority, body, betas))
+        """Return a request as it goes to the upstream, with another body and more betas."""
+        headers: list[tuple[bytes, bytes]] = []
+        added = [beta.encode() for beta in betas]
+        for name, value in request.headers.raw_items():
+            match name.lower():
+                case b"host":
+                    headers.append((name, self._address.authority.encode()))
+                case b"content-length" if body is not None:
+                    headers.append((name, b"%d" % len(body)))
+                case b"anthropic-beta":
+                    headers.append((name, b",".join((value, *added))))
+                    added = []
+                case other if other not in _HOP_BY_HOP:
+                    headers.append((name, value))
+        if added:
+            headers.append((b"anthropic-beta", b",".join(added)))
         target = self._address.path.encode() + path
         return h11.Request(method=request.method, target=target, headers=headers)
 
@@ -206,8 +210,10 @@ class GatewayConnection:
         async def upload() -> None:
             with suppress(h11.ProtocolError, *_GONE):
                 await _send(upstream, data)
-                if end is None:
-                    await self._stream(upstream)
+                piece: h11.Data | h11.EndOfMessage | None = end
+                while not isinstance(piece, h11.EndOfMessage):
+                    piece = await self._piece()
+                    await _send(upstream, self._outgoing.send(piece) or b"")
                 sent.set()
                 # What comes now is another request, or the client hangs up.
                 self._incoming.receive_data(await self._client.receive())
@@ -224,14 +230,6 @@ class GatewayConnection:
         if over:
             raise _OverError
         return refused
-
-    async def _stream(self, upstream: ByteStream) -> None:
-        """Send the rest of a request's body as it comes."""
-        while True:
-            piece = await self._piece()
-            await _send(upstream, self._outgoing.send(piece) or b"")
-            if isinstance(piece, h11.EndOfMessage):
-                return
 
     async def _relay(self, upstream: ByteStream, *, hold: bool) -> bool:
         """Hand a reply on; return true, and nothing is handed on, where it was held and refused."""
@@ -314,24 +312,3 @@ def _is_ambiguous(request: h11.Request) -> bool:
     names = [name for name, _ in request.headers]
     both = b"content-length" in names and b"transfer-encoding" in names
     return both or request.http_version != b"1.1"
-
-
-def _changed(
-    headers: Sequence[tuple[bytes, bytes]], authority: str, body: bytes | None, betas: Sequence[str]
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yield headers as they go to the upstream, with the length of another body and more betas."""
-    for name, value in headers:
-        match name.lower():
-            case b"host":
-                yield name, authority.encode()
-            case b"content-length" if body is not None:
-                yield name, b"%d" % len(body)
-            case b"anthropic-beta" if betas:
-                yield name, b",".join((value, *(beta.encode() for beta in betas)))
-                betas = ()
-            case b"expect" | b"upgrade":
-                pass
-            case _:
-                yield name, value
-    if betas:
-        yield b"anthropic-beta", ",".join(betas).encode()

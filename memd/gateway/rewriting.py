@@ -10,13 +10,11 @@ Rules of this file
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from memd.client.planner import Message, Planner, SentConversation, results
 from memd.core.canonical import START, canonical, chained
-from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.gateway import spans
 from memd.gateway.spans import Place, RequestBody
@@ -29,19 +27,8 @@ _SESSIONS = 32
 _CONVERSATIONS = 8  # of one session: the same beginning, gone on with in several ways
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
-# What keeps memd from an answer: itself, the socket, messages that are no JSON, a wrong answer.
-_UNPLANNED = (MemdError, OSError, LookupError, TypeError, ValueError, RecursionError)
 # What it does not know how to follow: a summary that the server makes, a history that it holds.
 _UNFOLLOWED = frozenset(("compaction", "thread", "previous_message_id"))
-
-
-@dataclass(frozen=True, slots=True)
-class RequestHead:
-    """A request without its body; ``path`` is without the query, names of headers in lower case."""
-
-    method: bytes
-    path: bytes
-    headers: Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,38 +87,40 @@ class Rewriter:
         self._sessions: Recent[str, list[_Followed]] = Recent(_SESSIONS)
         self._lock = threading.Lock()
 
-    def concerns(self, head: RequestHead) -> bool:
-        """Return whether a request may be changed, so that its body is read as a whole."""
-        headers = dict(head.headers)
+    def concerns(self, method: bytes, path: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a request may be changed, so that its body is read as a whole.
+
+        ``path`` is without the query, the names of headers are in lower case.
+        """
         return (
-            head.method == b"POST"
-            and head.path in {_MESSAGES, _COUNT}
+            method == b"POST"
+            and path in {_MESSAGES, _COUNT}
             and int(headers.get(b"content-length", 0)) <= MOST_BYTES
             and headers.get(b"content-encoding", b"identity") == b"identity"
             and _BILLING.encode() not in headers
             and not headers.get(b"user-agent", b"").lower().startswith(b"claude-cli")
         )
 
-    def rewritten(self, head: RequestHead, data: bytes) -> Rewritten:
+    def rewritten(self, path: bytes, data: bytes) -> Rewritten:
         """Return what to send in the place of a body. Blocks."""
         try:
             body = spans.read(data)
             reader = _reader(body.members, self._readers) if body else ""
             if body and reader and (followed := self._followed(body.members["messages"])):
                 with followed.lock:
-                    return self._changed(head, data, body, reader, followed)
+                    return self._changed(path, data, body, reader, followed)
         except Exception:  # noqa: BLE001, S110 - the edge: whatever is wrong here, it goes out
             pass
         return Rewritten(data)
 
     def _changed(
-        self, head: RequestHead, data: bytes, body: RequestBody, reader: str, followed: _Followed
+        self, path: bytes, data: bytes, body: RequestBody, reader: str, followed: _Followed
     ) -> Rewritten:
         messages, sent = body.members["messages"], followed.planner.sent
         managed = not self._manage or "context_management" in body.members
         self._plan(body.members, reader, followed, managed=managed)
         sent.freeze(messages)
-        added = {} if managed or head.path == _COUNT else dict(followed.members)
+        added = {} if managed or path == _COUNT else dict(followed.members)
         betas = added.pop("betas", ())
         contents = _exchanged(messages, sent)
         if not contents and not added:
@@ -161,9 +150,12 @@ class Rewriter:
             supports.append("thinking")
         given = {name: members.get(name) for name in ("model", "system", "tools")}
         given |= {"conversation": followed.name, "reader": reader, "supports": supports}
-        with closing(planner), suppress(*_UNPLANNED):
-            answer = planner.plan(messages, given, until)
-            followed.members = dict(answer["request"])
+        try:
+            followed.members = dict(planner.plan(messages, given, until)["request"])
+        except Exception:  # noqa: BLE001, S110 - the edge: without memd what is known is sent
+            pass
+        finally:
+            planner.close()
 
     def _followed(self, messages: Sequence[Message]) -> _Followed | None:
         """Return the conversation of messages, ``None`` before its first reply.

@@ -5,20 +5,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memd.gateway.rewriting import READERS, RequestHead, Rewriter, Rewritten
+from memd.gateway.rewriting import READERS, Rewriter, Rewritten
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from memd.testing.scripted_daemon import ScriptedDaemon, Silence
 
 LINE = "a line of the log\n"
 LARGE = LINE * 4_000
-HEAD = RequestHead(b"POST", b"/v1/messages", [(b"user-agent", b"agent/1")])
-COUNT = replace(HEAD, path=b"/v1/messages/count_tokens")
+CREATE = b"/v1/messages"
+COUNT = b"/v1/messages/count_tokens"
 Messages = list[dict[str, Any]]
 
 
@@ -74,7 +73,7 @@ def contents(data: bytes) -> list[str]:
 def test_a_new_large_result_is_stored_and_shown(rewriter: Rewriter) -> None:
     """The model gets a result's beginning and a path; the file has all of it; the rest stays."""
     data = body(talk("stored", LARGE))
-    result = rewriter.rewritten(HEAD, data)
+    result = rewriter.rewritten(CREATE, data)
     (shown,) = contents(result.body)
     assert shown.startswith("<persisted-output>")
     path = shown.splitlines()[1].rpartition(" ")[2]
@@ -91,12 +90,12 @@ def test_what_was_sent_is_sent_again(rewriter: Rewriter, home: Home) -> None:
     sent = b""
     for number in range(1, len(results) + 1):
         whole = body(talk("again", *results[:number]))
-        result = rewriter.rewritten(HEAD, whole).body
+        result = rewriter.rewritten(CREATE, whole).body
         prefix = sent.rpartition(b"]")[0].rstrip()  # all but the end of the list of messages
         assert result.startswith(prefix)
         sent = result
     assert [text[:10] for text in contents(sent)].count("<persisted") == 3
-    assert _rewriter(home).rewritten(HEAD, whole).body == sent
+    assert _rewriter(home).rewritten(CREATE, whole).body == sent
     assert _rewriter(home).rewritten(COUNT, whole).body == sent
 
 
@@ -118,7 +117,7 @@ def test_in_doubt_a_request_passes(name: str, rewriter: Rewriter) -> None:
     """What the gateway does not understand, or may not change, goes as it came."""
     data = body(talk(name, LARGE), **UNTOUCHED[name])
     data = data.replace(b'"metadata": "TWICE"', b'"model": "x"')
-    assert rewriter.rewritten(HEAD, data) == Rewritten(data)
+    assert rewriter.rewritten(CREATE, data) == Rewritten(data)
 
 
 @pytest.mark.parametrize(
@@ -136,49 +135,50 @@ def test_in_doubt_a_request_passes(name: str, rewriter: Rewriter) -> None:
 def test_odd_messages_pass(messages: Any, rewriter: Rewriter) -> None:
     """Whatever stands in the place of messages goes as it came."""
     data = body(messages)
-    assert rewriter.rewritten(HEAD, data).body == data
+    assert rewriter.rewritten(CREATE, data).body == data
 
 
 def test_only_messages_are_read() -> None:
     """Nothing else than messages of a program that is not Claude Code is looked into."""
     rewriter = Rewriter("/nonexistent", "/")
-    assert rewriter.concerns(HEAD)
-    assert rewriter.concerns(COUNT)
-    for head in (
-        replace(HEAD, method=b"GET"),
-        replace(HEAD, path=b"/v1/messages/batches"),
-        replace(HEAD, headers=[(b"content-length", b"33554433")]),
-        replace(HEAD, headers=[(b"content-encoding", b"gzip")]),
-        replace(HEAD, headers=[(b"user-agent", b"claude-cli/2.1.329 (external, cli)")]),
-        replace(HEAD, headers=[(b"x-anthropic-billing-header", b"a=b")]),
+    agent = {b"user-agent": b"agent/1", b"content-length": b"33554432"}
+    assert rewriter.concerns(b"POST", CREATE, agent)
+    assert rewriter.concerns(b"POST", COUNT, {})
+    assert not rewriter.concerns(b"GET", CREATE, agent)
+    assert not rewriter.concerns(b"POST", b"/v1/messages/batches", agent)
+    for name, value in (
+        (b"content-length", b"33554433"),
+        (b"content-encoding", b"gzip"),
+        (b"user-agent", b"claude-cli/2.1.329 (external, cli)"),
+        (b"x-anthropic-billing-header", b"a=b"),
     ):
-        assert not rewriter.concerns(head)
+        assert not rewriter.concerns(b"POST", CREATE, {**agent, name: value})
 
 
 def test_what_was_sent_whole_stays_whole(rewriter: Rewriter, home: Home) -> None:
     """Results that a reply followed before the gateway saw them are never exchanged."""
     messages = talk("before", LARGE, LARGE + "2", "small")
     data = body(messages)
-    assert rewriter.rewritten(HEAD, data).body == data
+    assert rewriter.rewritten(CREATE, data).body == data
     more = body(talk("before", LARGE, LARGE + "2", "small", LARGE + "4"))
-    shown = contents(rewriter.rewritten(HEAD, more).body)
+    shown = contents(rewriter.rewritten(CREATE, more).body)
     assert [text[:10] for text in shown] == [LINE[:10], LINE[:10], "small", "<persisted"]
-    assert contents(_rewriter(home).rewritten(HEAD, more).body) == shown
+    assert contents(_rewriter(home).rewritten(CREATE, more).body) == shown
 
 
 def test_a_refused_body_has_its_original_for_good(rewriter: Rewriter, home: Home) -> None:
     """After a refusal the new results go as they came, then and later; the older ones stay."""
-    first = rewriter.rewritten(HEAD, body(talk("refused", LARGE))).body
+    first = rewriter.rewritten(CREATE, body(talk("refused", LARGE))).body
     data = body(talk("refused", LARGE, LARGE + "2"))
-    result = rewriter.rewritten(HEAD, data)
+    result = rewriter.rewritten(CREATE, data)
     assert len(contents(result.body)[1]) < len(LARGE)
     assert result.fallback is not None
     original = result.fallback()
     assert contents(original) == [contents(first)[0], LARGE + "2"]
-    again = rewriter.rewritten(HEAD, data)
+    again = rewriter.rewritten(CREATE, data)
     assert again.body == original
     assert again.fallback is None
-    assert _rewriter(home).rewritten(HEAD, data).body == original
+    assert _rewriter(home).rewritten(CREATE, data).body == original
 
 
 def test_conversations_that_begin_alike_do_not_disturb_each_other() -> None:
@@ -195,7 +195,7 @@ def test_conversations_that_begin_alike_do_not_disturb_each_other() -> None:
         both = [[*begin, *talk(name, *["small"] * 4)[1:]] for name in "ab"]
         for end in (3, 5, 7, 9, 11, 13):
             for each in both:
-                rewriter.rewritten(HEAD, body(each[:end]))
+                rewriter.rewritten(CREATE, body(each[:end]))
     sizes: dict[str, list[tuple[int, int]]] = {}
     for call in asked:
         sizes.setdefault(call["conversation"], []).append((call["from"], len(call["messages"])))
@@ -218,14 +218,14 @@ def test_what_memd_could_not_be_told_in_time_is_told_afterwards() -> None:
     answers = {"context.plan": plan, "context.restore": {"restored": 1}}
     with throw_away_home() as home, ScriptedDaemon(home.places.socket, answers):
         rewriter = Rewriter(home.places.socket, home.path, seconds=0.2)
-        rewriter.rewritten(HEAD, body(talk("late", LARGE)))
+        rewriter.rewritten(CREATE, body(talk("late", LARGE)))
         (conversations,) = rewriter._sessions.values()
         busy.set()
         while conversations[0].planner._is_late:
             time.sleep(0)
         patient = Rewriter(home.places.socket, home.path, seconds=20)
         patient._sessions = rewriter._sessions
-        patient.rewritten(HEAD, body(talk("late", LARGE, "small")))
+        patient.rewritten(CREATE, body(talk("late", LARGE, "small")))
     assert asked[-1] == (3, 2)
 
 
@@ -234,11 +234,11 @@ def test_a_mark_of_the_cache_stays_where_it_was(rewriter: Rewriter) -> None:
     mark = {"type": "ephemeral", "ttl": "1h"}
     parts = [{"type": "text", "text": LARGE, "cache_control": mark}]
     data = body(talk("marked", parts))
-    block = json.loads(rewriter.rewritten(HEAD, data).body)["messages"][-1]["content"][0]
+    block = json.loads(rewriter.rewritten(CREATE, data).body)["messages"][-1]["content"][0]
     assert block["cache_control"] == mark
     assert block["content"].startswith("<persisted-output>")
     moved = body(talk("marked", [{"type": "text", "text": LARGE}], "small"))
-    shown = contents(rewriter.rewritten(HEAD, moved).body)
+    shown = contents(rewriter.rewritten(CREATE, moved).body)
     assert shown[0] == block["content"]
 
 
@@ -246,15 +246,15 @@ def test_the_api_is_asked_to_clear_only_where_that_was_wanted(home: Home) -> Non
     """With --manage requests get context_management and its beta, unless they have their own."""
     rewriter = _rewriter(home, manage=True)
     data = body(talk("managed", "small"), model="claude-opus-5-5")
-    result = rewriter.rewritten(HEAD, data)
+    result = rewriter.rewritten(CREATE, data)
     edits = json.loads(result.body)["context_management"]["edits"]
     assert [edit["type"] for edit in edits] == ["clear_tool_uses_20250919"]
     assert result.betas == ["context-management-2025-06-27"]
     assert result.body.endswith(data[1:])
     assert rewriter.rewritten(COUNT, data) == Rewritten(data)
     own = body(talk("own", "small"), context_management={"edits": []})
-    assert rewriter.rewritten(HEAD, own) == Rewritten(own)
-    assert _rewriter(home).rewritten(HEAD, data) == Rewritten(data)
+    assert rewriter.rewritten(CREATE, own) == Rewritten(own)
+    assert _rewriter(home).rewritten(CREATE, data) == Rewritten(data)
 
 
 def test_a_silent_daemon_costs_a_moment(home: Home) -> None:
@@ -264,14 +264,14 @@ def test_a_silent_daemon_costs_a_moment(home: Home) -> None:
     with throw_away_home() as other:
         rewriter = Rewriter(other.places.socket, home.project(), seconds=0.1)
         with ScriptedDaemon(other.places.socket, answers):
-            assert rewriter.rewritten(HEAD, data).body == data
-        assert rewriter.rewritten(HEAD, data).body == data
+            assert rewriter.rewritten(CREATE, data).body == data
+        assert rewriter.rewritten(CREATE, data).body == data
     awake = _rewriter(home)
     awake._socket = "/nonexistent"
-    assert awake.rewritten(HEAD, data).body == data
+    assert awake.rewritten(CREATE, data).body == data
     awake._sessions[next(iter(awake._sessions))][0].planner._socket = home.places.socket
-    assert awake.rewritten(HEAD, data).body == data
-    assert _rewriter(home).rewritten(HEAD, data).body == data
+    assert awake.rewritten(CREATE, data).body == data
+    assert _rewriter(home).rewritten(CREATE, data).body == data
     session = next(iter(awake._sessions))
     with closing(client(home)) as caller:
         shown = caller.call("context.show", {"cwd": home.project(), "session_id": session})
