@@ -52,7 +52,7 @@ class Planner:
         self._client: Client | None = None
         self._may_start = socket is None
         self._lock = threading.Lock()
-        self._is_late = False
+        self.is_telling = False
 
     def connected(self) -> Client:
         """Return a connection of its own."""
@@ -72,17 +72,21 @@ class Planner:
         try:
             return self._plan(messages, given, until)
         except (TimeoutError, AnswerTimeoutError):
-            if not self._is_late:
-                self._is_late = True
-                threading.Thread(target=self._catch_up, args=(messages, given), daemon=True).start()
+            self.tell(messages, given)
             raise
 
-    def _catch_up(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+    def tell(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+        """Have memd told of messages in a thread, without waiting; nothing is raised."""
+        if not self.is_telling:
+            self.is_telling = True
+            threading.Thread(target=self._tell, args=(messages, given), daemon=True).start()
+
+    def _tell(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
         try:
             with suppress(MemdError, OSError, LookupError, TypeError, ValueError):
                 self._plan(messages, given, time.monotonic() + _LATE_SECONDS)
         finally:
-            self._is_late = False
+            self.is_telling = False
             self.close()
 
     def _plan(

@@ -24,6 +24,7 @@ MOST_BYTES = 32 * 1024 * 1024
 SECONDS = 0.1
 RESUMED_SECONDS = 2.0  # of the first that this process sees of a conversation with results
 _SESSIONS = 32
+_FEW = 3  # messages of a conversation that has just begun
 _CONVERSATIONS = 8  # of one session: the same beginning, gone on with in several ways
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
@@ -117,15 +118,14 @@ class Rewriter:
         self, path: bytes, data: bytes, body: RequestBody, reader: str, followed: _Followed
     ) -> Rewritten:
         messages, sent = body.members["messages"], followed.planner.sent
+        newest = messages[_last_reply(messages) + 1 :]
         managed = not self._manage or "context_management" in body.members
-        self._plan(body.members, reader, followed, managed=managed)
-        sent.freeze(messages)
+        self._plan(body.members, newest, reader, followed, managed=managed)
         added = {} if managed or path == _COUNT else dict(followed.members)
         betas = added.pop("betas", ())
         contents = _exchanged(messages, sent)
         if not contents and not added:
             return Rewritten(data)
-        newest = messages[_last_reply(messages) + 1 :]
 
         def fallback() -> bytes:
             with followed.lock:
@@ -138,24 +138,36 @@ class Rewriter:
         return Rewritten(body.spliced(contents, added), betas, fallback if new else None)
 
     def _plan(
-        self, members: Mapping[str, Any], reader: str, followed: _Followed, *, managed: bool
+        self,
+        members: Mapping[str, Any],
+        newest: Sequence[Message],
+        reader: str,
+        followed: _Followed,
+        *,
+        managed: bool,
     ) -> None:
         """Have memd decide about what is new. What it cannot decide in time is decided here."""
         messages, planner = members["messages"], followed.planner
-        before = messages[: _last_reply(messages)]
-        resumed = not planner.sent.messages and any(results(before))
-        until = time.monotonic() + max(self._seconds, RESUMED_SECONDS if resumed else 0)
+        resumed = not planner.sent.messages
+        undecided = messages if resumed else newest
         supports = ["managed"] if managed else ["context_management"]
         if (members.get("thinking") or {}).get("type", "disabled") != "disabled":
             supports.append("thinking")
         given = {name: members.get(name) for name in ("model", "system", "tools")}
         given |= {"conversation": followed.name, "reader": reader, "supports": supports}
+        waits = any(name not in planner.sent.decisions for name, _ in results(undecided))
+        if not waits and (managed or followed.members):
+            planner.tell(messages, given)
+            return
+        seconds = max(self._seconds, RESUMED_SECONDS if resumed and len(messages) > _FEW else 0)
         try:
-            followed.members = dict(planner.plan(messages, given, until)["request"])
+            answer = planner.plan(messages, given, time.monotonic() + seconds)
+            followed.members = dict(answer["request"])
         except Exception:  # noqa: BLE001, S110 - the edge: without memd what is known is sent
             pass
         finally:
             planner.close()
+        planner.sent.freeze(undecided)
 
     def _followed(self, messages: Sequence[Message]) -> _Followed | None:
         """Return the conversation of messages, ``None`` before its first reply.

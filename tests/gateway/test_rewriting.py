@@ -70,6 +70,14 @@ def contents(data: bytes) -> list[str]:
     return [block["content"] for block in blocks if block["type"] == "tool_result"]
 
 
+def wait(rewriter: Rewriter) -> None:
+    """Return once memd was told of everything."""
+    planners = [each.planner for row in rewriter._sessions.values() for each in row]
+    until = time.monotonic() + 20
+    while any(planner.is_telling for planner in planners) and time.monotonic() < until:
+        time.sleep(0)
+
+
 def test_a_new_large_result_is_stored_and_shown(rewriter: Rewriter) -> None:
     """The model gets a result's beginning and a path; the file has all of it; the rest stays."""
     data = body(talk("stored", LARGE))
@@ -196,6 +204,7 @@ def test_conversations_that_begin_alike_do_not_disturb_each_other() -> None:
         for end in (3, 5, 7, 9, 11, 13):
             for each in both:
                 rewriter.rewritten(CREATE, body(each[:end]))
+                wait(rewriter)
     sizes: dict[str, list[tuple[int, int]]] = {}
     for call in asked:
         sizes.setdefault(call["conversation"], []).append((call["from"], len(call["messages"])))
@@ -219,13 +228,10 @@ def test_what_memd_could_not_be_told_in_time_is_told_afterwards() -> None:
     with throw_away_home() as home, ScriptedDaemon(home.places.socket, answers):
         rewriter = Rewriter(home.places.socket, home.path, seconds=0.2)
         rewriter.rewritten(CREATE, body(talk("late", LARGE)))
-        (conversations,) = rewriter._sessions.values()
         busy.set()
-        while conversations[0].planner._is_late:
-            time.sleep(0)
-        patient = Rewriter(home.places.socket, home.path, seconds=20)
-        patient._sessions = rewriter._sessions
-        patient.rewritten(CREATE, body(talk("late", LARGE, "small")))
+        wait(rewriter)
+        rewriter.rewritten(CREATE, body(talk("late", LARGE, "small")))
+        wait(rewriter)
     assert asked[-1] == (3, 2)
 
 
