@@ -7,35 +7,30 @@ Rules of this file
   else. Who planned the same conversation meanwhile makes the slower one plan again.
 """
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.context import planning, results, sizing, spilling
+from memd.context import answers, planning, results, sizing, spilling
 from memd.context.breaks import SentRequest, judged, sent_with
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
-from memd.context.planning import KnownConversation, Plan, Resync, Settled
+from memd.context.planning import KnownConversation, Plan, Resync
 from memd.context.requests import (
     MANAGED,
     CacheBreak,
-    Checkpoint,
     ContextRequest,
     ContextView,
     CountedContext,
     ListedContext,
     PlannedContext,
     SpilledResult,
-    StoredView,
 )
 from memd.context.results import ResultsPlace
 from memd.context.sessions import ContextSession, ContextSessions, Lock, OpenConversation
 from memd.context.values import (
     CLEAR,
     DROP,
-    KEEP,
     SPILL,
     BlockKey,
     Decision,
@@ -43,23 +38,16 @@ from memd.context.values import (
     StoredResult,
 )
 from memd.conversation import history
-from memd.core.canonical import START, content_hash
+from memd.core.canonical import content_hash
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.limits import STORED_BYTES
-from memd.core.names import is_text
 from memd.core.text import read_object
 from memd.files.disk import Disk
 from memd.state.database import StateUnusableError
-from memd.state.tables import ContextRow, ContextTable
+from memd.state.tables import ContextTable
 
 TIMEOUT = "the disk did not take it in time"
-_BETWEEN_CHECKPOINTS = 64
 _CONTENT, _REQUEST = "content", "system or tools"  # places in what a client sends
-_ACTIONS = (KEEP, SPILL, CLEAR, DROP)
-_NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
-_LISTED = [item.name for item in fields(ListedContext)[2:]]
-_LARGEST = 20  # that a person is shown
 
 
 @dataclass(slots=True)
@@ -106,7 +94,7 @@ class ContextKeeper:
             known, decisions = conversation.known, dict(session.decisions)
             plan = self._plan(conversation, decisions, request)
             if isinstance(plan, Resync):
-                return _resync(plan, request, known)
+                return answers.resync(plan, request, known)
             managed = bool(plan.members) or MANAGED in request.supports
             try:
                 sent = sent_with(request, plan.hashes, self._clock.now(), managed=managed)
@@ -149,7 +137,7 @@ class ContextKeeper:
         with self._open(request) as session:
             decision = session.decisions.get(key)
         if decision is not None:
-            return _spilled(decision)
+            return answers.spilled(decision)
         reason = spilling.stays(tool, len(text), request)
         if reason:
             return SpilledResult(spilled=False, reason=reason)
@@ -166,7 +154,7 @@ class ContextKeeper:
                 self._sessions.decide(session, conversation.row, [decision])
         except MemdError as error:
             return SpilledResult(spilled=False, reason=error.sentence)
-        return _spilled(decision)
+        return answers.spilled(decision)
 
     def count(self, request: ContextRequest) -> CountedContext:
         """Return the size of a conversation; nothing is noted. Raises MessagesRefusedError."""
@@ -192,7 +180,7 @@ class ContextKeeper:
         with self._open(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             observed = self._judged(conversation, usage, diagnostics)
-            conversation.row = _with_break(conversation.row, observed, self._clock.now())
+            conversation.row = answers.with_break(conversation.row, observed, self._clock.now())
             self._table.save(conversation.row)
             return observed
 
@@ -203,7 +191,7 @@ class ContextKeeper:
 
         Raises MessagesRefusedError.
         """
-        restored = {each.key: each for each in _checked(decisions)}
+        restored = {each.key: each for each in answers.checked(decisions)}
         rows: Iterable[Any] = ()
         if fork_of:
             rows = self._table.decisions(results.place(request.project, fork_of).folder)
@@ -236,24 +224,14 @@ class ContextKeeper:
     def show(self, request: ContextRequest) -> ContextView:
         """Return a session for a person."""
         with self._open(request) as session:
-            folder, decisions = session.place.folder, session.decisions.values()
+            folder = session.place.folder
             rows = (row for row in self._table.rows(folder) if row.folder == folder)
-            stored = [
-                StoredView(each.tool_use_id, each.action, each.size, each.path)
-                for each in decisions
-                if each.path
-            ]
-            return ContextView(
-                request.session,
-                tuple(map(_listed, rows)),
-                Counter(each.action for each in decisions),
-                tuple(sorted(stored, key=lambda each: -each.size)[:_LARGEST]),
-                self._sessions.size(session),
-            )
+            decisions, size = session.decisions.values(), self._sessions.size(session)
+            return answers.view(request.session, rows, decisions, size)
 
     def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
         """Return the conversations planned last, of the sessions below a folder or of all."""
-        return tuple(map(_listed, self._table.rows(folder, most)))
+        return tuple(map(answers.listed, self._table.rows(folder, most)))
 
     def _open(self, request: ContextRequest) -> AbstractContextManager[ContextSession]:
         return self._sessions.open(results.place(request.project, request.session))
@@ -290,8 +268,8 @@ class ContextKeeper:
         observed = None
         if plan.request.usage and conversation.sent:
             observed = self._judged(conversation, plan.request.usage, plan.request.diagnostics)
-        row = _with_break(conversation.row, observed, begun.sent.at)
-        row = _planned_row(row, settled, plan.request)
+        row = answers.with_break(conversation.row, observed, begun.sent.at)
+        row = answers.planned_row(row, settled, plan.request)
         try:
             self._sessions.decide(session, row, settled.decisions)
         except StateUnusableError as error:
@@ -306,7 +284,7 @@ class ContextKeeper:
         conversation.row, conversation.sent = row, begun.sent
         conversation.known = KnownConversation(settled.facts, settled.hashes)
         self._sessions.trim(conversation)
-        return _planned(settled, observed)
+        return answers.planned(settled, observed)
 
     def _judged(
         self,
@@ -320,80 +298,3 @@ class ContextKeeper:
             conversation.baseline, sent, usage, diagnostics, self._clock.now()
         )
         return observed
-
-
-def _planned_row(row: ContextRow, settled: Settled, request: ContextRequest) -> ContextRow:
-    return replace(
-        row,
-        model=request.model,
-        window=settled.thresholds.window,
-        messages=len(settled.facts),
-        tokens=settled.count.tokens,
-        source=settled.count.source,
-        level=settled.level,
-        request=json.dumps(settled.request),
-    )
-
-
-def _with_break(row: ContextRow, observed: CacheBreak | None, now: float) -> ContextRow:
-    if observed is None:
-        return replace(row, at=now)
-    return replace(row, at=now, breaks=row.breaks + 1, missed=row.missed + observed.tokens)
-
-
-def _planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
-    return PlannedContext(
-        "ok",
-        len(settled.facts),
-        (settled.hashes[-1] if settled.hashes else START).hex(),
-        settled.count,
-        settled.thresholds,
-        settled.level,
-        settled.edits,
-        settled.request,
-        settled.compact,
-        observed,
-        settled.decisions,
-        problems=settled.problems,
-    )
-
-
-def _resync(resync: Resync, request: ContextRequest, known: KnownConversation) -> PlannedContext:
-    """Answer that the messages behind one of the checkpoints are needed again."""
-    hashes = (START, *known.hashes)
-    places = [*range(0, resync.most, _BETWEEN_CHECKPOINTS), resync.most]
-    counted, limits = sizing.count(known.facts), sizing.thresholds(sizing.window_of(request))
-    return PlannedContext(
-        "resync",
-        len(known.hashes),
-        hashes[-1].hex(),
-        counted,
-        limits,
-        sizing.level(counted.tokens, limits),
-        checkpoints=tuple(Checkpoint(place, hashes[place].hex()) for place in places),
-        reason=resync.reason,
-    )
-
-
-def _checked(decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield what a client says that it was sent. Raises MessagesRefusedError."""
-    for number, each in enumerate(decisions):
-        texts = (each.tool_use_id, each.content_hash, each.content, each.path)
-        sane = each.action in _ACTIONS and all(map(is_text, texts))
-        if not sane or not 0 <= each.size < STORED_BYTES:
-            place = f"decisions.{number}"
-            raise MessagesRefusedError(place, _NO_DECISION)
-        yield each
-
-
-def _spilled(decision: Decision) -> SpilledResult:
-    if decision.action == KEEP:
-        return SpilledResult(spilled=False, decision=decision, reason=KEEP)
-    content, path = decision.content, decision.path
-    return SpilledResult(spilled=True, content=content, path=path, decision=decision)
-
-
-def _listed(row: ContextRow) -> ListedContext:
-    session = ResultsPlace.of(row.folder).session
-    limits = sizing.thresholds(row.window or history.WINDOW)
-    return ListedContext(session, limits, *(getattr(row, name) for name in _LISTED))

@@ -1,0 +1,129 @@
+"""What clients and people are answered, from what was planned and what is known. Pure."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import fields, replace
+
+from memd.context import sizing
+from memd.context.errors import MessagesRefusedError
+from memd.context.planning import KnownConversation, Resync, Settled
+from memd.context.requests import (
+    CacheBreak,
+    Checkpoint,
+    ContextRequest,
+    ContextView,
+    ListedContext,
+    PlannedContext,
+    SpilledResult,
+    StoredView,
+)
+from memd.context.results import ResultsPlace
+from memd.context.values import CLEAR, DROP, KEEP, SPILL, Decision
+from memd.conversation import history
+from memd.core.canonical import START
+from memd.core.limits import STORED_BYTES
+from memd.core.names import is_text
+from memd.state.tables import ContextRow
+
+_BETWEEN_CHECKPOINTS = 64
+_ACTIONS = (KEEP, SPILL, CLEAR, DROP)
+_NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
+_LISTED = [item.name for item in fields(ListedContext)[2:]]
+_LARGEST = 20  # that a person is shown
+
+
+def planned_row(row: ContextRow, settled: Settled, request: ContextRequest) -> ContextRow:
+    """Return a conversation's row after a plan."""
+    return replace(
+        row,
+        model=request.model,
+        window=settled.thresholds.window,
+        messages=len(settled.facts),
+        tokens=settled.count.tokens,
+        source=settled.count.source,
+        level=settled.level,
+        request=json.dumps(settled.request),
+    )
+
+
+def with_break(row: ContextRow, observed: CacheBreak | None, now: float) -> ContextRow:
+    """Return a conversation's row as of now, with one lost cache more if there is one."""
+    if observed is None:
+        return replace(row, at=now)
+    return replace(row, at=now, breaks=row.breaks + 1, missed=row.missed + observed.tokens)
+
+
+def planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
+    """Return what to send."""
+    return PlannedContext(
+        "ok",
+        len(settled.facts),
+        (settled.hashes[-1] if settled.hashes else START).hex(),
+        settled.count,
+        settled.thresholds,
+        settled.level,
+        settled.edits,
+        settled.request,
+        settled.compact,
+        observed,
+        settled.decisions,
+        problems=settled.problems,
+    )
+
+
+def resync(needed: Resync, request: ContextRequest, known: KnownConversation) -> PlannedContext:
+    """Return that the messages behind one of the checkpoints are needed again."""
+    hashes = (START, *known.hashes)
+    places = [*range(0, needed.most, _BETWEEN_CHECKPOINTS), needed.most]
+    counted, limits = sizing.count(known.facts), sizing.thresholds(sizing.window_of(request))
+    return PlannedContext(
+        "resync",
+        len(known.hashes),
+        hashes[-1].hex(),
+        counted,
+        limits,
+        sizing.level(counted.tokens, limits),
+        checkpoints=tuple(Checkpoint(place, hashes[place].hex()) for place in places),
+        reason=needed.reason,
+    )
+
+
+def checked(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield what a client says that it was sent. Raises MessagesRefusedError."""
+    for number, each in enumerate(decisions):
+        texts = (each.tool_use_id, each.content_hash, each.content, each.path)
+        sane = each.action in _ACTIONS and all(map(is_text, texts))
+        if not sane or not 0 <= each.size < STORED_BYTES:
+            place = f"decisions.{number}"
+            raise MessagesRefusedError(place, _NO_DECISION)
+        yield each
+
+
+def spilled(decision: Decision) -> SpilledResult:
+    """Return what to send in the place of a result that is decided."""
+    if decision.action == KEEP:
+        return SpilledResult(spilled=False, decision=decision, reason=KEEP)
+    content, path = decision.content, decision.path
+    return SpilledResult(spilled=True, content=content, path=path, decision=decision)
+
+
+def listed(row: ContextRow) -> ListedContext:
+    """Return a conversation for a list."""
+    session = ResultsPlace.of(row.folder).session
+    limits = sizing.thresholds(row.window or history.WINDOW)
+    return ListedContext(session, limits, *(getattr(row, name) for name in _LISTED))
+
+
+def view(
+    session: str, rows: Iterable[ContextRow], decisions: Collection[Decision], size: int
+) -> ContextView:
+    """Return a session, of which so many bytes are stored, for a person."""
+    stored = [
+        StoredView(each.tool_use_id, each.action, each.size, each.path)
+        for each in decisions
+        if each.path
+    ]
+    stored.sort(key=lambda each: -each.size)
+    actions = Counter(each.action for each in decisions)
+    return ContextView(session, tuple(map(listed, rows)), actions, tuple(stored[:_LARGEST]), size)
