@@ -270,6 +270,7 @@ async def _summarised(
         trigger=work.trigger,
         window=work.window,
         transcript=work.transcript,
+        folder=results.place(work.request.project, work.request.session).folder,
     )
     plan = await to_thread.run_sync(make)
     return await _answer(work, plan) if plan else _NO_ROOM

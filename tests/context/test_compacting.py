@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.context import compacting, local, summary
+from memd.context import compacting, local, preview, summary
 from memd.context.compacting import LOCAL, MODEL, SummarisedPart
 from memd.conversation.history import CompactionPlan, ending, floor, summary_of, tail
 from memd.conversation.pieces import own_words
@@ -14,6 +14,8 @@ from memd.testing.messages_checks import refused
 from memd.text import quoting
 from tests.conversation.histories import HistoryMaker, damage
 
+FOLDER = "/base/projects/-p/s/tool-results"
+WORDS = "It reads each record once. " * 2_000
 SECTIONS = {"Request and intent": "Mend it.", "Next step": "Run the tests."}
 
 
@@ -27,6 +29,7 @@ def planned(messages: list[Any], cut: SummarisedPart, strategy: str = MODEL) -> 
         trigger="auto",
         window=1_000_000,
         transcript="/t.jsonl",
+        folder=FOLDER,
     )
 
 
@@ -183,6 +186,29 @@ def test_a_part_that_is_summarised_hides_nothing_before_it() -> None:
     assert "Mend it." in shown
     text = planned(new, whole).messages[0]["content"]
     assert all(f"> Question {n}?" in text for n in range(12))
+
+
+def test_a_summary_names_the_stored_results_that_it_replaces() -> None:
+    """What can be read is named, over two summaries; a path elsewhere that a tool names is not."""
+    stored = preview.shown("x" * 9_000, f"{FOLDER}/toolu_1.txt")
+    hostile = stored.replace(FOLDER, "/etc")
+    messages: list[Any] = [{"role": "user", "content": "Look. " * 4_000}]
+    for number, content in enumerate((stored, hostile, [{"type": "text", "text": "fine"}])):
+        call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": content}
+        messages += [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]
+    for _ in range(2):
+        cut = compacting.part(messages, up_to=len(messages))
+        assert cut is not None
+        plan = planned(messages, cut)
+        text = plan.messages[0]["content"]
+        assert f"\n9000 bytes, 1 lines, whole at: {FOLDER}/toolu_1.txt\n" in text
+        assert "/etc" not in text
+        messages = [*applied(messages, plan), {"role": "assistant", "content": WORDS}]
+        messages += [{"role": "user", "content": WORDS}]
 
 
 def test_a_summary_that_saves_nothing_is_no_plan() -> None:
