@@ -15,6 +15,7 @@ from typing import Any
 
 from memd.client.planner import Message, Planner, SentConversation, results
 from memd.core.canonical import START, canonical, chained
+from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.gateway import spans
 from memd.gateway.spans import Place, RequestBody
@@ -28,6 +29,8 @@ _FEW = 3  # messages of a conversation that has just begun
 _CONVERSATIONS = 8  # of one session: the same beginning, gone on with in several ways
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
+# Why memd gives no answer, or none of use; then what is known is sent.
+_UNPLANNED = (MemdError, OSError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
 # What it does not know how to follow: a summary that the server makes, a history that it holds.
 _UNFOLLOWED = frozenset(("compaction", "thread", "previous_message_id"))
 
@@ -163,7 +166,7 @@ class Rewriter:
         try:
             answer = planner.plan(messages, given, time.monotonic() + seconds)
             followed.members = dict(answer["request"])
-        except Exception:  # noqa: BLE001, S110 - the edge: without memd what is known is sent
+        except _UNPLANNED:
             pass
         finally:
             planner.close()

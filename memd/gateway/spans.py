@@ -8,25 +8,26 @@ Rules of this file
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 Place = tuple[int, int]  # a message, and a block of its content
-Read = Callable[[int], tuple[Any, int]]  # a value that begins there, and where it ends
+Read = Callable[[int], tuple[Any, int]]  # from where a value begins to the value and its end
 _space = re.compile(r"[ \t\n\r]*").match
 
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """A request's members, and the spans of the contents of the blocks of its messages.
+    """A request's members, and where its messages begin in its text.
 
     ``inside`` is the place behind the brace that opens the whole.
     """
 
     text: str
     members: dict[str, Any]
-    spans: Mapping[Place, tuple[int, int]]
+    starts: Sequence[int]
     inside: int
 
     def spliced(
@@ -36,100 +37,97 @@ class RequestBody:
 
         A block has none of the other names yet, and the body none of the added ones.
         """
+        spans = {message: _spans(self.text, self.starts[message]) for message, _ in changes}
         pieces = [self.text[: self.inside], *(f"{_members({n: added[n]})}," for n in added)]
         at = self.inside
-        for place in sorted(changes, key=self.spans.__getitem__):
-            start, end = self.spans[place]
-            members = dict(changes[place])
+        for message, block in sorted(changes):
+            start, end = spans[message][block]
+            members = dict(changes[message, block])
             content = _dump(members.pop("content"))
-            pieces += (
-                self.text[at:start],
-                content,
-                *(f",{_members({n: members[n]})}" for n in members),
-            )
+            more = (f",{_members({name: members[name]})}" for name in members)
+            pieces += self.text[at:start], content, *more
             at = end
         return "".join((*pieces, self.text[at:])).encode()
 
 
 def read(data: bytes) -> RequestBody | None:
     """Return what a body holds, ``None`` where it cannot be read without doubt."""
+    starts: list[int] = []
     try:
-        return _Reader(data.decode()).body()
+        text = data.decode()
+
+        def message(at: int) -> tuple[Any, int]:
+            starts.append(at)
+            return _decode(text, at)
+
+        inside = _past(text, "{", _skip(text, 0))
+        messages = partial(_array, text, message)
+        members, end = _object(text, {"messages": messages}, inside - 1)
+        whole = _skip(text, end) == len(text)
     except (ValueError, IndexError, RecursionError):
         return None
+    return RequestBody(text, members, starts, inside) if whole else None
 
 
-class _Reader:
-    """Reads a body once, from its begin to its end; everything raises ValueError or IndexError."""
+def _spans(text: str, start: int) -> list[tuple[int, int]]:
+    """Return where the contents of a message's blocks begin and end."""
+    spans: list[tuple[int, int]] = []
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._spans: dict[Place, tuple[int, int]] = {}
+    def content(at: int) -> tuple[Any, int]:
+        value, end = _decode(text, at)
+        spans[-1] = at, end
+        return value, end
 
-    def body(self) -> RequestBody:
-        """Return the whole."""
-        inside = self._past("{", self._skip(0))
-        members, end = self._object(inside - 1, {"messages": self._messages})
-        if self._skip(end) != len(self._text):
-            raise ValueError
-        return RequestBody(self._text, members, self._spans, inside)
+    def block(at: int) -> tuple[Any, int]:
+        spans.append((at, at))
+        return _object(text, {"content": content}, at)
 
-    def _messages(self, at: int) -> tuple[Any, int]:
-        return self._array(at, self._message)
+    _object(text, {"content": partial(_array, text, block)}, start)
+    return spans
 
-    def _message(self, at: int, message: int) -> tuple[Any, int]:
-        def content(at: int) -> tuple[Any, int]:
-            return self._array(at, block)
 
-        def block(at: int, number: int) -> tuple[Any, int]:
-            def remembered(at: int) -> tuple[Any, int]:
-                value, end = _decode(self._text, at)
-                self._spans[message, number] = at, end
-                return value, end
+def _object(text: str, readers: Mapping[str, Read], at: int) -> tuple[Any, int]:
+    """Read an object, some members with readers of their own; another value as it is."""
+    if text[at] != "{":
+        return _decode(text, at)
+    pairs: list[tuple[str, Any]] = []
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        if pairs:
+            at = _skip(text, _past(text, ",", at))
+        name, at = _decode(text, at)
+        _past(text, '"', at - 1)  # a name is a string
+        at = _skip(text, _past(text, ":", _skip(text, at)))
+        value, at = readers[name](at) if name in readers else _decode(text, at)
+        pairs.append((name, value))
+        at = _skip(text, at)
+    return _once(pairs), at + 1
 
-            return self._object(at, {"content": remembered})
 
-        return self._object(at, {"content": content})
+def _array(text: str, item: Read, at: int) -> tuple[Any, int]:
+    """Read an array with a reader of its items; another value as it is."""
+    if text[at] != "[":
+        return _decode(text, at)
+    values: list[Any] = []
+    at = _skip(text, at + 1)
+    while text[at] != "]":
+        if values:
+            at = _skip(text, _past(text, ",", at))
+        value, at = item(at)
+        values.append(value)
+        at = _skip(text, at)
+    return values, at + 1
 
-    def _object(self, at: int, readers: Mapping[str, Read]) -> tuple[Any, int]:
-        """Read an object, some members with readers of their own; other values as they are."""
-        if self._text[at] != "{":
-            return _decode(self._text, at)
-        pairs: list[tuple[str, Any]] = []
-        at = self._skip(at + 1)
-        while self._text[at] != "}":
-            if pairs:
-                at = self._skip(self._past(",", at))
-            name, at = _decode(self._text, at)
-            if self._text[at - 1] != '"':  # a name is a string
-                raise ValueError
-            at = self._skip(self._past(":", self._skip(at)))
-            value, at = readers[name](at) if name in readers else _decode(self._text, at)
-            pairs.append((name, value))
-            at = self._skip(at)
-        return _once(pairs), at + 1
 
-    def _array(self, at: int, item: Callable[[int, int], tuple[Any, int]]) -> tuple[Any, int]:
-        if self._text[at] != "[":
-            return _decode(self._text, at)
-        values: list[Any] = []
-        at = self._skip(at + 1)
-        while self._text[at] != "]":
-            if values:
-                at = self._skip(self._past(",", at))
-            value, at = item(at, len(values))
-            values.append(value)
-            at = self._skip(at)
-        return values, at + 1
+def _skip(text: str, at: int) -> int:
+    match = _space(text, at)
+    return match.end() if match else at
 
-    def _skip(self, at: int) -> int:
-        match = _space(self._text, at)
-        return match.end() if match else at
 
-    def _past(self, sign: str, at: int) -> int:
-        if self._text[at] != sign:
-            raise ValueError
-        return at + 1
+def _past(text: str, sign: str, at: int) -> int:
+    if text[at] != sign:
+        raise ValueError
+    return at + 1
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

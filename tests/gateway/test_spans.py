@@ -11,7 +11,11 @@ from memd.gateway.spans import Place, RequestBody, read
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
 VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
@@ -26,6 +30,7 @@ BODY = st.dictionaries(NAME | st.just("tools"), VALUE, max_size=3).flatmap(
         lambda messages: {**members, "messages": messages}
     )
 )
+MARK = "what is sent instead"
 SPACE = st.sampled_from(["", " ", "\n", "\t\r\n "])
 
 
@@ -55,27 +60,49 @@ def _sure(data: str | bytes) -> RequestBody:
 
 @given(st.data(), BODY)
 def test_what_is_not_exchanged_stays(data: st.DataObject, value: dict[str, Any]) -> None:
-    """Whatever is spliced, the rest is there byte for byte, and the whole says what it should."""
+    """Only the contents that are exchanged differ, each from its first byte to its last."""
     text = data.draw(SPACE) + data.draw(written(value)) + data.draw(SPACE)
     body = _sure(text)
     assert body.members == json.loads(text)
     assert body.spliced({}, {}) == text.encode()
-    for (message, block), (start, end) in body.spans.items():
-        assert (
-            json.loads(text[start:end]) == value["messages"][message]["content"][block]["content"]
-        )
-    places = data.draw(st.lists(st.sampled_from(sorted(body.spans)), unique=True)
-                       if body.spans else st.just([]))  # fmt: skip
-    new: dict[Place, dict[str, Any]] = {p: {"content": data.draw(TEXT), "cc": 1} for p in places}
-    added = data.draw(st.dictionaries(st.just("added"), VALUE))
-    result = body.spliced(new, added).decode()
-    for (message, block), members in new.items():
+    places = _chosen(data, value)
+    result = body.spliced({place: {"content": MARK} for place in places}, {}).decode()
+    first, *pieces = result.split(json.dumps(MARK))
+    at = len(first)
+    assert text[:at] == first
+    for (message, block), piece in zip(places, pieces, strict=True):
+        old, end = json.JSONDecoder().raw_decode(text, at)
+        assert old == value["messages"][message]["content"][block]["content"]
+        at = end + len(piece)
+        assert text[end:at] == piece
+    assert at == len(text)
+
+
+@given(st.data(), BODY, st.dictionaries(st.just("added"), VALUE))
+def test_what_is_exchanged_is_said(
+    data: st.DataObject, value: dict[str, Any], added: dict[str, Any]
+) -> None:
+    """The new body says what the old one said, with the new members."""
+    changes: dict[Place, dict[str, Any]] = {
+        place: {"content": data.draw(TEXT), "cache_control": {"a": 1}}
+        for place in _chosen(data, value)
+    }
+    result = _sure(data.draw(written(value))).spliced(changes, added)
+    for (message, block), members in changes.items():
         value["messages"][message]["content"][block] |= members
     assert json.loads(result) == {**value, **added}
-    spans = [body.spans[place] for place in places]
-    first, last = min(spans, default=(body.inside, 0))[0], max(spans, default=(0, body.inside))[1]
-    assert result.endswith(text[last:])
-    assert added or result.startswith(text[:first])
+
+
+def _chosen(data: st.DataObject, value: dict[str, Any]) -> list[Place]:
+    """Return some of the places that hold a content, in their order."""
+    rows = [m.get("content") if isinstance(m, dict) else None for m in value["messages"]]
+    places = [
+        (n, m)
+        for n, row in enumerate(rows)
+        for m, block in enumerate(row if isinstance(row, list) else [])
+        if isinstance(block, dict) and "content" in block
+    ]
+    return [place for place in places if data.draw(st.booleans())]
 
 
 @given(st.data(), BODY)
