@@ -9,12 +9,31 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from typing import Any
 
 from benchmarks.context_runs import MODEL, ClearByAge, Played, Way, play
 from benchmarks.context_sessions import SESSIONS, Session, sessions
 from benchmarks.context_ways import Kept, Proxied, able, prepared, summaries_cost
 from benchmarks.measures import table
+from memd.testing.daemon import Home
 
+# What makes a way to play a session: the home of a daemon, a session's name, what the model can.
+Making = Callable[[Home, str, Any], Way]
+WAYS: dict[str, tuple[str, Making]] = {
+    "none": ("without memd", lambda *_: Way()),
+    "age": ("clear by age, without memd", lambda *_: ClearByAge()),
+    "spill": ("spill", lambda home, name, _: Kept(home, name)),
+    "gateway": ("spill, through the gateway", lambda home, *_: Proxied(home)),
+    "api": ("spill, the API clears", lambda home, name, model: Kept(home, name, model=model)),
+    "local": (
+        "spill, compacted at 167,000 locally",
+        lambda home, name, _: Kept(home, name, strategy="local"),
+    ),
+    "model": (
+        "spill, compacted at 167,000 by a scripted model",
+        lambda home, name, _: Kept(home, name, strategy="model"),
+    ),
+}
 _WINDOW = 200_000
 _HEAD = (
     "way",
@@ -32,37 +51,24 @@ _HEAD = (
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.context")
+    parser.add_argument("way", nargs="*", choices=[[], *WAYS], help="all of them unless named")
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     options = parser.parse_args()
     chosen = list(sessions(options.sessions))
     requests = sum(len(session.exchanges) for session in chosen)
     print(f"{len(chosen)} sessions, {requests:,} requests, {MODEL}", flush=True)
-    print(table([_HEAD, *_rows(chosen)]))
+    print(table([_HEAD, *_rows(chosen, options.way or list(WAYS))]))
     return 0
 
 
-def _rows(chosen: Sequence[Session]) -> Iterator[tuple[str, ...]]:
-    yield _row("without memd", [play(session, Way()) for session in chosen])
-    yield _row("clear by age, without memd", [play(session, ClearByAge()) for session in chosen])
-    model = able()
+def _rows(chosen: Sequence[Session], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     with prepared() as (home, server):
-        numbers = count()
-
-        def kept(strategy: str = "", *, managed: bool = False) -> Callable[[], Kept]:
-            known = model if managed else None
-            return lambda: Kept(home, f"s{next(numbers)}", model=known, strategy=strategy)
-
-        ways: dict[str, Callable[[], Way]] = {
-            "spill": kept(),
-            "spill, through the gateway": lambda: Proxied(home),
-            "spill, the API clears": kept(managed=True),
-            "spill, compacted locally": kept("local"),
-            "spill, compacted by a scripted model": kept("model"),
-        }
-        for name, way in ways.items():
+        model, numbers = able(), count()
+        for name in names:
+            title, make = WAYS[name]
             before = summaries_cost(server)
-            played = [play(session, way()) for session in chosen]
-            yield _row(name, played, summaries_cost(server) - before)
+            played = [play(each, make(home, f"s{next(numbers)}", model)) for each in chosen]
+            yield _row(title, played, summaries_cost(server) - before)
 
 
 def _row(name: str, played: Sequence[Played], summaries: float = 0.0) -> tuple[str, ...]:
