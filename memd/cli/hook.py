@@ -13,8 +13,7 @@ person waits at a prompt. So these rules hold:
   another bound), as any other event without a bound of its own in ``OWN_MS``.
 - The end of a turn or a session, and a compaction, that nobody answered goes into the spool: a file
   of its own that says where the conversation is, not what was said. The daemon works it off.
-- Whatever goes wrong, nothing is printed and the status is 0: 2 would block the user's prompt, any
-  other one would show an error at every turn.
+- Whatever goes wrong, nothing is printed and the status is 0: others block prompts or show errors.
 - When no daemon listens, one is started, detached, and this event gets no answer. There is no start
   beside one under way, none for 30 seconds after one that failed, and none with
   ``MEMD_HOOK_NO_START=1``. It is ``client/launch`` that starts, in one more run of this file.
