@@ -87,7 +87,8 @@ class Planner:
                 self._plan(messages, given, time.monotonic() + _LATE_SECONDS)
         finally:
             self.is_telling = False
-            self.close()
+            with self._lock:  # a request may be at the connection by now
+                self.close()
 
     def _plan(
         self, messages: Sequence[Message], given: Mapping[str, Any], until: float
