@@ -40,7 +40,12 @@ def messages(first: int, count: int, *, large: bool = False) -> list[dict[str, A
 async def series(client: AsyncClient, cwd: str, length: int, calls: int, *, large: bool) -> Series:
     """Return how long each of some calls took behind so many messages."""
     at: dict[str, Any] = {"from": 0}
-    about = {"cwd": cwd, "session_id": f"s{length}-{large}", "reader": "read_stored"}
+    about: dict[str, Any] = {
+        "cwd": cwd,
+        "session_id": f"s{length}-{large}",
+        "reader": "read_stored",
+    }
+    about |= {"usage": {"input_tokens": 50_000}}
     number, times = 0, list[float]()
     while len(times) < calls:
         measured = at["from"] >= length

@@ -74,12 +74,12 @@ def _conversation(row: dict[str, Any]) -> list[tuple[str, object]]:
     """Return a conversation as pairs of names and values."""
     limits = row["thresholds"]
     steps = ", ".join(f"{name} {limits[name]:,}" for name in ("warn", "urgent", "auto", "block"))
-    lost = f"{row['breaks']} times, {row['missed']:,} tokens paid again" if row["breaks"] else ""
+    lost = f"{row['breaks']}; {row['missed']:,} tokens paid again" if row["breaks"] else ""
     return [
         (row["conversation"] or "conversation", output.ago(iso_time(row["at"]))),
         ("model", row["model"]),
         ("size", f"{row['tokens']:,} of {limits['window']:,} tokens, {row['level'] or 'ok'}"),
         ("", f"{row['messages']:,} messages; by {row['source'] or 'nothing yet'}"),
         ("levels", steps),
-        ("cache lost", lost),
+        ("caches lost", lost),
     ]

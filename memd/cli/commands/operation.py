@@ -73,10 +73,10 @@ def _contexts(answer: dict[str, Any]) -> list[tuple[str, object]]:
     totals = answer.get("contexts") or {}
     if not totals.get("conversations"):
         return []
-    stored = f"{totals['results']} results stored, {output.size(totals['bytes'])}"
-    lost = f"{totals['breaks']} caches lost, {totals['missed']:,} tokens paid again"
+    stored = f"stored results: {totals['results']}, {output.size(totals['bytes'])}"
+    lost = f"caches lost: {totals['breaks']}; {totals['missed']:,} tokens paid again"
     return [
-        ("context", f"{totals['conversations']} conversations, {stored}"),
+        ("context", f"conversations: {totals['conversations']}; {stored}"),
         ("", lost if totals["breaks"] else ""),
     ]
 

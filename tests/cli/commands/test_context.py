@@ -58,7 +58,7 @@ def test_the_newest_session_is_shown(home: Home, words: tuple[str, ...]) -> None
         "size 150,000 of 200,000 tokens, warn",
         "1,200 messages; by usage",
         "levels warn 147,000, urgent 162,000, auto 167,000, block 177,000",
-        "cache lost 2 times, 90,000 tokens paid again",
+        "caches lost 2; 90,000 tokens paid again",
     ]
     assert lines[-7:-4] == ["decided 7 keep, 9 spill", "stored 562.5 KiB", "62.5 KiB /p/s/t0.txt"]
     assert len([line for line in lines if "/p/s/t" in line]) == 5

@@ -62,8 +62,8 @@ def test_the_status_tells_of_conversations(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"status": STATUS | {"contexts": totals}}):
         lines = memctl(home, "status").out.splitlines()
     assert lines[9:11] == [
-        "context      3 conversations, 2 results stored, 2.0 MiB",
-        "             1 caches lost, 5,000 tokens paid again",
+        "context      conversations: 3; stored results: 2, 2.0 MiB",
+        "             caches lost: 1; 5,000 tokens paid again",
     ]
 
 
