@@ -24,6 +24,12 @@ from memd.context.service import (
     SpilledResult,
 )
 from memd.core.errors import WrongParameterError
+from memd.files.directory import (
+    DirectoryMissingError,
+    DirectoryUnusableError,
+    FileUnreadableError,
+    PathRefusedError,
+)
 from memd.projects.project import NoProjectError, SessionRefusedError, slug
 from memd.rpc.connection import Call
 from memd.state.database import StateUnusableError
@@ -118,7 +124,16 @@ async def context_plan(
 
 
 @method(
-    "context.spill", "write", *_READ, OneResultError, StoredResultTooLargeError, UnstoredResultError
+    "context.spill",
+    "write",
+    *_READ,
+    OneResultError,
+    MessagesRefusedError,
+    PathRefusedError,
+    DirectoryMissingError,
+    DirectoryUnusableError,
+    FileUnreadableError,
+    StoredResultTooLargeError,
 )
 async def context_spill(
     services: Services,
@@ -191,7 +206,7 @@ async def context_observe(
     return ObservedContext(cache_break=await services.contexts.observe(request, usage, diagnostics))
 
 
-@method("context.restore", "write", *_READ)
+@method("context.restore", "write", *_READ, MessagesRefusedError)
 async def context_restore(
     services: Services,
     call: Call,
@@ -209,7 +224,7 @@ async def context_restore(
     return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
 
 
-@method("context.forget", "write", *_READ)
+@method("context.forget", "write", *_READ, UnstoredResultError)
 async def context_forget(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ForgottenContext:

@@ -92,6 +92,7 @@ class ContextKeeper:
         with self._open(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             known, decisions = conversation.known, dict(session.decisions)
+            request = replace(request, usage=request.usage or conversation.usage)
             plan = self._plan(conversation, decisions, request)
             if isinstance(plan, Resync):
                 return answers.resync(plan, request, known)
@@ -179,6 +180,7 @@ class ContextKeeper:
         """Take in what a server said of its last reply; return the break of its cache, if any."""
         with self._open(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
+            conversation.usage = usage
             observed = self._judged(conversation, usage, diagnostics)
             conversation.row = answers.with_break(conversation.row, observed, self._clock.now())
             self._table.save(conversation.row)
@@ -281,7 +283,7 @@ class ContextKeeper:
             fact.boundary for fact in settled.facts[plan.request.place :]
         ):
             conversation.baseline = None  # a break that memd declares
-        conversation.row, conversation.sent = row, begun.sent
+        conversation.row, conversation.sent, conversation.usage = row, begun.sent, None
         conversation.known = KnownConversation(settled.facts, settled.hashes)
         self._sessions.trim(conversation)
         return answers.planned(settled, observed)

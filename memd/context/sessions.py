@@ -7,7 +7,7 @@ Rules of this file
 - All that are at work with a session have one object of it, however many others came since.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -34,13 +34,15 @@ Lock = AbstractContextManager[Any]
 class OpenConversation:
     """A conversation as it was last planned, and its last request and reply for the cache.
 
-    ``known`` has no decisions; these are the session's.
+    ``known`` has no decisions; these are the session's. ``usage`` is that of a reply which no plan
+    has had yet.
     """
 
     row: ContextRow
     known: KnownConversation = _NOTHING
     sent: SentRequest | None = None
     baseline: CacheBaseline | None = None
+    usage: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True, weakref_slot=True)

@@ -262,6 +262,16 @@ def usage(read: int) -> dict[str, int]:
     return {"input_tokens": 1, "cache_read_input_tokens": read, "output_tokens": 1}
 
 
+async def test_a_reply_that_is_told_of_counts_in_the_next_plan(bench: Bench) -> None:
+    """As if its usage came with that plan, and no longer than that."""
+    one = await bench.plan(TALK[:1])
+    await bench.contexts.observe(bench.request([]), usage(70_000), None)
+    two = await bench.plan(call(1, "short"), place=1, hash=one.hash)
+    assert (two.count.tokens > 70_000, two.count.source) == (True, "usage")
+    three = await bench.plan(call(2, "short"), place=3, hash=two.hash)
+    assert three.count.tokens < 70_100
+
+
 async def test_a_lost_cache_is_noted_once(bench: Bench) -> None:
     """Whether the client tells of the reply at once or with its next plan."""
     reply = {"role": "assistant", "content": "Done."}
