@@ -25,6 +25,10 @@ WAYS: dict[str, tuple[str, Making]] = {
     "spill": ("spill", lambda home, name, _: Kept(home, name)),
     "gateway": ("spill, through the gateway", lambda home, *_: Proxied(home)),
     "api": ("spill, the API clears", lambda home, name, model: Kept(home, name, model=model)),
+    "notes": (
+        "spill, compacted at 167,000 by notes",
+        lambda home, name, _: Kept(home, name, strategy="notes"),
+    ),
     "local": (
         "spill, compacted at 167,000 locally",
         lambda home, name, _: Kept(home, name, strategy="local"),

@@ -18,7 +18,7 @@ from benchmarks.context_runs import MODEL, Message, Way
 from memd.client.context import Keeper
 from memd.client.stored import MOST_BYTES
 from memd.core.prices import price
-from memd.testing.daemon import Home, daemon_process, throw_away_home
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from memd.testing.messages import MessagesServer, messages_server, text
 from memd.testing.messages_cache import blocks
 from memd.testing.messages_request import ReceivedMessage
@@ -26,9 +26,12 @@ from memd.testing.messages_steps import ScriptedReply
 
 COMPACT_AT = 167_000
 _SUMMARIZER = "claude-haiku-5-5"
+_NOTES_SECONDS = 60.0
 _SETTINGS = """
 [model]
 base_url = "{}"
+[notes]
+use_model = false
 [spend]
 dollars_per_day = 10000
 tokens_per_day = 100000000000
@@ -53,6 +56,7 @@ class Kept(Way):
         compact_at: int = COMPACT_AT,
     ) -> None:
         where = home.project()
+        self._home, self._session = home, {"cwd": where, "session_id": session}
         # A loaded machine is not what is measured here.
         self.keeper = Keeper(where, session, socket=home.places.socket, model=model, seconds=10)
         self.middleware = [self.keeper]
@@ -65,6 +69,10 @@ class Kept(Way):
         if not self._strategy or tokens < self._compact_at:
             return history
         self.compactions += 1
+        if self._strategy == "notes":
+            asked = {**self._session, "messages": history, "force": True, "wait": True}
+            with client(self._home, "agent") as line:
+                line.call("notes.update", asked, _NOTES_SECONDS)
         return self.keeper.compacted(history, strategy=self._strategy)
 
     def read(self, path: str) -> str:
@@ -115,10 +123,11 @@ def prepared() -> Iterator[tuple[Home, MessagesServer]]:
 
 def able(model: str = MODEL, window: int = 200_000) -> Any:
     """Return what the API says that a model with such a window can do."""
-    with messages_server(text(""), models=(model,), window=window) as server:
-        client = anthropic.Anthropic(api_key="none", base_url=server.url)
-        with client:
-            return client.beta.models.retrieve(model)
+    with (
+        messages_server(text(""), models=(model,), window=window) as server,
+        anthropic.Anthropic(api_key="none", base_url=server.url) as api,
+    ):
+        return api.beta.models.retrieve(model)
 
 
 def summary(request: ReceivedMessage) -> ScriptedReply:
