@@ -20,7 +20,7 @@ from memd.core.recent import Recent
 from memd.gateway import spans
 from memd.gateway.spans import Place, RequestBody
 
-READERS = frozenset(("Read", "read"))
+READERS = frozenset(("Read",))
 MOST_BYTES = 32 * 1024 * 1024
 SECONDS = 0.1
 RESUMED_SECONDS = 2.0  # of the first that this process sees of a conversation with results

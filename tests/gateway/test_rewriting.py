@@ -186,6 +186,7 @@ def test_a_refused_body_has_its_original_for_good(rewriter: Rewriter, home: Home
     again = rewriter.rewritten(CREATE, data)
     assert again.body == original
     assert again.fallback is None
+    wait(rewriter)
     assert _rewriter(home).rewritten(CREATE, data).body == original
 
 

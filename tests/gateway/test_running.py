@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anthropic import Anthropic, beta_tool
 
 from memd.gateway.command import main
 from memd.testing.daemon import Home, daemon_process, throw_away_home
@@ -129,6 +130,48 @@ def test_the_cache_is_hit_as_without_memd(home: Home) -> None:
             usage = program.turn(running.url, LARGE if number % 3 == 0 else "small")["usage"]
             assert usage["cache_read_input_tokens"] >= total
             total = usage["cache_read_input_tokens"] + usage["cache_creation_input_tokens"]
+
+
+def test_the_tool_runner_of_the_sdk_reads_what_was_stored(home: Home) -> None:
+    """An agent of the SDK runs through it as it is, and its model reads the whole by its path."""
+    given: list[str] = []
+
+    @beta_tool
+    def run() -> str:
+        """Run it."""
+        return f"{len(given)}\n{LARGE}"
+
+    @beta_tool(name="Read")
+    def read(path: str) -> str:
+        """Read a file."""
+        return Path(path).read_text()
+
+    def model(request: ReceivedMessage) -> Step:
+        given[:] = shown(request)
+        stored = [result for result in given if result.startswith("<persisted-output>")]
+        if not stored and len(given) < 20:  # a machine may be busy
+            return tools(("run", {}))
+        if not stored or given[-1] not in stored:
+            return text("Read.")
+        return tools(("Read", {"path": stored[0].splitlines()[1].partition("at: ")[2]}))
+
+    with (
+        messages_server(model) as server,
+        daemon_process(home),
+        gateway(home, server.url, "--cwd", home.project()) as running,
+        Anthropic(base_url=running.url, api_key=KEY, max_retries=0) as sdk,
+    ):
+        runner = sdk.beta.messages.tool_runner(
+            model="claude-haiku-5-5",
+            max_tokens=1_000,
+            thread=False,
+            tools=[run, read],
+            messages=[{"role": "user", "content": "Look at the runner."}],
+        )
+        runner.until_done()
+    short, whole = given[-2:]
+    assert short.startswith("<persisted-output>")
+    assert whole.endswith(LARGE)
 
 
 def test_a_refusal_is_tried_once_with_the_original(home: Home) -> None:
