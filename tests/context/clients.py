@@ -149,10 +149,17 @@ class Client:
     last_reply: float = 0.0
     tokens: int = 0
 
-    def talk(self, *, missed: bool = False, alone: bool = False) -> None:
+    def talk(
+        self,
+        *,
+        missed: bool = False,
+        alone: bool = False,
+        failed: Callable[[], None] | None = None,
+    ) -> None:
         """Let somebody speak, send a request, and get the reply.
 
         With ``missed`` the plan comes too late for the request; ``alone`` nobody is asked for one.
+        With ``failed`` the server has no reply at first; that happens, and the client sends again.
         """
         calls = open_calls(self.messages)
         self.messages += self.maker.answer(calls) if calls else self.maker.person()
@@ -160,6 +167,9 @@ class Client:
             self._note_sent(list(self.messages))
         else:
             self._send(missed=missed)
+        if failed is not None:
+            failed()
+            self._send(missed=False)
         body = {"model": BOUND_MODEL, "messages": self.sent}
         usage = {"input_tokens": 9, "cache_read_input_tokens": self.tokens, "output_tokens": 50}
         for reply in self.maker.reply():

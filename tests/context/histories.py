@@ -17,6 +17,7 @@ READER = "read_stored_result"
 TOOLS = ("Bash", "Read", "Grep", "WebFetch", "Edit", "mcp__db__query", "deploy", READER)
 _SMALL = ((0, 300), (3_900, 4_200), (4_500, 7_000), (8_000, 14_000))
 _LARGE = ((19_000, 22_000), (29_000, 31_000), (49_000, 60_000), (95_000, 120_000))
+_PARALLEL = {False: (0, 1, 1, 2, 4), True: (0, 1, 2, 4, 6)}  # calls of a reply
 _CLOSINGS = ("</persisted-output>", "[cut]", "</system-reminder>", "line\n", "")
 
 
@@ -59,7 +60,7 @@ class ConversationMaker(HistoryMaker):
         blocks: list[Block] = []
         if self.thinks and chance() < 0.7:
             blocks = [self._thinking() for _ in range(self._chance.choice((1, 1, 2)))]
-        calls = [self._call() for _ in range(self._chance.choice((0, 1, 1, 2, 4)))]
+        calls = [self._call() for _ in range(self._chance.choice(_PARALLEL[self.large]))]
         if chance() < 0.15:
             server = self._id("srvtoolu")
             blocks += [

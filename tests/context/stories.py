@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -64,7 +65,9 @@ def play(seed: int, planner: Planner, folder: str, check: Callable[[Step], None]
         if len(clients) < 3 and chance.random() < 0.08 and client.messages:
             client = _joined(client, len(clients), chance)
             clients.append(client)
-        client.talk(missed=_may_miss(client) and chance.random() < 0.06)
+        missed = _may_miss(client) and chance.random() < 0.06
+        fails = chance.random() < 0.1
+        client.talk(missed=missed, failed=partial(_begin_anew, client, chance) if fails else None)
     return steps
 
 
@@ -103,6 +106,12 @@ def _may_miss(client: Client) -> bool:
     A declared break that nobody heard of cannot be told from one that happened.
     """
     return client.have > 0 and not client.request.settings.context.clear
+
+
+def _begin_anew(client: Client, chance: Random) -> None:
+    """Forget what was planned, under other settings."""
+    client.forget()
+    _change_settings(client, chance)
 
 
 def _restart(client: Client, _: Random) -> None:

@@ -1,0 +1,188 @@
+"""Bugs to be planted into the context services, and the property that has to notice each.
+
+Each is a small edit of one file; ``caught_by`` is how the sentence of a property begins. For
+a ``rare`` one many stories have to be played.
+"""
+
+from dataclasses import dataclass
+
+FACTS, PLANNING = "memd/context/facts.py", "memd/context/planning.py"
+SPILLING, CLEARING = "memd/context/spilling.py", "memd/context/clearing.py"
+KEEPING, STATE = "memd/context/keeping.py", "memd/state/contexts.py"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug by name: in ``path`` the text ``old``, which occurs once, becomes ``new``."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    caught_by: tuple[str, ...]
+    rare: bool = False
+
+
+MUTANTS = (
+    Mutant(
+        "the end of a large result is lost",
+        SPILLING,
+        'return text_of(content) or ""',
+        'return (text_of(content) or "")[:5_000]',
+        ("nothing_lost",),
+    ),
+    Mutant(
+        "an edit names another block of its message",
+        PLANNING,
+        "return ContextEdit(change.message, change.block, decision",
+        "return ContextEdit(change.message, 0, decision",
+        ("edits", "shaped"),
+    ),
+    Mutant(
+        "other settings thaw what was decided",
+        PLANNING,
+        "            if decision is not None:\n                text",
+        "            if decision is not None and request.settings.context.spill:\n"
+        "                text",
+        ("frozen", "idempotent", "same_prefix", "obeyed"),
+    ),
+    Mutant(
+        "what stays whole is not frozen",
+        PLANNING,
+        "decision = decisions.get(key)\n            if",
+        "decision = decisions.get(key)\n"
+        "            decision = None if decision and decision.action == KEEP else decision\n"
+        "            if",
+        ("frozen", "idempotent", "same_prefix", "obeyed"),
+    ),
+    Mutant(
+        "a call that has the id of another gets its text",
+        PLANNING,
+        "            decision = decisions.get(key)\n",
+        "            decision = next((each for each in decisions.values()\n"
+        "                if each.tool_use_id == key.tool_use_id), None)\n",
+        ("decided", "obeyed", "nothing_lost"),
+    ),
+    Mutant(
+        "a result that could not be stored may be stored later",
+        PLANNING,
+        "    if item.action == CLEAR:\n        return None",
+        "    if item:\n        return None",
+        ("decided",),
+    ),
+    Mutant(
+        "results are stored that nobody can read",
+        SPILLING,
+        "    if not request.reader:\n",
+        "    if request.reader is None:\n",
+        ("read", "limits"),
+    ),
+    Mutant(
+        "what the reader gave is stored again",
+        SPILLING,
+        "    if tool == request.reader:\n",
+        '    if tool == "":\n',
+        ("limits",),
+    ),
+    Mutant(
+        "what failed is stored",
+        SPILLING,
+        "if each[0] >= start and not each[1].failed",
+        "if each[0] >= start",
+        ("limits",),
+    ),
+    Mutant(
+        "what was sent before memd came is stored",
+        SPILLING,
+        "if each[0] >= start and not each[1].failed",
+        "if not each[1].failed",
+        ("same_prefix", "limits", "accepted"),
+    ),
+    Mutant(
+        "the smallest results of a message go first",
+        SPILLING,
+        "largest = others.pop()",
+        "largest = others.pop(0)",
+        ("limits",),
+        rare=True,
+    ),
+    Mutant(
+        "the newest results are cleared",
+        CLEARING,
+        "in listed[:-_NEWEST] if",
+        "in listed if",
+        ("cleared",),
+    ),
+    Mutant(
+        "thinking stays behind what is cleared",
+        PLANNING,
+        "        if message > first\n",
+        "        if message > first + 9\n",
+        ("accepted", "thinking"),
+    ),
+    Mutant(
+        "of thinking one part goes",
+        CLEARING,
+        "for block, digest in facts[message].thinking\n",
+        "for block, digest in facts[message].thinking[:1]\n",
+        ("accepted", "thinking"),
+    ),
+    Mutant(
+        "results are cleared in the middle of a turn",
+        CLEARING,
+        "or calls or speaker != USER",
+        "or speaker != USER",
+        ("cleared",),
+    ),
+    Mutant(
+        "results are cleared while the cache has them",
+        CLEARING,
+        "_REST_SECONDS = 3_600.0",
+        "_REST_SECONDS = 300.0",
+        ("cleared",),
+        rare=True,
+    ),
+    Mutant(
+        "a conversation that shares its decisions is cleared",
+        KEEPING,
+        "            alone=alone,\n",
+        "            alone=True,\n",
+        ("same_prefix", "cleared", "obeyed", "accepted"),
+        rare=True,
+    ),
+    Mutant(
+        "decisions are not written down",
+        STATE,
+        "[(row.folder, *decision) for decision in decisions],",
+        "[(row.folder, *decision) for decision in decisions if not row.folder],",
+        ("same_prefix", "frozen", "obeyed", "accepted", "idempotent"),
+    ),
+    Mutant(
+        "what a client sent does not replace what was decided",
+        KEEPING,
+        "            new |= restored\n",
+        "            new = restored | session.decisions | new\n",
+        ("same_prefix", "obeyed", "accepted", "frozen"),
+    ),
+    Mutant(
+        "a forked session begins anew",
+        KEEPING,
+        "        if fork_of:\n",
+        '        if fork_of == "-":\n',
+        ("same_prefix", "obeyed", "accepted", "frozen"),
+    ),
+    Mutant(
+        "another history with as many messages is taken for this one",
+        PLANNING,
+        "    if place > len(before) or (",
+        "    if place > len(before) or place and place < 0 and (",
+        ("agreed",),
+    ),
+    Mutant(
+        "a sub-agent is told to compact",
+        PLANNING,
+        "        or request.conversation\n",
+        "",
+        ("left_alone",),
+    ),
+)
