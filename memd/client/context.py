@@ -40,9 +40,9 @@ except ImportError as missing:
     raise SdkTooOldError(anthropic.__version__) from missing
 
 READER = "read_stored_result"
-_OWN = {"context_management", "thread"}  # with these the program keeps its context itself
+SECONDS = 0.1  # for memd, of the 150 ms that a request may be later
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
-SECONDS = 0.12  # for memd, of the 150 ms that a request may be later
+_OWN = {"context_management", "thread"}  # with these the program keeps its context itself
 _COMPACTION_SECONDS = 300.0
 _BETAS = "anthropic-beta"
 _OK = 200
@@ -158,7 +158,7 @@ class Keeper(Middleware):
         ``given`` are further parameters of ``context.compact`` (docs/protocol.md). It may take
         minutes. Raises RemoteError, AnswerTimeoutError and DaemonUnavailableError.
         """
-        plain = json.loads(json.dumps(messages, default=_members))
+        plain = json.loads(json.dumps(messages, default=_as_sent))
         params = {
             **self._session,
             "conversation": self._given["conversation"],
@@ -282,17 +282,18 @@ def _pass_by(http: Any, reply: ObservedReply) -> None:
 def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
     # Not the request's own copy(), which copies each block of a long history.
     changed = copy.copy(request)
-    update: dict[str, Any] = {"json_data": body}
-    if added := [beta for beta in betas if beta not in _betas(request)]:
-        named = ",".join([*_betas(request), *added])
-        update["headers"] = {**request.headers, _BETAS: named}
-    changed.options = request.options.model_copy(update=update)
+    named = _betas(request)
+    headers = {name: value for name, value in request.headers.items() if name.lower() != _BETAS}
+    if all_betas := [*named, *(beta for beta in betas if beta not in named)]:
+        headers[_BETAS] = ",".join(all_betas)
+    changed.options = request.options.model_copy(update={"json_data": body, "headers": headers})
     return changed
 
 
 def _betas(request: APIRequest) -> list[str]:
-    named = request.headers.get(_BETAS)
-    return named.split(",") if isinstance(named, str) and named else []
+    values = [value for name, value in request.headers.items() if name.lower() == _BETAS]
+    named = ",".join(value for value in values if isinstance(value, str))
+    return [beta for beta in named.split(",") if beta]
 
 
 def _supports(model: Any) -> frozenset[str]:
@@ -302,6 +303,6 @@ def _supports(model: Any) -> frozenset[str]:
     return frozenset(n for n in names if getattr(getattr(able, n, None), "supported", False))
 
 
-def _members(value: Any) -> Any:
+def _as_sent(value: Any) -> Any:
     """Return a block of the SDK's as a request has it. Raises AttributeError for anything else."""
     return value.model_dump(mode="json", exclude_unset=True)

@@ -1,5 +1,6 @@
 """The middleware without memd, or with one that hangs, dies or talks nonsense."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -9,10 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anthropic import APIStatusError
 
 from memd.client.context import READER, Keeper
 from memd.core.canonical import content_hash
-from memd.testing.messages import Failure, MessagesServer, messages_server, text
+from memd.testing.messages import (
+    Drip,
+    Failure,
+    Hang,
+    Interrupt,
+    MessagesServer,
+    Raw,
+    messages_server,
+    text,
+)
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.client.agents import LARGE, WAYS, blocking, body, history, sent_by
 
@@ -214,10 +225,12 @@ def test_memd_adds_members_to_requests_and_names_their_betas(
         given = body(history(LARGE), known)
         with blocking(server.url, known) as client:
             client.beta.messages.create(**given, betas=["compact-2026-09-04"])
+            client.messages.create(**given, extra_headers={"Anthropic-Beta": "compact-2026-09-04"})
             client.beta.messages.count_tokens(**_uncounted(given))
-    created, counted = server.requests
-    assert created.json["context_management"] == edits
-    assert created.betas == {"compact-2026-09-04", "context-management-2025-06-27"}
+    *created, counted = server.requests
+    for request in created:
+        assert request.json["context_management"] == edits
+        assert request.betas == {"compact-2026-09-04", "context-management-2025-06-27"}
     assert "context_management" not in counted.json
 
 
@@ -234,6 +247,36 @@ def test_a_mark_within_a_stored_text_stays_at_its_end(server: MessagesServer, so
     (block,) = server.messages[0].json["messages"][2]["content"]
     assert block["cache_control"] == mark["cache_control"]
     assert "persisted-output" in block["content"]
+
+
+STREAM = b'event: message_delta\ndata: {"usage":{"output_tokens":3},"x":"\xe5\xa5\xbd"}\r\n\n: end'
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_reply_passes_as_it_comes(socket: str, *, packed: bool) -> None:
+    """The bytes of a stream are those of the server, packed or not, in odd pieces."""
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    data = gzip.compress(STREAM) if packed else STREAM
+    reply = Raw(data, content_type="text/event-stream", headers=headers)
+    known = keeper(socket)
+    with messages_server(Drip(reply, 3, 0.0)) as server, blocking(server.url, known) as client:
+        given = body(history(LARGE), known, stream=True)
+        with client.messages.with_streaming_response.create(**given) as response:
+            assert b"".join(response.iter_bytes()) == STREAM
+    assert known._reply.usage == {"output_tokens": 3}
+
+
+def test_a_stream_that_nobody_reads_to_its_end_is_closed(socket: str) -> None:
+    """A stream that breaks is the program's error as ever, and one that is dropped is let go."""
+    script: list[Any] = [Interrupt(text("a b c")), Hang(text("a b c"), at=500)]
+    known = keeper(socket)
+    with messages_server(script) as server, blocking(server.url, known) as client:
+        with pytest.raises(APIStatusError):
+            list(client.messages.create(**body(history(), known), stream=True))
+        stream = client.messages.create(**body(history(), known), stream=True)
+        next(iter(stream))
+        del stream
+        assert server.messages[1].wait() == "gone"
 
 
 OLD = """
