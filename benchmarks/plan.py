@@ -1,7 +1,8 @@
 """``make bench-plan``: how long one call of context.plan takes, over the socket of a daemon.
 
 Each of CALLS brings 100 messages of our own making behind as many as the table says; where a result
-is stored, the newest of them is one of 40 KB. Promised are 20 ms for 100 new messages.
+is stored, the newest of them is one of 40 KB. Promised are 20 ms for 100 new messages. The last
+column is the processor's time for a call, client and daemon together, which a busy machine leaves.
 """
 
 import asyncio
@@ -37,8 +38,10 @@ def messages(first: int, count: int, *, large: bool = False) -> list[dict[str, A
     return made
 
 
-async def series(client: AsyncClient, cwd: str, length: int, calls: int, *, large: bool) -> Series:
-    """Return how long each of some calls took behind so many messages."""
+async def series(
+    client: AsyncClient, cwd: str, length: int, calls: int, *, large: bool
+) -> tuple[Series, float]:
+    """Return how long each of some calls took behind so many messages, and their mean work."""
     at: dict[str, Any] = {"from": 0}
     about: dict[str, Any] = {
         "cwd": cwd,
@@ -46,28 +49,31 @@ async def series(client: AsyncClient, cwd: str, length: int, calls: int, *, larg
         "reader": "read_stored",
     }
     about |= {"usage": {"input_tokens": 50_000}}
-    number, times = 0, list[float]()
+    number, times, work = 0, list[float](), 0.0
     while len(times) < calls:
         measured = at["from"] >= length
         part = messages(number, _NEW if measured else _BATCH, large=large and measured)
-        begun = time.perf_counter()
+        begun, busy = time.perf_counter(), time.process_time()
         answer = await client.call("context.plan", {**about, **at, "messages": part})
         took = (time.perf_counter() - begun) * 1000
-        times += [took] if measured else []
+        if measured:
+            times.append(took)
+            work += (time.process_time() - busy) * 1000
         number, at = number + len(part) // 2, {"from": answer["have"], "hash": answer["hash"]}
-    return Series(tuple(times))
+    return Series(tuple(times)), work / calls
 
 
 async def main(calls: int) -> None:
     """Measure and print."""
-    print(f"{'messages before':>15}{'stored':>10}{'p50 ms':>10}{'p99 ms':>10}")
+    print(f"{'messages before':>15}{'stored':>10}{'p50 ms':>10}{'p99 ms':>10}{'cpu ms':>10}")
     with throw_away_home() as home:
         cwd = home.project()
         async with daemon_here(home, FakeClock()), AsyncClient(home.places.socket) as client:
             for length in LENGTHS:
                 for large in (False, True):
-                    took = await series(client, cwd, length, calls, large=large)
-                    print(f"{length:>15,}{int(large):>10}{took.p50:>10.1f}{took.p99:>10.1f}")
+                    took, work = await series(client, cwd, length, calls, large=large)
+                    times = f"{took.p50:>10.1f}{took.p99:>10.1f}{work:>10.1f}"
+                    print(f"{length:>15,}{int(large):>10}{times}")
 
 
 if __name__ == "__main__":
