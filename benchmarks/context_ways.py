@@ -26,6 +26,15 @@ from memd.testing.messages_steps import ScriptedReply
 
 COMPACT_AT = 167_000
 _SUMMARIZER = "claude-haiku-5-5"
+# A loaded machine is not what is measured here: the gateway waits for memd, as the middleware does.
+_SECONDS = 10.0
+_GATEWAY = f"""
+import sys
+from functools import partial
+from memd.gateway import command
+command.Rewriter = partial(command.Rewriter, seconds={_SECONDS})
+sys.exit(command.main(sys.argv[1:]))
+"""
 _NOTES_SECONDS = 60.0
 _SETTINGS = """
 [model]
@@ -57,8 +66,8 @@ class Kept(Way):
     ) -> None:
         where = home.project()
         self._home, self._session = home, {"cwd": where, "session_id": session}
-        # A loaded machine is not what is measured here.
-        self.keeper = Keeper(where, session, socket=home.places.socket, model=model, seconds=10)
+        socket = home.places.socket
+        self.keeper = Keeper(where, session, socket=socket, model=model, seconds=_SECONDS)
         self.middleware = [self.keeper]
         self.tools = [self.keeper.reader_tool().to_dict()]
         self.compactions = 0
@@ -96,7 +105,7 @@ class Proxied(Way):
     def route(self, url: str) -> Iterator[str]:
         """Run a gateway."""
         where = ("--cwd", self._home.project(), "--upstream", url)
-        command = (sys.executable, "-m", "memd", "gateway", *where)
+        command = (sys.executable, "-c", _GATEWAY, *where)
         environ = dict(self._home.environ)
         with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as gateway:
             try:
