@@ -2,8 +2,8 @@
 
 Rules of this file
 - What was said is data. It stands in tags that no text can close, with whose words it holds.
-- The person's messages are not for a model to tell: all of them are in the summary, each by its
-  beginning at least, also those that an earlier summary holds.
+- The person's messages are not for a model to tell: all of them (the newest 2,500) are in the
+  summary, each by its beginning at least, also those that an earlier summary holds.
 - Thinking, and what memd and clients put into messages, is not shown. Images and documents are
   named.
 """
@@ -42,6 +42,8 @@ LEAD = (
 )
 TOKENS = 20_000  # of what a model writes, and of the person's messages beside it
 _LEAST_TOKENS = 40  # of each of the person's messages, where all have so many
+_FEWEST_TOKENS = 8  # of each; where that is too much the oldest go
+_LEFT_OUT = "{} older messages are left out."
 # Characters of one text that a model is shown, by whose it is.
 _CHARACTERS = {USER: 20_000, ASSISTANT: 8_000, "tool": 3_000, "summary": 200_000}
 _CALL_CHARACTERS = 1_200
@@ -168,15 +170,17 @@ def written(lead: str, sections: Mapping[str, str], said: Sequence[str], room: i
 
     The messages have so many tokens; where that is too little, the newest are whole first.
     """
-    least = min(_LEAST_TOKENS, room // max(len(said), 1))
-    quoted = [_quoted(text) for text in said]
+    most = room // _FEWEST_TOKENS
+    quoted = [_quoted(text) for text in said[-most:]]
+    least = min(_LEAST_TOKENS, room // max(len(quoted), 1))
     sizes = [history.estimate_text(text) for text in quoted]
     left = room - sum(min(size, least) for size in sizes)
-    for place in reversed(range(len(said))):
+    for place in reversed(range(len(quoted))):
         more = min(max(sizes[place] - least, 0), left)
         left -= more
         quoted[place] = _within(quoted[place], least + more)
-    bodies = {**sections, PERSONS: "\n\n".join(quoted)}
+    older = [_LEFT_OUT.format(len(said) - most)] if len(said) > most else []
+    bodies = {**sections, PERSONS: "\n\n".join((*older, *quoted))}
     parts = (f"# {title}\n{bodies[title]}" for title in SECTIONS if bodies.get(title))
     return "\n\n".join(filter(None, (lead, bodies.get(""), *parts)))
 

@@ -57,7 +57,10 @@ def test_all_messages_have_a_place() -> None:
     assert all(f"> {n}: word" in text for n in range(50))
     assert f"> {said[49].strip()}".replace("\n", "\n> ") in text
     assert estimate_text(text) < 5_500
-    assert estimate_text(summary.written("", {}, said * 40, 5_000)) < 20_000
+    many = summary.written("", {}, said * 40, 5_000)
+    assert estimate_text(many) < 10_000
+    assert many.count("> 49: word") > 10
+    assert "1375 older messages are left out." in many
 
 
 @pytest.mark.parametrize(
