@@ -62,7 +62,7 @@ class SentConversation:
         self.agreed = 0
         self.decisions: dict[SentBlock, Decision] = {}
         self.unreported: set[SentBlock] = set()
-        self._drops = False  # to name all thinking costs time
+        self._changed: set[str] = set()  # calls with such decisions: to name each block costs time
 
     def follow(self, messages: Sequence[Message], in_time: Callable[[], bool]) -> bool:
         """Take a newer list of messages, and say whether there was time for all of them.
@@ -107,7 +107,8 @@ class SentConversation:
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
             if decision["action"] in _CHANGES or name not in self.decisions:
                 self.decisions[name] = dict(decision)
-                self._drops = self._drops or decision["action"] == DROP
+                if decision["action"] != KEEP:
+                    self._changed.add(name.tool_use_id)
                 if unreported:
                     self.unreported.add(name)
 
@@ -130,7 +131,9 @@ class SentConversation:
         return {**message, "content": [block for block in sent if block is not None]}
 
     def _replaced(self, block: Message) -> Message | None:
-        name = _result_name(block) or (_thinking_name(block) if self._drops else None)
+        if (call := block.get("tool_use_id", "")) not in self._changed:
+            return block
+        name = _result_name(block) if call else _thinking_name(block)
         decision = self.decisions.get(name) if name else None
         if decision is None or decision["action"] == KEEP:
             return block
