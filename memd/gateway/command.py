@@ -24,7 +24,7 @@ CONNECTIONS = 256
 _PAUSE_SECONDS = 0.1
 _SECRET_BYTES = 16
 _HOST = "127.0.0.1"
-_LAST_PORT = 65_535
+_PORTS = 65_536
 _DESCRIPTION = """\
 Serve as the base URL of a program that speaks the Messages API and knows nothing of memd. Large
 results of tools are stored as they first pass, and their beginning is sent, which says where the
@@ -52,7 +52,10 @@ See also: docs/gateway.md, memctl context.
 
 def main(arguments: Sequence[str]) -> int:
     """Run the gateway and return its exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.port not in range(_PORTS):
+        parser.error(f"a port is below {_PORTS}")
     places = find(os.environ, os.path.expanduser("~"))
     try:
         address = upstream(options.upstream or _configured(places))
@@ -68,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         anyio.run(_serve, options.port, address, rewriter)
     except OSError as error:
-        return _complain(f"port {options.port} cannot be listened at: {error.strerror}", 1)
+        return _complain(f"port {options.port} cannot be listened at: {error}", 1)
     return 0
 
 
@@ -85,6 +88,8 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
     async def serve(client: SocketStream) -> None:
         try:
             await GatewayConnection(client, entrance, address, rewriter).serve()
+        except Exception as error:  # noqa: BLE001 - the edge: it must not end the others
+            _complain(f"a connection ended with {type(error).__name__}")
         finally:
             places.release()
 
@@ -133,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--port", type=_port, default=0, help="port to listen at; default: any that is free")
+    add("--port", type=int, default=0, help="port to listen at; default: any that is free")
     add(
         "--upstream",
         metavar="URL",
@@ -160,10 +165,3 @@ def _parser() -> argparse.ArgumentParser:
         help="let the API clear old results: adds context_management to requests without one",
     )
     return parser
-
-
-def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= _LAST_PORT:
-        raise ValueError
-    return number

@@ -11,6 +11,7 @@ Rules of this file
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from hmac import compare_digest
 from http import HTTPStatus
 
@@ -41,38 +42,37 @@ class _OverError(Exception):
     """One side hung up or broke the rules, so both connections end."""
 
 
+@dataclass(frozen=True, slots=True)
 class Entrance:
     """What a request must show to be let in: the gateway's own host and secret, and no page."""
 
-    def __init__(self, port: int, secret: str) -> None:
-        self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
-        self._secret = secret.encode()
+    port: int
+    secret: str
 
     def path(self, request: h11.Request) -> bytes | None:
         """Return the path behind the secret, ``None`` for a request that is not let in."""
         before, _, rest = request.target.partition(b"/")
         secret, slash, path = rest.partition(b"/")
-        if before or not slash or not compare_digest(secret, self._secret):
+        if before or not slash or not compare_digest(secret, self.secret.encode()):
             return None
-        hosts = {value.lower() for name, value in request.headers if name == b"host"}
+        own = [f"127.0.0.1:{self.port}".encode(), f"localhost:{self.port}".encode()]
+        host = next((value.lower() for name, value in request.headers if name == b"host"), b"")
         page = any(_is_of_a_page(name) for name, _ in request.headers)
-        return None if page or not hosts or not hosts <= self._hosts else b"/" + path
+        return None if page or host not in own else b"/" + path
 
 
+@dataclass(slots=True)
 class GatewayConnection:
     """Serves a client until either side hangs up."""
 
-    def __init__(
-        self, client: SocketStream, entrance: Entrance, upstream: Upstream, rewriter: Rewriter
-    ) -> None:
-        self._client = client
-        self._entrance = entrance
-        self._address = upstream
-        self._rewriter = rewriter
-        self._upstream: ByteStream | None = None
-        self._incoming = h11.Connection(h11.SERVER, HEAD_BYTES)
-        self._outgoing = h11.Connection(h11.CLIENT, HEAD_BYTES)
-        self._status = 0
+    client: SocketStream
+    entrance: Entrance
+    address: Upstream
+    rewriter: Rewriter
+    _upstream: ByteStream | None = None
+    _incoming: h11.Connection = field(default_factory=lambda: h11.Connection(h11.SERVER))
+    _outgoing: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
+    _status: int = 0
 
     async def serve(self) -> None:
         """Serve requests, one after the other; nothing is raised for what a side does."""
@@ -82,12 +82,12 @@ class GatewayConnection:
                     await self._serve_one()
         finally:
             await self._hang_up()
-            await anyio.aclose_forcefully(self._client)
+            await anyio.aclose_forcefully(self.client)
 
     async def _serve_one(self) -> None:
         try:
             request = await self._head()
-            path = self._entrance.path(request)
+            path = self.entrance.path(request)
             if path is None:
                 await self._answer(404)
             elif _is_ambiguous(request):
@@ -106,7 +106,7 @@ class GatewayConnection:
                 self._incoming.receive_data(data)
                 if isinstance(event := self._incoming.next_event(), h11.Request):
                     return event
-                data = await self._client.receive()
+                data = await self.client.receive()
         raise _OverError
 
     async def _first(self) -> bytes:
@@ -123,20 +123,20 @@ class GatewayConnection:
                 group.start_soon(watch, self._upstream, group.cancel_scope)
             seconds = HEAD_SECONDS if self._upstream is None else IDLE_SECONDS
             with anyio.move_on_after(seconds), suppress(*_GONE):
-                result = await self._client.receive()
+                result = await self.client.receive()
             group.cancel_scope.cancel()
         return result
 
     async def _forward(self, request: h11.Request, path: bytes) -> None:
         if self._incoming.they_are_waiting_for_100_continue:
-            await self._client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            await self.client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         name = path.partition(b"?")[0]
-        whole = self._rewriter.concerns(request.method, name, dict(request.headers))
+        whole = self.rewriter.concerns(request.method, name, dict(request.headers))
         body, end = await self._body() if whole else (b"", None)
         if end is None:
             await self._exchange(self._request(request, path), None, body)
             return
-        changed = await to_thread.run_sync(self._rewriter.rewritten, name, body)
+        changed = await to_thread.run_sync(self.rewriter.rewritten, name, body)
         new = self._request(request, path, changed.body, changed.betas)
         fallback = changed.fallback
         if await self._exchange(new, end, changed.body, hold=fallback is not None) and fallback:
@@ -160,7 +160,7 @@ class GatewayConnection:
             if isinstance(event, h11.Data | h11.EndOfMessage):
                 return event
             with anyio.fail_after(BODY_SECONDS):
-                self._incoming.receive_data(await self._client.receive())
+                self._incoming.receive_data(await self.client.receive())
 
     def _request(
         self,
@@ -175,7 +175,7 @@ class GatewayConnection:
         for name, value in request.headers.raw_items():
             match name.lower():
                 case b"host":
-                    headers.append((name, self._address.authority.encode()))
+                    headers.append((name, self.address.authority.encode()))
                 case b"content-length" if body is not None:
                     headers.append((name, b"%d" % len(body)))
                 case b"anthropic-beta":
@@ -185,7 +185,7 @@ class GatewayConnection:
                     headers.append((name, value))
         if added:
             headers.append((b"anthropic-beta", b",".join(added)))
-        target = self._address.path.encode() + path
+        target = self.address.path.encode() + path
         return h11.Request(method=request.method, target=target, headers=headers)
 
     async def _exchange(
@@ -216,7 +216,7 @@ class GatewayConnection:
                     await _send(upstream, self._outgoing.send(piece) or b"")
                 sent.set()
                 # What comes now is another request, or the client hangs up.
-                self._incoming.receive_data(await self._client.receive())
+                self._incoming.receive_data(await self.client.receive())
                 return
             group.cancel_scope.cancel()
 
@@ -238,7 +238,7 @@ class GatewayConnection:
             try:
                 data = await upstream.receive()
             except _GONE:
-                await self._client.send(bytes(held))
+                await self.client.send(bytes(held))
                 raise _OverError from None
             ended = self._ends_with(data)
             if hold:
@@ -250,7 +250,7 @@ class GatewayConnection:
                     continue
                 hold, data = False, bytes(held)
                 held.clear()
-            await self._client.send(data)
+            await self.client.send(data)
         return False
 
     def _ends_with(self, data: bytes) -> bool:
@@ -271,8 +271,8 @@ class GatewayConnection:
             await self._hang_up()
         if self._upstream is None:
             try:
-                self._upstream = await self._address.connect()
-            except OSError:
+                self._upstream = await self.address.connect()
+            except _GONE:
                 await self._answer(502, _UNREACHABLE)
                 raise _OverError from None
         return self._upstream
@@ -287,11 +287,11 @@ class GatewayConnection:
         phrase = HTTPStatus(status).phrase
         kind = "Content-Type: application/json\r\n" if body else ""
         head = f"HTTP/1.1 {status} {phrase}\r\n{kind}Content-Length: {len(body)}\r\n"
-        await self._client.send(f"{head}Connection: close\r\n\r\n".encode() + body)
+        await self.client.send(f"{head}Connection: close\r\n\r\n".encode() + body)
         # A client that is still sending would be reset before it reads.
         with anyio.move_on_after(_LINGER_SECONDS), suppress(*_GONE):
-            await self._client.send_eof()
-            while await self._client.receive():
+            await self.client.send_eof()
+            while await self.client.receive():
                 pass
         raise _OverError
 

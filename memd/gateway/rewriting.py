@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from memd.client.planner import Message, Planner, SentConversation, results
@@ -24,9 +25,9 @@ READERS = frozenset(("Read",))
 MOST_BYTES = 32 * 1024 * 1024
 SECONDS = 0.1
 RESUMED_SECONDS = 2.0  # of the first that this process sees of a conversation with results
-_SESSIONS = 32
+_SESSIONS = 16
 _FEW = 3  # messages of a conversation that has just begun
-_CONVERSATIONS = 8  # of one session: the same beginning, gone on with in several ways
+_CONVERSATIONS = 4  # of one session: the same beginning, gone on with in several ways
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
 # Why memd gives no answer, or none of use; then what is known is sent.
@@ -53,7 +54,7 @@ class _Followed:
     """A conversation that this process has seen; ``members`` are added to its requests."""
 
     planner: Planner
-    name: str
+    name: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
     members: dict[str, Any] = field(default_factory=dict)
 
@@ -66,6 +67,7 @@ class _Followed:
         return place < 0 or canonical(known[place]) == canonical(messages[place])
 
 
+@dataclass(slots=True)
 class Rewriter:
     """Has memd decide about the results in requests, and exchanges those that it stored.
 
@@ -74,22 +76,13 @@ class Rewriter:
     ``seconds`` are for memd, of each request.
     """
 
-    def __init__(
-        self,
-        socket: str,
-        cwd: str,
-        readers: frozenset[str] = READERS,
-        *,
-        manage: bool = False,
-        seconds: float = SECONDS,
-    ) -> None:
-        self._seconds = seconds
-        self._socket = socket
-        self._cwd = cwd
-        self._readers = readers
-        self._manage = manage
-        self._sessions: Recent[str, list[_Followed]] = Recent(_SESSIONS)
-        self._lock = threading.Lock()
+    socket: str
+    cwd: str
+    readers: frozenset[str] = READERS
+    manage: bool = False
+    seconds: float = SECONDS
+    _sessions: Recent[str, list[_Followed]] = field(default_factory=lambda: Recent(_SESSIONS))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def concerns(self, method: bytes, path: bytes, headers: Mapping[bytes, bytes]) -> bool:
         """Return whether a request may be changed, so that its body is read as a whole.
@@ -109,7 +102,7 @@ class Rewriter:
         """Return what to send in the place of a body. Blocks."""
         try:
             body = spans.read(data)
-            reader = _reader(body.members, self._readers) if body else ""
+            reader = _reader(body.members, self.readers) if body else ""
             if body and reader and (followed := self._followed(body.members["messages"])):
                 with followed.lock:
                     return self._changed(path, data, body, reader, followed)
@@ -122,9 +115,10 @@ class Rewriter:
     ) -> Rewritten:
         messages, sent = body.members["messages"], followed.planner.sent
         newest = messages[_last_reply(messages) + 1 :]
-        managed = not self._manage or "context_management" in body.members
-        self._plan(body.members, newest, reader, followed, managed=managed)
-        added = {} if managed or path == _COUNT else dict(followed.members)
+        manages = self.manage and "context_management" not in body.members
+        supports = ["context_management"] if manages else ["managed"]
+        self._plan(body.members, newest, {"reader": reader, "supports": supports}, followed)
+        added = dict(followed.members) if manages and path == _MESSAGES else {}
         betas = added.pop("betas", ())
         contents = _exchanged(messages, sent)
         if not contents and not added:
@@ -144,25 +138,23 @@ class Rewriter:
         self,
         members: Mapping[str, Any],
         newest: Sequence[Message],
-        reader: str,
+        given: dict[str, Any],
         followed: _Followed,
-        *,
-        managed: bool,
     ) -> None:
         """Have memd decide about what is new. What it cannot decide in time is decided here."""
         messages, planner = members["messages"], followed.planner
         resumed = not planner.sent.messages
         undecided = messages if resumed else newest
-        supports = ["managed"] if managed else ["context_management"]
+        managed = "managed" in given["supports"]
         if (members.get("thinking") or {}).get("type", "disabled") != "disabled":
-            supports.append("thinking")
-        given = {name: members.get(name) for name in ("model", "system", "tools")}
-        given |= {"conversation": followed.name, "reader": reader, "supports": supports}
+            given["supports"].append("thinking")
+        given |= {name: members.get(name) for name in ("model", "system", "tools")}
+        given["conversation"] = followed.name
         waits = any(name not in planner.sent.decisions for name, _ in results(undecided))
         if not waits and (managed or followed.members):
             planner.tell(messages, given)
             return
-        seconds = max(self._seconds, RESUMED_SECONDS if resumed and len(messages) > _FEW else 0)
+        seconds = max(self.seconds, RESUMED_SECONDS if resumed and len(messages) > _FEW else 0)
         try:
             answer = planner.plan(messages, given, time.monotonic() + seconds)
             followed.members = dict(answer["request"])
@@ -180,23 +172,17 @@ class Rewriter:
         first = next((n for n, each in enumerate(messages) if each["role"] == "assistant"), None)
         if first is None:
             return None
-        digest = START
-        for message in messages[: first + 1]:
-            digest = chained(digest, message)
-        session = f"gateway-{digest.hex()[:32]}"
+        session = f"gateway-{reduce(chained, messages[: first + 1], START).hex()[:32]}"
         with self._lock:
             conversations = self._sessions.renewed(session, [])
             for each in reversed(conversations):
                 if each.goes_on_as(messages):
                     return each
-            planner = Planner(self._socket, {"cwd": self._cwd, "session_id": session})
+            followed = _Followed(Planner(self.socket, {"cwd": self.cwd, "session_id": session}))
             if conversations:
-                known = conversations[0].planner.sent
-                planner.sent.decisions, planner.sent.unreported = known.decisions, known.unreported
-                for message in messages[first + 1 :]:
-                    digest = chained(digest, message)
-            name = digest.hex()[:32] if conversations else ""
-            followed = _Followed(planner, name)
+                followed.name = chained(START, messages[_last_reply(messages)]).hex()[:32]
+                sent, known = followed.planner.sent, conversations[0].planner.sent
+                sent.decisions, sent.unreported = known.decisions, known.unreported
             conversations.append(followed)
             del conversations[:-_CONVERSATIONS]
             return followed

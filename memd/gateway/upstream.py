@@ -47,21 +47,18 @@ class Upstream:
         return host if usual else f"{host}:{self.port}"
 
     async def connect(self) -> ByteStream:
-        """Return a new connection. Raises OSError, where TLS fails too, and TimeoutError."""
+        """Return a new connection. Raises OSError, and what anyio does where TLS fails."""
         with anyio.fail_after(_CONNECT_SECONDS):
             if not self.encrypted:
                 return await anyio.connect_tcp(self.host, self.port)
-            try:
-                return await anyio.connect_tcp(
-                    self.host,
-                    self.port,
-                    tls=True,
-                    ssl_context=_trusted(),
-                    # The end of a reply is known by its framing; many servers end TLS unannounced.
-                    tls_standard_compatible=False,
-                )
-            except (anyio.BrokenResourceError, anyio.EndOfStream) as error:
-                raise ConnectionResetError from error
+            # The end of a reply is known by its framing; many servers end TLS unannounced.
+            return await anyio.connect_tcp(
+                self.host,
+                self.port,
+                tls=True,
+                ssl_context=_trusted(),
+                tls_standard_compatible=False,
+            )
 
 
 def upstream(address: str) -> Upstream:

@@ -274,7 +274,7 @@ def test_a_silent_daemon_costs_a_moment(home: Home) -> None:
             assert rewriter.rewritten(CREATE, data).body == data
         assert rewriter.rewritten(CREATE, data).body == data
     awake = _rewriter(home)
-    awake._socket = "/nonexistent"
+    awake.socket = "/nonexistent"
     assert awake.rewritten(CREATE, data).body == data
     awake._sessions[next(iter(awake._sessions))][0].planner._socket = home.places.socket
     assert awake.rewritten(CREATE, data).body == data

@@ -320,9 +320,10 @@ def test_the_help_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     for word in ("--port", "--upstream", "--cwd", "--reader", "--manage", "Read", "SIGTERM"):
         assert word in printed
-    with pytest.raises(SystemExit) as ended:
-        main(["--port", "99999"])
-    assert ended.value.code == 2
+    for port in ("any", "99999", "-1"):
+        with pytest.raises(SystemExit) as ended:
+            main([f"--port={port}"])
+        assert ended.value.code == 2
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ IMPURE = {"anyio", "asyncio", "random", "socket", "structlog", "subprocess", "th
 # and a program's requests, which memd must not stop.
 EDGES = (
     "memd/client/context.py",
+    "memd/gateway/command.py",
     "memd/gateway/rewriting.py",
     "memd/rpc/dispatch.py",
     "memd/mcp/server.py",
