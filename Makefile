@@ -62,8 +62,9 @@ bench-counting: $(STAMP) ## how far the estimate of tokens is from a server's co
 	    --target build/counting "anthropic==0.21.3"
 	@$(BIN)/python -m benchmarks.counting build/counting/anthropic/tokenizer.json
 
-bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20 PARTS='none age spill gateway api notes local model'
-	@$(BIN)/python -m benchmarks.context $(PARTS) $(if $(SESSIONS),--sessions $(SESSIONS))
+bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20 or RUN=300 PARTS='none age spill gateway api notes local model'
+	@$(BIN)/python -m benchmarks.context $(PARTS) $(if $(SESSIONS),--sessions $(SESSIONS)) \
+	    $(if $(RUN),--run $(RUN))
 
 bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
 	@$(BIN)/python -m benchmarks.gateway

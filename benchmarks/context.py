@@ -9,10 +9,11 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from statistics import mean
 from typing import Any
 
 from benchmarks.context_runs import MODEL, ClearByAge, Played, Way, play
-from benchmarks.context_sessions import SESSIONS, Session, sessions
+from benchmarks.context_sessions import SESSIONS, Session, long_run, sessions
 from benchmarks.context_ways import Kept, Proxied, able, prepared, summaries_cost
 from benchmarks.measures import table
 from memd.testing.daemon import Home
@@ -43,6 +44,7 @@ _HEAD = (
     "way",
     "M tokens sent",
     "of them from the cache",
+    "of each prompt, given back to the next",
     "M tokens written to it",
     "dollars",
     "largest prompt",
@@ -57,8 +59,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.context")
     parser.add_argument("way", nargs="*", choices=[[], *WAYS], help="all of them unless named")
     parser.add_argument("--sessions", type=int, default=SESSIONS)
+    parser.add_argument("--run", type=int, default=0, help="one run of so many requests instead")
     options = parser.parse_args()
-    chosen = list(sessions(options.sessions))
+    chosen = [long_run(options.run)] if options.run else list(sessions(options.sessions))
     requests = sum(len(session.exchanges) for session in chosen)
     print(f"{len(chosen)} sessions, {requests:,} requests, {MODEL}", flush=True)
     print(table([_HEAD, *_rows(chosen, options.way or list(WAYS))]))
@@ -88,6 +91,7 @@ def _row(name: str, played: Sequence[Played], summaries: float = 0.0) -> tuple[s
         name,
         f"{sent / 1e6:.1f}",
         f"{read / sent:.1%}",
+        f"{mean(total.reread):.1%}",
         f"{created / 1e6:.2f}",
         f"{total.dollars + summaries:.2f}",
         f"{total.largest:,}",

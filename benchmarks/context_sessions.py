@@ -88,6 +88,11 @@ def session(number: int, requests: int, *, rare: float = _RARE, scale: float = 1
     return _Recorder(number, requests, rare, scale).session()
 
 
+def long_run(requests: int) -> Session:
+    """Return one run of so many requests, as agents have that work for hours."""
+    return session(5, requests, rare=0.1, scale=0.5)
+
+
 class _Recorder:
     """Makes one session, exchange by exchange."""
 

@@ -12,7 +12,7 @@ from statistics import mean
 import pytest
 
 from benchmarks.context_runs import ClearByAge, Played, Way, play
-from benchmarks.context_sessions import Session, session
+from benchmarks.context_sessions import Session, long_run
 from benchmarks.context_ways import Kept, Proxied, able, prepared
 from memd.testing.daemon import Home
 
@@ -22,7 +22,7 @@ TOLERANCE = 0.01
 @pytest.fixture(scope="module", params=[80, pytest.param(300, marks=pytest.mark.soak)], name="run")
 def _run(request: pytest.FixtureRequest) -> Session:
     """Return a recorded run of so many requests; some results are large."""
-    return session(5, request.param, rare=0.1, scale=0.5)
+    return long_run(request.param)
 
 
 @pytest.fixture(scope="module", name="plain")
