@@ -34,6 +34,9 @@ class Planner(Protocol):
     def plan(self, request: ContextRequest) -> PlannedContext:
         """Return what to send of a conversation."""
 
+    def spill(self, request: ContextRequest, tool: str, call: str, text: str) -> Decision | None:
+        """Store a result as it is born, where it is large, and return what was decided."""
+
     def restore(self, request: ContextRequest, decisions: Sequence[Decision], fork: str) -> None:
         """Take in what a client sent, and the decisions of the session that it was forked from."""
 
@@ -120,6 +123,12 @@ class Ledger:
         """Return the decisions of a session."""
         return self.sessions.setdefault(session, {})
 
+    def spill(self, request: ContextRequest, tool: str, call: str, text: str) -> None:
+        """Have memd store a result."""
+        decision = self.planner.spill(request, tool, call, text)
+        if decision is not None:
+            self.of(request.session)[decision.key] = decision
+
     def restore(
         self, request: ContextRequest, decisions: Sequence[Decision], fork: str = ""
     ) -> None:
@@ -163,6 +172,8 @@ class Client:
         """
         calls = open_calls(self.messages)
         self.messages += self.maker.answer(calls) if calls else self.maker.person()
+        if calls and not alone and self.chance.random() < 0.1:
+            self._store_at_birth({call["id"]: call["name"] for call in calls})
         if alone:
             self._note_sent(list(self.messages))
         else:
@@ -177,6 +188,14 @@ class Client:
             self.messages.append({**reply, "usage": usage, "content": content})
             body["messages"] = [*body["messages"], {**reply, "content": content}]
         self.last_reply = self.ledger.planner.clock.now()
+
+    def _store_at_birth(self, tools: Mapping[str, str]) -> None:
+        """Ask about the newest results before they are in a request."""
+        for message in self.messages[-2:]:
+            for _, block, key in results(message):
+                text, call = block["content"], key.tool_use_id
+                if call in tools and isinstance(text, str) and "is_error" not in block:
+                    self.ledger.spill(self.request, tools[call], call, text)
 
     def _send(self, *, missed: bool) -> None:
         """Ask for a plan, apply it, and send the request."""

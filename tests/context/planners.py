@@ -59,6 +59,10 @@ class StoredPlanner:
         self.unstored.update(problem.partition(":")[0] for problem in answer.problems)
         return answer
 
+    def spill(self, request: ContextRequest, tool: str, call: str, text: str) -> Decision | None:
+        """Store a result as it is born, where it is large, and return what was decided."""
+        return self._keeper.spill(request, tool, call, text).decision
+
     def restore(self, request: ContextRequest, decisions: Sequence[Decision], fork: str) -> None:
         """Take in what was sent; ``fork`` is a session of the same project."""
         self._keeper.restore(request, decisions, fork)

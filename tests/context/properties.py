@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.context.requests import MANAGED, THREAD
 from memd.context.values import CLEAR, DROP, KEEP, LEAST_CHARACTERS, SPILL
-from memd.conversation.history import estimate, tool_kind
+from memd.conversation.history import count, estimate, tool_kind
 from memd.core.canonical import START, chained
 from memd.testing.messages_checks import refused
 from tests.context.clients import BOUND_MODEL, Result, Step, applied, results
@@ -231,6 +231,22 @@ def agreed(step: Step) -> None:
     assert step.answer.hash == value.hex(), "agreed: the hash"
 
 
+def counted(step: Step) -> None:
+    """Check that the size is that of what goes out, until something in its middle was changed."""
+    changed = any(d.action in (CLEAR, DROP) for d in step.known_now.values())
+    if changed or step.missed:
+        return
+    tokens = count(step.sent).tokens
+    # The texts of a result are estimated one by one, or joined.
+    edited = [(_content(step, each), each.text) for each in step.results if not each.whole]
+    rounding = 2 + sum(abs(estimate(content) - estimate(text)) for content, text in edited)
+    assert abs(step.answer.count.tokens - tokens) <= rounding, f"counted: {tokens}"
+
+
+def _content(step: Step, result: Result) -> Any:
+    return step.originals[result.message]["content"][result.block]["content"]
+
+
 def same_members(step: Step) -> None:
     """Check that members of the request, once they are in a conversation, stay."""
     assert step.members in (None, step.answer.request), "same_members: others than before"
@@ -260,6 +276,7 @@ PROPERTIES: tuple[Callable[[Step], None], ...] = (
     within_limits,
     smaller,
     agreed,
+    counted,
     same_members,
     left_alone,
 )
