@@ -104,7 +104,7 @@ class Proxied(Way):
     @contextmanager
     def route(self, url: str) -> Iterator[str]:
         """Run a gateway."""
-        where = ("--cwd", self._home.project(), "--upstream", url)
+        where = ("--cwd", self._home.project(), "--upstream", url, "--reader", "read")
         command = (sys.executable, "-c", _GATEWAY, *where)
         environ = dict(self._home.environ)
         with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as gateway:
