@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Protocol
 
 from memd.context.requests import Checkpoint, ContextEdit, ContextRequest, PlannedContext
-from memd.context.values import KEEP, LEAST_CHARACTERS, BlockKey, Decision
+from memd.context.values import CLEAR, KEEP, LEAST_CHARACTERS, SPILL, BlockKey, Decision
 from memd.conversation.history import estimate
 from memd.core.canonical import START, canonical, chained, content_hash
 from memd.testing.clock import FakeClock
@@ -297,12 +297,14 @@ class Client:
     def _go_without(self) -> None:
         """Send what the client knows by itself, the rest as it is, and note all of that."""
         for place, message in enumerate(self.messages):
-            for number, block, key in results(message):
-                if characters(block["content"]) < LEAST_CHARACTERS:
+            for number, block, key in [*results(message), *thinking(message)]:
+                if block["type"] == "tool_result" and characters(block["content"]) < (
+                    LEAST_CHARACTERS
+                ):
                     continue
                 keep = Decision(key.tool_use_id, key.content_hash, KEEP)
                 decision = self.reports[key] = self.decisions.setdefault(key, keep)
-                if decision.action != KEEP and place >= len(self.before):
+                if decision.action in (SPILL, CLEAR) and place >= len(self.before):
                     self.edits.setdefault(place, {})[number] = decision.content
 
     def forget(self) -> None:
@@ -365,6 +367,16 @@ def results(message: Message) -> list[tuple[int, dict[str, Any], BlockKey]]:
         (number, block, BlockKey(block["tool_use_id"], content_hash(block["content"])))
         for number, block in enumerate(content)
         if block["type"] == "tool_result"
+    ]
+
+
+def thinking(message: Message) -> list[tuple[int, dict[str, Any], BlockKey]]:
+    """Return the thinking in a message: place, block, and what a decision knows it by."""
+    content = message["content"] if isinstance(message["content"], list) else []
+    return [
+        (number, block, BlockKey("", content_hash([block])))
+        for number, block in enumerate(content)
+        if "thinking" in block["type"]
     ]
 
 

@@ -138,7 +138,8 @@ def frozen(step: Step) -> None:
     """Check that a decision stays; only a declared break clears, and for good."""
     for key, old in step.known.items():
         new = step.known_now[key]
-        same = new == old or (new.action == CLEAR and old.action in (KEEP, SPILL))
+        broken = CLEAR if key.tool_use_id else DROP
+        same = new == old or (new.action == broken and old.action in (KEEP, SPILL))
         assert same, f"frozen: {old.action} became {new.action}"
 
 

@@ -101,11 +101,8 @@ def _settings(chance: Random, *, large: bool, clear: bool = False) -> Settings:
 
 
 def _may_miss(client: Client) -> bool:
-    """Tell whether a client knows all that it sent, so that it may go on without an answer.
-
-    A declared break that nobody heard of cannot be told from one that happened.
-    """
-    return client.have > 0 and not client.request.settings.context.clear
+    """Tell whether a client knows all that it sent, so that it may go on without an answer."""
+    return client.have > 0
 
 
 def _begin_anew(client: Client, chance: Random) -> None:
