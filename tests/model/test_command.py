@@ -175,7 +175,7 @@ async def test_prompts_do_not_wait_for_a_program(runs: ProgramRuns) -> None:
     """Recall has no model where a program answers; without a program's name there is none."""
     models = Models({}, FakeClock(), programs=runs)
     settings = Settings(model=ModelSettings(provider="command", preset="codex", dream="big"))
-    assert models.state(settings).names == {"extract": "codex", "dream": "big"}
+    assert models.state(settings).names == {"extract": "codex", "dream": "big", "compact": "codex"}
     nothing = Settings(model=ModelSettings(provider="command"))
     assert models.for_(nothing) is None
     assert "neither model.preset nor model.argv" in models.problem(nothing)
