@@ -69,11 +69,16 @@ class Planner:
         ``canonical`` does too. Where there is no answer in time memd is told the rest meanwhile:
         otherwise a long conversation would never be told in time.
         """
+        answer = None
         try:
-            return self._plan(messages, given, until)
+            answer = self._plan(messages, given, until)
         except (TimeoutError, AnswerTimeoutError):
+            self.sent.missed = True
             self.tell(messages, given)
             raise
+        finally:
+            self.sent.missed = answer is None
+        return answer
 
     def tell(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
         """Have memd told of messages in a thread, without waiting; nothing is raised."""

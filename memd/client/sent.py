@@ -19,6 +19,7 @@ from memd.core.text import read_object
 
 KEEP, SPILL, CLEAR, DROP = _ACTIONS = ("keep", "spill", "clear", "drop")
 _CHANGES = (CLEAR, DROP)  # of what was sent, at a turn's end
+_WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}
 _TEXTS = ("tool_use_id", "content_hash", "action", "content", "path")
 _SHAPE: Mapping[str, type] = {**dict.fromkeys(_TEXTS, str), "size": int}
 _LEAST_CHARACTERS = 4_000  # characters; memd decides nothing about a shorter result
@@ -54,7 +55,8 @@ class SentConversation:
     """A conversation as it was sent last, and what was sent in the place of its blocks.
 
     ``messages`` are those of the newest list whose hash is known; memd has the first ``agreed``.
-    ``decisions`` are as on the wire; memd has not heard those that are ``unreported``.
+    ``decisions`` are as on the wire; memd has not heard those that are ``unreported``. While an
+    answer was ``missed``, what memd changes was sent as it was, and memd is told so.
     """
 
     def __init__(self) -> None:
@@ -62,6 +64,7 @@ class SentConversation:
         self.agreed = 0
         self.decisions: dict[SentBlock, Decision] = {}
         self.unreported: set[SentBlock] = set()
+        self.missed = False
         self._changed: set[str] = set()  # calls with such decisions: to name each block costs time
 
     def follow(self, messages: Sequence[Message], in_time: Callable[[], bool]) -> bool:
@@ -105,7 +108,12 @@ class SentConversation:
         """
         for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
-            if decision["action"] in _CHANGES or name not in self.decisions:
+            changes, known = decision["action"] in _CHANGES, self.decisions.get(name)
+            if self.missed and changes and (known is None or known["action"] not in _CHANGES):
+                # Replies were made under what was sent: it stays, and so does their thinking.
+                self.decisions.setdefault(name, {**name._asdict(), **_WHOLE})
+                self.unreported.add(name)
+            elif changes or known is None:
                 self.decisions[name] = dict(decision)
                 if decision["action"] != KEEP:
                     self._changed.add(name.tool_use_id)
@@ -114,10 +122,7 @@ class SentConversation:
 
     def freeze(self, messages: Iterable[Message]) -> None:
         """Decide that results of which nothing is known go on being sent as they are."""
-        nothing = {"action": KEEP, "content": "", "path": "", "size": 0}
-        self.learn(
-            ({**name._asdict(), **nothing} for name, _ in results(messages)), unreported=True
-        )
+        self.learn(({**name._asdict(), **_WHOLE} for name, _ in results(messages)), unreported=True)
 
     def applied(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages as they are sent; one that stays is the same object."""

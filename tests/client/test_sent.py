@@ -141,3 +141,24 @@ def test_nonsense_is_no_decision() -> None:
     assert sent.decisions == {}
     sent.learn([good])
     assert [*sent.decisions.values()] == [good]
+
+
+def test_what_memd_changed_unheard_stays_as_it_was_sent() -> None:
+    """A clearing whose answer was missed is not taken over, and memd is told what was sent."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "好" * 4_000}
+    talk = [{"role": "user", "content": [result]}, {"role": "assistant", "content": [thought]}]
+    cleared = ("a", content_hash(result["content"]))
+    dropped = ("", content_hash([thought]))
+    changes = [decision(cleared, "clear"), decision(dropped, "drop")]
+    sent = SentConversation()
+    sent.freeze(talk)
+    sent.unreported.clear()
+    sent.missed = True
+    sent.learn(changes)
+    assert sent.applied(talk) == talk
+    assert sent.unreported == {cleared, dropped}
+    assert {each["action"] for each in sent.decisions.values()} == {"keep"}
+    sent.missed = False
+    sent.learn(changes)
+    assert sent.applied(talk) != talk
