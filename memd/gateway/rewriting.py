@@ -32,8 +32,10 @@ _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
 # Why memd gives no answer, or none of use; then what is known is sent.
 _UNPLANNED = (MemdError, OSError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
-# What it does not know how to follow: a summary that the server makes, a history that it holds.
-_UNFOLLOWED = frozenset(("compaction", "thread", "previous_message_id"))
+# A history that the server holds cannot be followed.
+_UNFOLLOWED = frozenset(("thread", "previous_message_id"))
+# What the API takes no ``context_management`` beside, or only one.
+_UNMANAGED = frozenset(("compaction", "context_management"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Rewriter:
     ) -> Rewritten:
         messages, sent = body.members["messages"], followed.planner.sent
         newest = messages[_last_reply(messages) + 1 :]
-        manages = self.manage and "context_management" not in body.members
+        manages = self.manage and not _UNMANAGED & body.members.keys()
         supports = ["context_management"] if manages else ["managed"]
         self._plan(body.members, newest, {"reader": reader, "supports": supports}, followed)
         added = dict(followed.members) if manages and path == _MESSAGES else {}

@@ -107,13 +107,26 @@ def test_what_was_sent_is_sent_again(rewriter: Rewriter, home: Home) -> None:
     assert _rewriter(home).rewritten(COUNT, whole).body == sent
 
 
+def test_a_compaction_has_the_prefix_that_was_sent(home: Home) -> None:
+    """A request for a summary begins as the one before it did, and has no context management."""
+    rewriter = _rewriter(home, manage=True)
+    messages = talk("whole", LARGE, "small")
+    sent = rewriter.rewritten(CREATE, body(messages)).body
+    assert b"context_management" in sent
+    done = {"role": "assistant", "content": "done"}
+    asked = body([*messages, done], compaction={"type": "summarize"})
+    for each in (rewriter, _rewriter(home, manage=True)):
+        result = each.rewritten(CREATE, asked).body
+        assert contents(result) == contents(sent)
+        assert b"context_management" not in result
+
+
 UNTOUCHED: dict[str, dict[str, Any]] = {
     "no tools": {"tools": None},
     "no reader": {"tools": [tool("run"), tool("mcp__x__Read"), tool("reader")]},
     "a reader on the server": {"tools": [tool("run"), tool("Read", type="read_20260101")]},
     "a billed system": {"system": [{"type": "text", "text": "x-anthropic-billing-header: a=b"}]},
     "a billed text": {"system": "x-anthropic-billing-header: a=b"},
-    "a compaction": {"compaction": {"type": "summarize"}},
     "a thread of the server": {"thread": {"type": "create"}},
     "a name twice": {"metadata": "TWICE"},
     "half a pair": {"metadata": {"user_id": "x"}, "system": "\ud800"},
