@@ -31,6 +31,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     _CALL: {"id": str, "name": str, "input": dict},
     _RESULT: {"tool_use_id": str},
 }
+_NAMED = {_CALL: "id", _RESULT: "tool_use_id"}
 _SPEAKERS = {**dict.fromkeys((_CALL, *_THINKING), ASSISTANT), _RESULT: USER}
 _ID = re.compile(r"[^/\x00-\x1f\x7f]{1,256}")
 
@@ -203,9 +204,9 @@ def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
             raise _refused(_SPEAKER, place, "content", number)
         if kind == "text" and not block["text"].strip():
             raise _refused(_EMPTY, place, "content", number)
-        for name in ("id", "tool_use_id") if kind in (_CALL, _RESULT) else ():
-            if not _ID.fullmatch(block.get(name, "-")):
-                raise _refused(_NAME, place, "content", number, name)
+        name = _NAMED.get(kind)
+        if name and not _ID.fullmatch(block[name]):
+            raise _refused(_NAME, place, "content", number, name)
         yield block
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult
 from memd.conversation import history
 from memd.conversation.dialogue import rendered, shortened
-from memd.conversation.pieces import ASSISTANT, USER, other_words, own_words, string
+from memd.conversation.pieces import ASSISTANT, TEXT_CHARACTERS, USER, other_words, string
 from memd.core import prose
 from memd.core.values import Message
-from memd.text import quoting
+from memd.text import quoting, tags
 
 KIND = "compact"
 SECTIONS = (
@@ -156,12 +156,14 @@ def persons(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the person's messages, and those that summaries among the messages hold."""
     result: list[str] = []
     for message in messages:
-        if summary := history.summary_of(message):
+        summary, rest = history.summary_and_rest(message)
+        if summary:
             lines = parsed(summary).get(PERSONS, "").split("\n")
             groups = groupby(lines, key=lambda line: line.startswith(">"))
             result += ["\n".join(map(_unquoted, group)) for quoted, group in groups if quoted]
-        elif message.get("role") == USER:
-            result += filter(None, ["\n\n".join(t for o, t in _pieces(message) if o == USER)])
+        if message.get("role") == USER:
+            words = "\n\n".join(t for o, t in _pieces(message, rest) if o == USER)
+            result += filter(None, [words])
     return result
 
 
@@ -187,10 +189,8 @@ def written(lead: str, sections: Mapping[str, str], said: Sequence[str], room: i
 
 def _shown(message: Mapping[str, Any]) -> str:
     """Return a message as a model reads it, whoever's words are in it."""
-    if summary := history.summary_of(message):
-        pieces: list[tuple[str, str]] = [("summary", summary)]
-    else:
-        pieces = list(_pieces(message))
+    summary, rest = history.summary_and_rest(message)
+    pieces = [("summary", summary), *_pieces(message, rest)]
     texts = []
     for origin, group in groupby(pieces, key=lambda piece: piece[0]):
         words = (shortened(text, _CHARACTERS[origin]) for _, text in group)
@@ -199,13 +199,16 @@ def _shown(message: Mapping[str, Any]) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-def _pieces(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a message says, each with whose words they are; a system message is a client's."""
+def _pieces(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str]]:
+    """Yield what content of a message says, each with whose words they are.
+
+    A system message is a client's.
+    """
     role = str(message.get("role"))
     if role not in (USER, ASSISTANT) or message.get("isMeta"):
         return
-    words = own_words if role == USER else other_words
-    for block in history.blocks_of(message.get("content")) or ():
+    words = _person_words if role == USER else other_words
+    for block in history.blocks_of(content) or ():
         kind = block["type"]
         if kind == "text":
             yield role, words(block["text"])
@@ -218,6 +221,11 @@ def _pieces(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield ASSISTANT, f"[called {shortened(call, _CALL_CHARACTERS)}]"
         elif kind in ("image", "document"):
             yield role, f"[{kind}]"
+
+
+def _person_words(text: str) -> str:
+    """Return all that the person may have said: in doubt it is theirs."""
+    return tags.strip_closed(string(text)[:TEXT_CHARACTERS]).strip()
 
 
 def _text(content: Any) -> str:

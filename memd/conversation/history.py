@@ -64,6 +64,7 @@ __all__ = [
     "opened",
     "opening",
     "rounds",
+    "summary_and_rest",
     "summary_of",
     "tail",
     "thresholds",
@@ -157,14 +158,24 @@ def opening(message: Mapping[str, Any]) -> str:
 
 def summary_of(message: Mapping[str, Any]) -> str:
     """Return what a message says in the place of others, "" for any other message."""
+    return summary_and_rest(message)[0]
+
+
+def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return what a message says in the place of others, and what else its content is.
+
+    Clients join neighbours of one role, and so a summary and what the person says next.
+    """
     text, content = opening(message), message.get("content")
-    if text.startswith((SUMMARY, PART)):
-        return text.partition("\n")[2].removesuffix(tags.CLOSE)
-    if message.get("isCompactSummary") is True:
-        return text
     blocks = content if isinstance(content, list) else []
-    blocks = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
-    return string(blocks[0].get("content")) if blocks else ""
+    if text.startswith((SUMMARY, PART)):
+        summary, _, rest = text.partition("\n")[2].partition(tags.CLOSE)
+        return summary, [{"type": "text", "text": rest}, *blocks[1:]]
+    if message.get("isCompactSummary") is True:
+        return text, blocks[1:]
+    compactions = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
+    summary = string(compactions[0].get("content")) if compactions else ""
+    return summary, content
 
 
 def _bounds(message: Any) -> bool:

@@ -38,6 +38,7 @@ _REMEMBER = re.compile(
     r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
     re.DOTALL,
 )
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -59,23 +60,33 @@ def strip(text: str) -> str:
     return _without(command[1] if command else text, _OPENING)
 
 
-def _without(text: str, openings: re.Pattern[str]) -> str:
-    """Return a text without the insertions that begin with one of the openings."""
+def strip_closed(text: str) -> str:
+    """Return all that may be the user's: what is never closed too, and what commands are given."""
+    return _without(_ARGUMENTS.sub(r"\1", text), _OPENING, closed=True)
+
+
+def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> str:
+    """Return a text without the insertions that begin with one of the openings.
+
+    With ``closed`` what is behind one that never ends stays.
+    """
     retained: list[str] = []
     position = 0
     while (opening := openings.search(text, position)) is not None:
         retained.append(text[position : opening.start()])
         position = _end(text, opening.group(1).lower(), opening.end())
+        if position < 0:
+            return "".join([*retained, text[opening.start() :] if closed else ""])
     retained.append(text[position:])
     return "".join(retained)
 
 
 def _end(text: str, tag: str, start: int) -> int:
-    """Return the offset behind the tag that closes an insertion, the text's end if none does."""
+    """Return the offset behind the tag that closes an insertion, -1 if none does."""
     depth = 1
     for mark in _MARK.finditer(text, start):
         if mark.group(2).lower() == tag:
             depth += -1 if mark.group(1) else 1
             if depth == 0:
                 return mark.end()
-    return len(text)
+    return -1

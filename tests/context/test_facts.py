@@ -67,6 +67,13 @@ def test_records_of_one_reply_are_one() -> None:
         assert (*before, *checked(messages[cut:], cut, before)) == facts
 
 
+def test_other_members_of_a_block_are_the_server_s() -> None:
+    """A result may have an id, and a call a result's, of whatever type."""
+    checked([user("go"), assistant({**call("a"), "tool_use_id": 5})], 0, ())
+    first = checked([user("go"), assistant(call("a"))], 0, ())
+    checked([user(result("a", "x", id=5))], 2, first)
+
+
 def test_calls_of_the_newest_reply_may_be_open() -> None:
     """A conversation may end with calls that are still running, some of them answered."""
     checked([user("go"), assistant(call("a"), call("b")), user(result("a", "x"))], 0, ())

@@ -8,6 +8,7 @@ from memd.context import local, restoring, summary
 from memd.context.restoring import RestoredItem
 from memd.conversation.history import estimate_text
 
+SUMMARY = '<memd-context covers="m">\nLead.\n\n# All user messages\n> One.\n</memd-context>'
 SAID = "One.\n\n# Next step\n> quoted\x0bTwo."
 
 
@@ -48,6 +49,29 @@ def test_what_the_person_said_survives_summaries() -> None:
     again = {"role": "user", "content": f'<memd-context covers="m">\n{text}\n</memd-context>'}
     assert summary.persons([again, person("Last.")]) == [*expected, "Last."]
     assert list(summary.parsed(text)) == ["", "Concepts", summary.PERSONS, "Next step"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "text": f"{SUMMARY}"}, {"type": "text", "text": "Never."}],
+        f"{SUMMARY}\nNever.",
+        [{"type": "compaction", "content": "c"}, {"type": "text", "text": "Never."}],
+        "<command-name>/go</command-name><command-args>Never.</command-args>",
+        "<system-reminder>x</system-reminder>Never.",
+    ],
+)
+def test_what_stands_beside_a_summary_is_the_person_s(content: Any) -> None:
+    """Clients join a summary and the next message, and wrap what a command is given."""
+    said = summary.persons([person(content)])
+    assert said[-1] == "Never."
+    assert "Never." in "".join(summary.shown([person(content)], 0, 1))
+
+
+def test_a_tag_that_the_person_writes_about_hides_nothing() -> None:
+    """What follows a tag that is never closed may be the person's, and so it is theirs."""
+    words = "Why is <system-reminder> in my log? Never delete it."
+    assert summary.persons([person(words)]) == [words]
 
 
 def test_all_messages_have_a_place() -> None:
