@@ -108,11 +108,7 @@ def store(
             raise StoredResultTooLargeError(what, whole, limit)
     parses = len(text) <= _JSON_CHARACTERS and read_json(text) is not None
     suffix = ".json" if parses else ".txt"
-    stem = (
-        tool_use_id
-        if _ID.fullmatch(tool_use_id)
-        else sha256(tool_use_id.encode("utf-8", "surrogatepass"))
-    )
+    stem = _stem(tool_use_id)
     with _failures(place.folder), Directory(place.base, create=True) as directory:
         for name in (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}"):
             below = f"{place.below}/{name}"
@@ -147,6 +143,20 @@ def from_file(path: str) -> str:
     return content.decode("utf-8", "replace")
 
 
+def is_stored(tool_use_id: str, path: str, size: int) -> bool:
+    """Tell whether a file has the name and the size that a call's result has, or is gone.
+
+    Decisions that clients restore may name other programs' files.
+    """
+    named = rf"{re.escape(_stem(tool_use_id))}(-[0-9a-f]{{8}})?\.(txt|json)"
+    if not re.fullmatch(named, os.path.basename(path)):
+        return False
+    try:
+        return os.lstat(path).st_size == size
+    except OSError:
+        return True
+
+
 def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
     """Remove stored results below a base, what crashes left beside them, and folders then empty.
 
@@ -171,6 +181,13 @@ def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
             while empty:
                 os.rmdir(f"{base}/{empty}")
                 empty = os.path.dirname(empty)
+
+
+def _stem(tool_use_id: str) -> str:
+    """Return how the names of a call's results begin."""
+    if _ID.fullmatch(tool_use_id):
+        return tool_use_id
+    return sha256(tool_use_id.encode("utf-8", "surrogatepass"))
 
 
 @contextmanager

@@ -143,7 +143,9 @@ class ContextSessions:
         """
         folder = session.place.folder
         # The files first: after a crash in between, the rows still name what is to go.
-        results.remove(session.place.base, self._table.own_paths(folder), self._disk)
+        own = self._table.own_results(folder)
+        paths = (path for call, path, size in own if results.is_stored(call, path, size))
+        results.remove(session.place.base, paths, self._disk)
         rows = self._table.forget(folder)
         session.conversations.clear()
         session.decisions.clear()

@@ -139,15 +139,16 @@ class ContextTable:
                 deleted += cursor.rowcount
             return deleted
 
-    def own_paths(self, folder: str) -> tuple[str, ...]:
-        """Return the stored results that only this session's decisions name."""
+    def own_results(self, folder: str) -> tuple[tuple[str, str, int], ...]:
+        """Return the call, path and size of results that only this session's decisions name."""
         rows = self._database.read(
-            "SELECT DISTINCT path FROM context_decisions AS own WHERE folder = ?1 AND path != ''"
+            "SELECT DISTINCT call, path, size FROM context_decisions AS own"
+            " WHERE folder = ?1 AND path != ''"
             " AND NOT EXISTS (SELECT 1 FROM context_decisions AS other"
             " WHERE other.path = own.path AND other.path != '' AND other.folder != ?1)",
             (folder,),
         )
-        return tuple(row[0] for row in rows)
+        return tuple((*row,) for row in rows)
 
     def stored(self) -> tuple[int, int]:
         """Return how many results are stored, and their bytes."""

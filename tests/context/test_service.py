@@ -207,6 +207,22 @@ async def test_decisions_of_a_client_are_input(bench: Bench, wrong: dict[str, An
     assert bench.table.rows("") == ()
 
 
+async def test_who_forgets_removes_no_file_of_another_program(bench: Bench) -> None:
+    """A client may restore decisions that name what its own program stored."""
+    planned = await bench.plan(TALK)
+    stored = Path(planned.decisions[0].path)
+    others = [stored.with_name("b1234.txt"), stored.with_name("t7.txt")]
+    for path in others:
+        path.write_text("not memd's")
+    lies = [
+        Decision(call, "0", SPILL, "x", str(path), 5)
+        for call, path in zip(("t8", "t7"), others, strict=True)
+    ]
+    await bench.contexts.restore(bench.request([]), lies, "")
+    assert await bench.contexts.forget(bench.request([]))
+    assert [path.exists() for path in (stored, *others)] == [False, True, True]
+
+
 @pytest.mark.parametrize("session", ["", "a/b", "..", "memory", "\ud800", "x" * 129])
 async def test_a_session_is_a_plain_name(bench: Bench, session: str) -> None:
     """It is a folder's."""

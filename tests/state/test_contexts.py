@@ -45,12 +45,12 @@ def test_rows_come_back_as_they_were_saved(table: ContextTable) -> None:
 
 def test_paths_of_more_than_one_session_are_nobody_s_own(table: ContextTable) -> None:
     """A fork's decisions name the files of the session that it came from; each counts once."""
-    assert table.own_paths(ROW.folder) == (SPILL[4],)
+    assert table.own_results(ROW.folder) == ((SPILL[0], *SPILL[4:]),)
     table.save(OTHER, [SPILL])
-    assert table.own_paths(ROW.folder) == table.own_paths(OTHER.folder) == ()
+    assert table.own_results(ROW.folder) == table.own_results(OTHER.folder) == ()
     assert table.stored() == (1, 8)
     assert table.forget(ROW.folder) == 3
-    assert table.own_paths(OTHER.folder) == (SPILL[4],)
+    assert table.own_results(OTHER.folder) == ((SPILL[0], *SPILL[4:]),)
     assert (table.rows(""), table.decisions(ROW.folder)) == ((OTHER,), ())
 
 
