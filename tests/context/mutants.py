@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 FACTS, PLANNING = "memd/context/facts.py", "memd/context/planning.py"
 SPILLING, CLEARING = "memd/context/spilling.py", "memd/context/clearing.py"
+# What was sent changes: which of these sees it first depends on the story.
+PREFIX = ("accepted", "same_prefix", "frozen", "obeyed", "idempotent", "cleared", "thinking")
 KEEPING, STATE = "memd/context/keeping.py", "memd/state/contexts.py"
 
 
@@ -44,7 +46,7 @@ MUTANTS = (
         "            if decision is not None:\n                text",
         "            if decision is not None and request.settings.context.spill:\n"
         "                text",
-        ("frozen", "idempotent", "same_prefix", "obeyed"),
+        PREFIX,
     ),
     Mutant(
         "what stays whole is not frozen",
@@ -53,7 +55,7 @@ MUTANTS = (
         "decision = decisions.get(key)\n"
         "            decision = None if decision and decision.action == KEEP else decision\n"
         "            if",
-        ("frozen", "idempotent", "same_prefix", "obeyed"),
+        PREFIX,
     ),
     Mutant(
         "a call that has the id of another gets its text",
@@ -96,7 +98,7 @@ MUTANTS = (
         SPILLING,
         "if each[0] >= start and not each[1].failed",
         "if not each[1].failed",
-        ("same_prefix", "limits", "accepted"),
+        PREFIX,
     ),
     Mutant(
         "the smallest results of a message go first",
@@ -118,14 +120,14 @@ MUTANTS = (
         PLANNING,
         "        if message > first\n",
         "        if message > first + 9\n",
-        ("accepted", "thinking"),
+        PREFIX,
     ),
     Mutant(
         "of thinking one part goes",
         CLEARING,
         "for block, digest in facts[message].thinking\n",
         "for block, digest in facts[message].thinking[:1]\n",
-        ("accepted", "thinking"),
+        PREFIX,
     ),
     Mutant(
         "results are cleared in the middle of a turn",
@@ -147,7 +149,7 @@ MUTANTS = (
         KEEPING,
         "            alone=alone,\n",
         "            alone=True,\n",
-        ("same_prefix", "cleared", "obeyed", "accepted"),
+        PREFIX,
         rare=True,
     ),
     Mutant(
@@ -155,21 +157,21 @@ MUTANTS = (
         STATE,
         "[(row.folder, *decision) for decision in decisions],",
         "[(row.folder, *decision) for decision in decisions if not row.folder],",
-        ("same_prefix", "frozen", "obeyed", "accepted", "idempotent"),
+        PREFIX,
     ),
     Mutant(
         "what a client sent does not replace what was decided",
         KEEPING,
         "            new |= restored\n",
         "            new = restored | session.decisions | new\n",
-        ("same_prefix", "obeyed", "accepted", "frozen"),
+        PREFIX,
     ),
     Mutant(
         "a forked session begins anew",
         KEEPING,
         "        if fork_of:\n",
         '        if fork_of == "-":\n',
-        ("same_prefix", "obeyed", "accepted", "frozen"),
+        PREFIX,
     ),
     Mutant(
         "another history with as many messages is taken for this one",
