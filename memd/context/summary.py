@@ -49,6 +49,8 @@ _CHARACTERS = {USER: 20_000, ASSISTANT: 8_000, "tool": 3_000, "summary": 200_000
 _CALL_CHARACTERS = 1_200
 _FIFTH = 0.2  # of the rounds, where a server does not say how many are too many
 _CUT = "[cut]"
+# Marks of a model's answer, which nothing that it is shown may bring into one.
+_ANSWER = re.compile(r"<(?=\s*/?\s*(?:analysis|summary)\b)", re.IGNORECASE)
 _TITLES = {title.casefold(): title for title in SECTIONS}
 _HEADING = re.compile(r"#{1,6} *(?:\d+[.)] *)?(.+?) *:?")
 _GAP = re.compile(r"(\d{3,})\D{1,30}?> *(\d{3,})")  # so many tokens > so many that may be
@@ -194,7 +196,7 @@ def _shown(message: Mapping[str, Any]) -> str:
     texts = []
     for origin, group in groupby(pieces, key=lambda piece: piece[0]):
         words = (shortened(text, _CHARACTERS[origin]) for _, text in group)
-        text = quoting.neutralise("\n\n".join(words)).strip()
+        text = _ANSWER.sub("&lt;", quoting.neutralise("\n\n".join(words)).strip())
         texts.append(rendered(Message("", "", text, origin, None)) if text else "")
     return "\n\n".join(filter(None, texts))
 

@@ -38,7 +38,7 @@ _REMEMBER = re.compile(
     r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
     re.DOTALL,
 )
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_ARGUMENTS = re.compile(r"</?command-args>")
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -62,7 +62,7 @@ def strip(text: str) -> str:
 
 def strip_closed(text: str) -> str:
     """Return all that may be the user's: what is never closed too, and what commands are given."""
-    return _without(_ARGUMENTS.sub(r"\1", text), _OPENING, closed=True)
+    return _without(_ARGUMENTS.sub("", text), _OPENING, closed=True)
 
 
 def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> str:
