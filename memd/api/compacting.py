@@ -235,8 +235,9 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     about = {"rounds": await to_thread.run_sync(shown), "instructions": work.instructions}
     digest = sha256(msgspec.json.encode(about))
     about |= {"digest": digest, **request_of(work.call, work.request.project.cwd)}
-    submitted = await services.jobs.submit(summary.KIND, folder, session, about)
-    ended = await services.jobs.wait(submitted.job)
+    with services.summaries.awaited(digest):
+        submitted = await services.jobs.submit(summary.KIND, folder, session, about)
+        ended = await services.jobs.wait(submitted.job)
     if failure := ended.error or (ended.result or {}).get("failure"):
         raise _failure(failure)
     sections = services.summaries.sections(submitted.job, digest)

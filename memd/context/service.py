@@ -5,7 +5,9 @@ may hold up while results are stored, and those that only need the state file.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
@@ -59,6 +61,7 @@ _THREADS = 4  # a slow disk must not take all that the daemon has
 _STORING_SECONDS = 5.0  # after which what is not stored stays in the conversation
 _SUMMARIES = 16  # whose text waits for those who asked
 _RETRIES = 3  # of a summary, with fewer rounds each time
+_NOBODY = "nobody waits for it any more"
 _NO_SUMMARY = "the model's answer holds no summary"
 
 T = TypeVar("T")
@@ -193,11 +196,13 @@ class Contexts:
 class Summaries:
     """Summaries of conversations by a model; ``runs`` keeps the records of its runs.
 
-    Their text is in no job's result, which the disk has for long: ``sections`` returns it.
+    Their text is in no job's result, which the disk has for long: ``sections`` returns it. So a
+    job outlives no one who waits: a daemon that is started anew asks no model for nobody.
     """
 
     def __init__(self, clock: Clock, models: ModelSource, runs: Runs) -> None:
         self._made: Recent[str, tuple[str, Mapping[str, str]]] = Recent(_SUMMARIES)
+        self._awaited: Counter[str] = Counter()
         self._clock = clock
         self._models = models
         self._runs = runs
@@ -215,9 +220,11 @@ class Summaries:
     ) -> dict[str, Any]:
         """Make a summary; return what it cost, or as ``failure`` why no model can be used today.
 
-        ``digest`` tells rounds from others that the job may get. The spending is booked on
-        ``project``. Raises PromptTooLongError and SummaryFailedError.
+        ``digest`` tells rounds from others that the job may get, and is ``awaited``.
+        The spending is booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
         """
+        if not self._awaited[digest]:
+            return failed(SummaryFailedError(_NOBODY))
         model, name = self._models.for_(settings), self._models.name(settings, summary.KIND)
         if model is None or not name:
             return failed(ModelNotConfiguredError("none is named for summaries"))
@@ -240,6 +247,16 @@ class Summaries:
             raise SummaryFailedError(_NO_SUMMARY if ended.finished else ended.unfinished)
         self._made[job] = digest, sections
         return {"engine": name, "turns": ended.turns, "usage": asdict(ended.usage)}
+
+    @contextmanager
+    def awaited(self, digest: str) -> Iterator[None]:
+        """Wait for the summary of rounds, within the block."""
+        self._awaited[digest] += 1
+        try:
+            yield
+        finally:
+            self._awaited[digest] -= 1
+            self._awaited += Counter()  # without those that nobody waits for
 
     def sections(self, job: str, digest: str) -> Mapping[str, str] | None:
         """Return the summary that a job made, ``None`` where it is one of other rounds."""
