@@ -200,7 +200,7 @@ async def _by_notes(work: _Work) -> CompactedContext | str:
         transcript_path=work.transcript,
     )
     notes = work.services.session_notes
-    plan = await notes.compaction(request, work.window, work.trigger)
+    plan = await notes.compaction(request, work.window, work.trigger, _folder(work))
     return await _answer(work, plan) if plan else _NO_NOTES
 
 
@@ -227,8 +227,7 @@ async def _by_model(work: _Work) -> CompactedContext | str:
         return _NO_MODEL
     if (await services.jobs.state()).paused_since is not None:
         return _PAUSED
-    session = work.request.session
-    folder = results.place(work.request.project, session).folder
+    session, folder = work.request.session, _folder(work)
     if work.retry:
         await services.jobs.close_breaker(folder)
     shown = partial(summary.shown, work.messages, work.cut.start, work.cut.tail.first)
@@ -271,7 +270,7 @@ async def _summarised(
         trigger=work.trigger,
         window=work.window,
         transcript=work.transcript,
-        folder=results.place(work.request.project, work.request.session).folder,
+        folder=_folder(work),
     )
     plan = await to_thread.run_sync(make)
     return await _answer(work, plan) if plan else _NO_ROOM
@@ -296,6 +295,11 @@ async def _answer(
         request=change,
         restore=await to_thread.run_sync(restore),
     )
+
+
+def _folder(work: _Work) -> str:
+    """Return where the results of the session's tools are stored."""
+    return results.place(work.request.project, work.request.session).folder
 
 
 def _messages(given: list[Any] | None, path: str | None) -> list[Any]:

@@ -5,7 +5,6 @@ Rules of this file
 - What stays is as it was, without thinking, which is bound to all that stood before it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 from memd.context import local, summary
 from memd.context.requests import ContextEdit
 from memd.conversation import history
-from memd.conversation.pieces import string
 
 NOTES, API, MODEL, LOCAL = "notes", "api", "model", "local"
 STRATEGIES = (NOTES, API, MODEL, LOCAL)
@@ -32,7 +30,6 @@ _FORMS = {
     LOCAL: (local.LEAD, local.PERSONS_TOKENS),
 }
 _WHOLE = "The whole conversation is in {}"
-_STORED, _MOST_STORED = "Results of tools that are stored:", 50
 _THINKING = ("thinking", "redacted_thinking")
 
 
@@ -102,7 +99,7 @@ def plan(
     gone = messages[cut.start : cut.tail.first]
     record = summary.written(lead, sections, summary.persons(gone), room)
     whole = _WHOLE.format(transcript) if transcript else ""
-    text = "\n\n".join(filter(None, (record, _stored(gone, folder), whole)))
+    text = "\n\n".join(filter(None, (record, history.stored_results(gone, folder), whole)))
     return history.compacted(
         messages,
         cut.tail,
@@ -112,20 +109,6 @@ def plan(
         window=window,
         keep_to=cut.keep_to,
     )
-
-
-def _stored(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
-    """Return where the stored results are that messages name, the newest of them."""
-    named = re.compile(rf"\d+ bytes, \d+ lines, whole at: {re.escape(folder)}/[\w-]+\.\w+")
-    texts = [history.summary_of(message) for message in messages]
-    texts += [
-        string(block.get("content"))
-        for message in messages
-        for block in _listed(message.get("content"))
-        if block.get("type") == "tool_result"
-    ]
-    lines = dict.fromkeys(line for text in texts for line in named.findall(text))
-    return "\n".join((_STORED, *list(lines)[-_MOST_STORED:])) if lines else ""
 
 
 def dropped(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextEdit, ...]:

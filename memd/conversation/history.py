@@ -8,6 +8,7 @@ Rules of this file
 - In doubt nothing is cut: messages that the API would refuse afterwards have no end that stays.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,6 +65,7 @@ __all__ = [
     "opened",
     "opening",
     "rounds",
+    "stored_results",
     "summary_and_rest",
     "summary_of",
     "tail",
@@ -72,6 +74,7 @@ __all__ = [
     "tool_kind",
 ]
 
+_STORED, _MOST_STORED = "Results of tools that are stored:", 50
 LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
 
 
@@ -176,6 +179,24 @@ def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
     compactions = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
     summary = string(compactions[0].get("content")) if compactions else ""
     return summary, content
+
+
+def stored_results(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
+    """Return where the results in a folder are that messages name, the newest of them."""
+    named = re.compile(rf"\d+ bytes, \d+ lines, whole at: {re.escape(folder)}/[\w-]+\.\w+")
+    texts = [summary_of(message) for message in messages]
+    texts += [
+        string(block.get("content"))
+        for message in messages
+        for block in _listed(message.get("content"))
+        if block.get("type") == "tool_result"
+    ]
+    lines = dict.fromkeys(line for text in texts for line in named.findall(text))
+    return "\n".join((_STORED, *list(lines)[-_MOST_STORED:])) if lines else ""
+
+
+def _listed(content: Any) -> list[Mapping[str, Any]]:
+    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
 def _bounds(message: Any) -> bool:

@@ -30,13 +30,15 @@ def plan(
     *,
     path: str,
     transcript: str = "",
+    results: str = "",
     window: int = history.WINDOW,
     trigger: str = "auto",
 ) -> history.CompactionPlan | None:
     """Return what a conversation becomes with its notes, ``None`` where another way is better.
 
     ``cursor_covers`` is the last message that the notes know, ``path`` is their file. Messages may
-    have ``id`` or ``uuid``, and ``usage``. Notes that are as their template are given as "".
+    have ``id`` or ``uuid``, and ``usage``. Notes that are as their template are given as "". What
+    is stored of results in the folder ``results`` is named.
     """
     notes = sections.parse(notes_text)
     if not all(isinstance(message, dict) for message in messages):
@@ -45,7 +47,9 @@ def plan(
     if tail is None or tail.first == tail.floor or sections.is_empty(notes, ""):
         return None
     whole = _WHOLE.format(transcript) if transcript else ""
-    text = "\n\n".join(filter(None, (_LEAD, sections.shortened(notes, path).strip(), whole)))
+    stored = history.stored_results(messages[: tail.first], results) if results else ""
+    parts = (_LEAD, sections.shortened(notes, path).strip(), stored, whole)
+    text = "\n\n".join(filter(None, parts))
     return history.compacted(
         messages,
         tail,

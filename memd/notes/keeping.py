@@ -169,26 +169,20 @@ class NotesKeeper:
 
     def block(self, request: NotesRequest, room: int) -> str:
         """Return the notes for a conversation that was compacted, "" where there are none."""
-        file = files.read(_place(request))
-        if file is None or self._is_empty(request, file):
-            return ""
-        return block.render(file.notes, file.path, room)
+        file = self._written(request)
+        return block.render(file.notes, file.path, room) if file else ""
 
-    def compaction(self, request: NotesRequest, window: int, trigger: str) -> CompactionPlan | None:
-        """Return what ``request.messages`` become with the notes in the place of most of them."""
-        file = files.read(_place(request))
-        if file is None or self._is_empty(request, file):
+    def compaction(self, request: NotesRequest, **given: Any) -> CompactionPlan | None:
+        """Return what ``request.messages`` become with the notes in the place of most of them.
+
+        ``given`` is what ``compaction.plan`` takes besides.
+        """
+        file = self._written(request)
+        if file is None:
             return None
         covers = file.notes.cursor.covers if file.notes.cursor else ""
-        return compaction.plan(
-            request.messages,
-            file.text,
-            covers,
-            path=file.path,
-            transcript=request.transcript_path,
-            window=window,
-            trigger=trigger,
-        )
+        given |= {"path": file.path, "transcript": request.transcript_path}
+        return compaction.plan(request.messages, file.text, covers, **given)
 
     def lines(self, messages: Any) -> dict[str, list[str]]:
         """Return the lines that the local writer makes of a list of messages, by section."""
@@ -238,6 +232,10 @@ class NotesKeeper:
 
     def _template(self, request: NotesRequest) -> NotesTemplate:
         return self.template(request.settings, request.environment)
+
+    def _written(self, request: NotesRequest) -> NotesFile | None:
+        file = files.read(_place(request))
+        return None if file is None or self._is_empty(request, file) else file
 
     def _is_empty(self, request: NotesRequest, file: NotesFile) -> bool:
         return sections.is_empty(file.notes, self._template(request).text)

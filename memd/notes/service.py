@@ -163,17 +163,18 @@ class Notes:
         return await to_thread.run_sync(partial(self._keeper.block, request, room))
 
     async def compaction(
-        self, request: NotesRequest, window: int, trigger: str
+        self, request: NotesRequest, window: int, trigger: str, results: str = ""
     ) -> CompactionPlan | None:
         """Return what ``request.messages`` become with the notes in the place of most of them.
 
         ``None`` where there are no notes, or where another way is better. An update that runs is
-        waited for.
+        waited for. ``results`` is the folder where results of tools are stored.
         """
         if not request.switches.enabled:
             return None
         await self._wait(key_of(request))
-        plan = partial(self._keeper.compaction, request, window, trigger)
+        given = {"window": window, "trigger": trigger, "results": results}
+        plan = partial(self._keeper.compaction, request, **given)
         return await self._in_thread(plan)
 
     async def lines(self, messages: Any) -> dict[str, list[str]]:

@@ -110,6 +110,23 @@ def test_notes_that_are_too_long_are_cut() -> None:
     assert PATH in result.messages[0]["content"]
 
 
+def test_the_notes_are_followed_by_stored_results() -> None:
+    """A plan names the results that are stored in the session's folder, and no other file."""
+    messages = talk(30)
+    folder = "/base/projects/-p/s/tool-results"
+    for number, path in ((3, f"{folder}/t1.txt"), (5, "/etc/passwd.txt")):
+        call = {"type": "tool_use", "id": f"t{number}", "name": "run", "input": {}}
+        shown = f"<persisted-output>\n9 bytes, 1 lines, whole at: {path}\n9\n[cut]"
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": shown}
+        messages[number]["content"] = [call]
+        messages[number + 1]["content"] = [result]
+    new = planned(messages, results=folder)
+    assert new is not None
+    text = new.messages[0]["content"]
+    assert f"9 bytes, 1 lines, whole at: {folder}/t1.txt" in text
+    assert "passwd" not in text
+
+
 @pytest.mark.parametrize("notes", ["", "\n", "# Current State\n_Where things are._\n\n# Worklog\n"])
 def test_empty_notes_are_no_summary(notes: str) -> None:
     """Without notes, or with a template alone, another way is tried."""
