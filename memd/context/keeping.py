@@ -15,6 +15,7 @@ from typing import Any
 from memd.context import answers, planning, results, sizing, spilling
 from memd.context.breaks import SentRequest, judged, sent_with
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
+from memd.context.facts import chained
 from memd.context.planning import KnownConversation, Plan, Resync
 from memd.context.requests import (
     MANAGED,
@@ -164,6 +165,7 @@ class ContextKeeper:
             decisions = dict(session.decisions)
             plan = self._plan(conversation, decisions, replace(request, reader=""))
         if isinstance(plan, Resync):  # what is given is all that there is to count
+            chained(request.messages, ())  # they are messages
             counted = history.count(request.messages)
             limits = sizing.thresholds(sizing.window_of(request))
             level = sizing.level(counted.tokens, limits)

@@ -46,6 +46,15 @@ async def test_every_method_answers(caller: Caller) -> None:
     assert (await caller.call("context.forget", session_id="s"))["forgotten"] is False
 
 
+async def test_what_is_no_message_is_not_counted(caller: Caller) -> None:
+    """Also where memd has other messages than the client says."""
+    for place in (0, 7):
+        params = {"from": place, "messages": [*TALK, 5]}
+        assert (await caller.refused("context.count", session_id="s", **params)).kind == (
+            "invalid_messages"
+        )
+
+
 def call(number: int, text: str) -> list[dict[str, Any]]:
     """Return a call of a shell, and its result."""
     use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}
