@@ -50,9 +50,9 @@ def restored(
 def _used(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the files that were read and the skills that were used, in order; failed calls not."""
     blocks = [b for message in messages for b in blocks_of(message.get("content")) or ()]
-    failed = {b.get("tool_use_id") for b in blocks if b.get("is_error") is True}
+    failed = {string(b.get("tool_use_id")) for b in blocks if b.get("is_error") is True}
     for block in blocks:
-        if block["type"] != "tool_use" or block.get("id") in failed:
+        if block["type"] != "tool_use" or string(block.get("id")) in failed:
             continue
         name, given = string(block.get("name")), members(block.get("input"))
         if tool_kind(name) == "read":

@@ -161,3 +161,11 @@ def test_what_was_used_is_put_back() -> None:
     assert [item.kind for item in listed[7:]] == [
         "plan", "deferred_tools", "agents", "mcp_instructions", "session_start_hooks", "title"
     ]  # fmt: skip
+
+
+def test_calls_without_an_id_are_read() -> None:
+    """A client may send ids that no call has; nothing of it is an error."""
+    call = {"type": "tool_use", "id": [], "name": "Read", "input": {"file_path": "/p/a.py"}}
+    failed = {"type": "tool_result", "tool_use_id": {}, "is_error": True}
+    messages = [{"role": "assistant", "content": [call, failed]}]
+    assert restoring.restored(messages, 0, 1, "/m")[-1].kind == "title"
