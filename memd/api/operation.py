@@ -190,7 +190,7 @@ async def pause(services: Services, _call: Call, *, now: bool = False) -> WorkSt
 
 @method("resume", "operate")
 async def resume(services: Services, _call: Call) -> WorkState:
-    """Let background work go on."""
+    """Let background work go on, and ask models again that failed."""
     return await services.jobs.resume()
 
 

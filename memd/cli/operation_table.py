@@ -114,7 +114,8 @@ COMMANDS = (
     Command(
         ("resume",),
         "let background work go on",
-        "Ends a pause. No pause is no error.",
+        "Ends a pause, and lets models be asked again at once where they failed three times in a "
+        "row (memctl status names these). No pause is no error.",
         "jobs:resume",
         method="resume",
     ),

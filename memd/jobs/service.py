@@ -190,7 +190,7 @@ class Jobs:
         return await self.state()
 
     async def resume(self) -> WorkState:
-        """End a pause. Raises StateUnusableError."""
+        """End a pause and close all breakers. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
             await to_thread.run_sync(self._pauses.resume)

@@ -54,8 +54,10 @@ class Pauses:
         self._database.write("INSERT OR IGNORE INTO pauses (one, since) VALUES (1, ?)", (at,))
 
     def resume(self) -> None:
-        """Note that work goes on."""
-        self._database.write("DELETE FROM pauses")
+        """Note that work goes on, and with models that failed."""
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM pauses")
+            cursor.execute("DELETE FROM breakers")
 
     def breakers(self) -> tuple[Breaker, ...]:
         """Return the directories whose last work with a model failed."""

@@ -65,7 +65,17 @@ def test_what_holds_work_up_is_in_the_state_file(bench: Bench) -> None:
     assert (state.paused_since, state.waiting) == (10.0, 2)
     assert [row.directory for row in state.breakers] == ["/m"]
     assert not breaker.work_state(rows, 10.0 + limits.BREAKER_SECONDS, 2).breakers
-    rows.resume()
     for directory in ("/m", "/never"):
         breaker.model_worked(rows, directory)
+    assert not breaker.work_state(rows, 11.0, 2).breakers
+
+
+def test_a_person_closes_all_breakers(bench: Bench) -> None:
+    """Who lets work go on lets it ask models again."""
+    rows = JobTable(bench.database).pauses
+    rows.pause(10.0)
+    for directory in ("/m", "/n"):
+        for _ in range(limits.BREAKER_AFTER):
+            breaker.model_failed(rows, directory, "down", 10.0)
+    rows.resume()
     assert breaker.work_state(rows, 11.0, 0) == WorkState(None, 0, ())

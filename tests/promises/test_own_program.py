@@ -77,7 +77,7 @@ def test_caps_and_answers_are_told(home: Home, stub: Stub) -> None:
     assert (today["used"]["requests"], today["used"]["dollars"]) == (2, 0.0)
     assert (today["runs_per_day"], today["caps"]["extract"]) == (4, "spend.extract_share")
     assert "no run of your plan" in checks["model"]["detail"]
-    assert sorted(model["names"]) == ["dream", "extract"]
+    assert sorted(model["names"]) == ["compact", "dream", "extract"]
 
 
 def test_a_program_that_fails_is_told(home: Home, stub: Stub) -> None:

@@ -73,7 +73,7 @@ def pause(invocation: Invocation) -> None:
 
 
 def resume(invocation: Invocation) -> None:
-    """Let background work go on."""
+    """Let background work go on, and ask models again that failed."""
     stands = invocation.request(cwd=None)
     invocation.screen.answer(stands, f"background work goes on; {_left(stands['waiting'])}")
 
