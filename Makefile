@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-gateway bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
