@@ -171,6 +171,8 @@ def _limits_of(step: Step, message: int, new: list[Result]) -> None:
     blocked = _whole_tokens(step) >= step.answer.thresholds.block
     of_message = [r for r in step.results if r.message == message]
     total = sum(len(r.edit) if r.edit else r.characters for r in of_message)
+    # How long what stands for a new one will be is not known before it is stored.
+    bound = total + sum(LEAST_CHARACTERS - len(r.edit) for r in new if r.edit)
     failed = step.planner.unstored
     for result in new:
         over = result in may and len(result.text or "") > limit(step, result.tool)
@@ -179,7 +181,7 @@ def _limits_of(step: Step, message: int, new: list[Result]) -> None:
         if result not in may:
             assert result.whole, f"limits: {result.tool} went, which is exempt"
         elif not over and not blocked and not result.whole:
-            room = total + result.characters
+            room = bound + result.characters
             assert room > _MESSAGE, f"limits: {result.tool} of {len(result.text or '')} went"
     stay = [r for r in may if r.whole and r.key.tool_use_id not in failed]
     went = [r for r in may if not r.whole and r.characters <= limit(step, r.tool)]
