@@ -11,7 +11,6 @@ from memd.context.errors import (
     ConversationChangedError,
     MessagesRefusedError,
     StoredResultTooLargeError,
-    UnstoredResultError,
 )
 from memd.context.service import (
     CacheBreak,
@@ -29,6 +28,7 @@ from memd.files.directory import (
     DirectoryUnusableError,
     FileUnreadableError,
     PathRefusedError,
+    UnwrittenFileError,
 )
 from memd.projects.project import NoProjectError, SessionRefusedError, slug
 from memd.rpc.connection import Call
@@ -224,7 +224,7 @@ async def context_restore(
     return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
 
 
-@method("context.forget", "write", *_READ, UnstoredResultError)
+@method("context.forget", "write", *_READ, UnwrittenFileError)
 async def context_forget(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ForgottenContext:

@@ -17,6 +17,7 @@ from memd.files.directory import (
     FileTooLargeError,
     FileUnreadableError,
     PathRefusedError,
+    UnwrittenFileError,
 )
 from memd.notes.errors import (
     ForeignNotesError,
@@ -24,7 +25,6 @@ from memd.notes.errors import (
     NotesNotFoundError,
     NotesTooLargeError,
     SectionUnknownError,
-    UnwrittenNotesError,
 )
 from memd.notes.service import KIND, PAUSED, ListedNotes, NotesRequest, NotesView
 from memd.projects.project import NoProjectError, SessionRefusedError, transcript_folders
@@ -106,7 +106,7 @@ async def notes_read(
     NothingToReadError,
     TranscriptRefusedError,
     NotesTooLargeError,
-    UnwrittenNotesError,
+    UnwrittenFileError,
 )
 async def notes_update(
     services: Services,
@@ -154,7 +154,7 @@ async def notes_update(
     NotesConflictError,
     ForeignNotesError,
     NotesTooLargeError,
-    UnwrittenNotesError,
+    UnwrittenFileError,
 )
 async def notes_write(
     services: Services,
@@ -196,7 +196,7 @@ async def notes_list(
     return NotesPage(notes=await services.session_notes.list(base, keys, limit))
 
 
-@method("notes.delete", "write", *_READ, ForeignNotesError, UnwrittenNotesError)
+@method("notes.delete", "write", *_READ, ForeignNotesError, UnwrittenFileError)
 async def notes_delete(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> DeletedNotes:

@@ -25,8 +25,8 @@ from memd.client.sent import (
     calls_of,
     last_reply,
     results,
-    text_of,
 )
+from memd.core.canonical import text_of
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
 

@@ -14,7 +14,14 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from memd.client.wire import LineBuffer
-from memd.core.canonical import START, canonical, content_hash
+from memd.core.canonical import (
+    LEAST_CHARACTERS,
+    START,
+    THINKING,
+    canonical,
+    content_hash,
+    text_of,
+)
 from memd.core.text import read_object
 
 KEEP, SPILL, CLEAR, DROP = _ACTIONS = ("keep", "spill", "clear", "drop")
@@ -22,7 +29,6 @@ _CHANGES = (CLEAR, DROP)  # of what was sent, at a turn's end
 _WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}
 _TEXTS = ("tool_use_id", "content_hash", "action", "content", "path")
 _SHAPE: Mapping[str, type] = {**dict.fromkeys(_TEXTS, str), "size": int}
-_LEAST_CHARACTERS = 4_000  # characters; memd decides nothing about a shorter result
 _LARGE_BYTES = 1024 * 1024  # of one message in a frame of 4 MiB
 _LONG_CHARACTERS, _SHORT_CHARACTERS = 256 * 1024, 32 * 1024  # of strings that no outline holds
 
@@ -230,15 +236,6 @@ def _calls(blocks: Iterable[Any]) -> dict[str, str]:
     return {str(block.get("id")): str(block.get("name")) for block in used}
 
 
-def text_of(content: Any) -> str | None:
-    """Return the text of what a result holds, ``None`` where it holds anything else."""
-    if isinstance(content, str):
-        return content
-    parts = _parts(content)
-    texts = [part["text"] for part in parts if part["type"] == "text" and not part.get("citations")]
-    return "\n".join(texts) if 0 < len(texts) == len(parts) else None
-
-
 def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
@@ -248,14 +245,13 @@ def _result_name(block: Message) -> SentBlock | None:
     if block.get("type") != "tool_result":
         return None
     content = block.get("content")
-    if len(text_of(content) or "") < _LEAST_CHARACTERS:
+    if len(text_of(content) or "") < LEAST_CHARACTERS:
         return None
     return SentBlock(block["tool_use_id"], content_hash(content))
 
 
 def _thinking_name(block: Message) -> SentBlock | None:
-    kinds = ("thinking", "redacted_thinking")
-    return SentBlock("", content_hash([block])) if block.get("type") in kinds else None
+    return SentBlock("", content_hash([block])) if block.get("type") in THINKING else None
 
 
 def _sent(before: bytes, message: Message) -> SentMessage:

@@ -12,6 +12,7 @@ from typing import Any
 from memd.context import local, summary
 from memd.context.requests import ContextEdit
 from memd.conversation import history
+from memd.core.canonical import THINKING
 
 NOTES, API, MODEL, LOCAL = "notes", "api", "model", "local"
 STRATEGIES = (NOTES, API, MODEL, LOCAL)
@@ -29,8 +30,6 @@ _FORMS = {
     MODEL: (summary.LEAD, summary.TOKENS),
     LOCAL: (local.LEAD, local.PERSONS_TOKENS),
 }
-_WHOLE = "The whole conversation is in {}"
-_THINKING = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +97,16 @@ def plan(
     lead, room = _FORMS[strategy]
     gone = messages[cut.start : cut.tail.first]
     record = summary.written(lead, sections, summary.persons(gone), room)
-    whole = _WHOLE.format(transcript) if transcript else ""
-    text = "\n\n".join(filter(None, (record, history.stored_results(gone, folder), whole)))
     return history.compacted(
         messages,
         cut.tail,
-        text,
+        record,
         strategy=strategy,
         trigger=trigger,
         window=window,
         keep_to=cut.keep_to,
+        transcript=transcript,
+        folder=folder,
     )
 
 
@@ -117,7 +116,7 @@ def dropped(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextE
         ContextEdit(number, place, "", None)
         for number, message in enumerate(messages[first:], first)
         for place, block in enumerate(_listed(message.get("content")))
-        if block.get("type") in _THINKING
+        if block.get("type") in THINKING
     )
 
 

@@ -62,18 +62,3 @@ class StoredResultTooLargeError(MemdError):
     def __init__(self, what: str, size: int, limit: int) -> None:
         sentence = f"{what} would have {size} bytes; {limit} are stored at most"
         super().__init__(sentence, what=what, size=size, limit=limit)
-
-
-class UnstoredResultError(MemdError):
-    """The disk refused a result; it stays in the conversation."""
-
-    code = 1012
-    kind = "storage_failed"
-    retryable = True
-    of_disk = True
-    hint = "free space or mend the disk or its permissions; no restart is needed"
-    exit_status = 75
-
-    def __init__(self, path: str, cause: str) -> None:
-        sentence = f"{printable(path)} cannot be stored: {cause}"
-        super().__init__(sentence, path=path, cause=cause)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from memd.context.errors import MessagesRefusedError
-from memd.context.values import LEAST_CHARACTERS, MessageFacts, ResultFacts
+from memd.context.values import MessageFacts, ResultFacts
 from memd.conversation import history
 from memd.conversation.pieces import ASSISTANT, USER
 from memd.core import canonical
@@ -23,7 +23,6 @@ SYSTEM = "system"
 MOST_MESSAGES = 100_000
 _ROLES = (USER, ASSISTANT, SYSTEM)
 _CALL, _RESULT = "tool_use", "tool_result"
-_THINKING = ("thinking", "redacted_thinking")
 _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
@@ -32,7 +31,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     _RESULT: {"tool_use_id": str},
 }
 _NAMED = {_CALL: "id", _RESULT: "tool_use_id"}
-_SPEAKERS = {**dict.fromkeys((_CALL, *_THINKING), ASSISTANT), _RESULT: USER}
+_SPEAKERS = {**dict.fromkeys((_CALL, *canonical.THINKING), ASSISTANT), _RESULT: USER}
 _ID = re.compile(r"[^/\x00-\x1f\x7f]{1,256}")
 
 # What messages have to be, in words for the sentence of an error.
@@ -89,16 +88,6 @@ def checked(
 def exchange_start(facts: Sequence[MessageFacts]) -> int:
     """Return the place at which the newest reply begins, 0 where there is none."""
     return next((n for n in range(len(facts) - 1, -1, -1) if facts[n].begins), 0)
-
-
-def text_of(content: Any) -> str | None:
-    """Return what a result says where that is text and nothing else, ``None`` otherwise."""
-    if isinstance(content, str):
-        return content
-    blocks = content or ()
-    if any(block["type"] != "text" or block.get("citations") for block in blocks):
-        return None
-    return "\n".join(block["text"] for block in blocks)
 
 
 class _Exchange:
@@ -179,7 +168,7 @@ def _facts(message: Any, place: int) -> MessageFacts:
         tuple(
             (n, canonical.content_hash([block]))
             for n, block in enumerate(blocks)
-            if block["type"] in _THINKING
+            if block["type"] in canonical.THINKING
         ),
         history.estimate(content),
         # What a boundary's reply cost is the size of what it stands for.
@@ -232,12 +221,12 @@ def _result(number: int, block: Mapping[str, Any], place: int) -> ResultFacts:
     content = block.get("content") or ""
     listed = [] if isinstance(content, str) else content
     blocks = list(_shaped(listed, place, "content", number, "content"))
-    whole = text_of(content)
+    whole = canonical.text_of(content)
     texts = (
         [part["text"] for part in blocks if part["type"] == "text"] if whole is None else [whole]
     )
     characters = sum(map(len, texts))
-    known = whole is not None and characters >= LEAST_CHARACTERS
+    known = whole is not None and characters >= canonical.LEAST_CHARACTERS
     return ResultFacts(
         number,
         block["tool_use_id"],

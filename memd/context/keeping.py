@@ -16,7 +16,7 @@ from memd.context import answers, planning, results, sizing, spilling
 from memd.context.breaks import SentRequest, judged, sent_with
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
 from memd.context.facts import chained
-from memd.context.planning import KnownConversation, Plan, Resync
+from memd.context.planning import KnownConversation, Plan, Resync, ToStore
 from memd.context.requests import (
     MANAGED,
     CacheBreak,
@@ -32,6 +32,7 @@ from memd.context.sessions import ContextSession, ContextSessions, Lock, OpenCon
 from memd.context.values import (
     CLEAR,
     DROP,
+    KEEP,
     SPILL,
     BlockKey,
     Decision,
@@ -144,10 +145,11 @@ class ContextKeeper:
         if reason:
             return SpilledResult(spilled=False, reason=reason)
         try:
+            item = ToStore(0, 0, call, key.content_hash, SPILL, tool, text)
             with session.storing:
                 stored = self._sessions.stored(session, call, text)
-            decision = Decision(
-                call, key.content_hash, SPILL, stored.content, stored.path, stored.size
+            decision = planning.replaced(item, stored) or Decision(
+                key.tool_use_id, key.content_hash, KEEP
             )
             with session.lock:
                 decision = session.decisions.get(key, decision)

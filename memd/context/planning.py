@@ -243,16 +243,22 @@ def _to_store(request: ContextRequest, message: int, result: ResultFacts, action
     return ToStore(message, result.block, call, digest, action, result.tool, text)
 
 
+def replaced(item: ToStore, stored: StoredResult) -> Decision | None:
+    """Return the decision about a result that is stored, ``None`` where nothing is saved by it."""
+    content = stored.content if item.action == SPILL else cleared(stored.path)
+    if _saved(item.text, content) <= 0 or len(content) >= len(item.text):
+        return None
+    return Decision(
+        item.tool_use_id, item.content_hash, item.action, content, stored.path, stored.size
+    )
+
+
 def _stored_change(item: ToStore, result: StoredResult | str | None) -> BlockChange | None:
     """Return what is decided about a result that was to be stored."""
-    if isinstance(result, StoredResult):
-        content = result.content if item.action == SPILL else cleared(result.path)
-        saved = _saved(item.text, content)
-        if saved > 0 and len(content) < len(item.text):
-            decision = Decision(
-                item.tool_use_id, item.content_hash, item.action, content, result.path, result.size
-            )
-            return BlockChange(item.message, item.block, decision, saved)
+    decision = replaced(item, result) if isinstance(result, StoredResult) else None
+    if decision is not None:
+        saved = _saved(item.text, decision.content)
+        return BlockChange(item.message, item.block, decision, saved)
     if item.action == CLEAR:
         return None  # it stays decided as it was
     return BlockChange(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from memd.context.errors import StoredResultTooLargeError, UnstoredResultError
+from memd.context.errors import StoredResultTooLargeError
 from memd.context.preview import shown
 from memd.context.values import StoredResult, StoredSizes
 from memd.core import limits
@@ -28,6 +28,7 @@ from memd.files.directory import (
     DirectoryMissingError,
     FileTooLargeError,
     PathRefusedError,
+    UnwrittenFileError,
     cause_of,
 )
 from memd.files.disk import Disk, real_disk, write_new
@@ -92,12 +93,12 @@ def store(
     """Bring a result to the disk, and return where it is and what is sent in its place.
 
     ``used`` is what is stored already. The same text of the same call is stored once. Raises
-    StoredResultTooLargeError and UnstoredResultError; nothing is stored then.
+    StoredResultTooLargeError and UnwrittenFileError; nothing is stored then.
     """
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise UnstoredResultError(place.folder, _NO_TEXT) from error
+        raise UnwrittenFileError(place.folder, _NO_TEXT) from error
     size = len(content)
     for what, whole, limit in (
         (_ONE, size, limits.RESULT_BYTES),
@@ -116,7 +117,7 @@ def store(
                 _put(disk or real_disk(), directory, below, content)
                 path = f"{place.base}/{below}"
                 return StoredResult(path, size, shown(text, path))
-    raise UnstoredResultError(place.folder, _TAKEN)
+    raise UnwrittenFileError(place.folder, _TAKEN)
 
 
 def from_file(path: str) -> str:
@@ -160,7 +161,7 @@ def is_stored(tool_use_id: str, path: str, size: int) -> bool:
 def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
     """Remove stored results below a base, what crashes left beside them, and folders then empty.
 
-    Other paths are passed over. Raises UnstoredResultError.
+    Other paths are passed over. Raises UnwrittenFileError.
     """
     disk, folders = disk or real_disk(), defaultdict[str, list[str]](list)
     for path in paths:
@@ -192,13 +193,13 @@ def _stem(tool_use_id: str) -> str:
 
 @contextmanager
 def _failures(folder: str) -> Iterator[None]:
-    """Raise UnstoredResultError for whatever the disk refuses."""
+    """Raise UnwrittenFileError for whatever the disk refuses."""
     try:
         yield
     except OSError as error:
-        raise UnstoredResultError(folder, cause_of(error)) from error
+        raise UnwrittenFileError(folder, cause_of(error)) from error
     except MemdError as error:
-        raise UnstoredResultError(folder, error.sentence) from error
+        raise UnwrittenFileError(folder, error.sentence) from error
 
 
 def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:

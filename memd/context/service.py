@@ -149,7 +149,7 @@ class Contexts:
     async def forget(self, request: ContextRequest) -> bool:
         """Remove a session's decisions and stored results, and say whether there were any.
 
-        Raises UnstoredResultError where the disk refuses; what is left goes with the next call.
+        Raises UnwrittenFileError where the disk refuses; what is left goes with the next call.
         """
         return await self._in_thread(partial(self._keeper.forget, request))
 

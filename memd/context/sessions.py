@@ -106,7 +106,7 @@ class ContextSessions:
     def stored(self, session: ContextSession, call: str, text: str) -> StoredResult:
         """Store a result; its session's ``storing`` is held, not its lock.
 
-        Raises StoredResultTooLargeError and UnstoredResultError.
+        Raises StoredResultTooLargeError and UnwrittenFileError.
         """
         used = StoredSizes(self.size(session), self._size())
         result = results.store(session.place, call, text, used=used, disk=self._disk)
@@ -139,7 +139,7 @@ class ContextSessions:
     def forget(self, session: ContextSession) -> bool:
         """Remove all that is known of a session, and say whether there was anything.
 
-        Raises UnstoredResultError.
+        Raises UnwrittenFileError.
         """
         folder = session.place.folder
         # The files first: after a crash in between, the rows still name what is to go.

@@ -10,10 +10,9 @@ Rules of this file
 from collections.abc import Sequence
 
 from memd.context import sizing
-from memd.context.facts import exchange_start, text_of
+from memd.context.facts import exchange_start
 from memd.context.requests import ContextRequest
 from memd.context.values import (
-    LEAST_CHARACTERS,
     BlockKey,
     Decisions,
     MessageFacts,
@@ -21,6 +20,7 @@ from memd.context.values import (
 )
 from memd.conversation import history
 from memd.conversation.history import estimate_text
+from memd.core.canonical import LEAST_CHARACTERS, text_of
 from memd.core.settings import Settings
 
 SMALL = "small"  # why a result is not stored: its tool's limit does not ask for it

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 KEEP, SPILL, CLEAR, DROP = "keep", "spill", "clear", "drop"
-LEAST_CHARACTERS = 4_000  # a shorter result is never replaced, so nothing is decided about it
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Rules of this file
 - The text stands between memd's tags, and nothing in it can close them.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from memd.core.text import sha256
 from memd.text import quoting, tags
 
 SUMMARY = f"<{tags.MEMD_TAG} covers="  # how a message begins that stands for all before it
+_WHOLE = "The whole conversation is in {}"
+_STORED, _MOST_STORED = "Results of tools that are stored:", 50
 PART = f"<{tags.MEMD_TAG} part="  # and one that stands for messages in the middle
 
 
@@ -88,19 +91,25 @@ def compacted(
     window: int,
     covers: str | None = None,
     keep_to: int = 0,
+    transcript: str = "",
+    folder: str = "",
 ) -> CompactionPlan | None:
     """Return a plan with a text in the place of messages, ``None`` where that does not help.
 
     It stands for ``messages[keep_to:tail.first]``; ``covers`` is the id of the last message that
-    it knows, by default the last of these.
+    it knows, by default the last of these. Behind it stand the paths of results that these name
+    and that are stored in ``folder``, and that of the whole ``transcript``.
     """
+    start = max(tail.floor - 1, 0)  # the message that stands for all before it
+    stored = _stored(messages[max(start, keep_to) : tail.first], folder) if folder else ""
+    whole = _WHOLE.format(transcript) if transcript else ""
+    text = "\n\n".join(filter(None, (text, stored, whole)))
     last = message_id(messages[tail.first - 1], tail.first - 1)
     opening = opened(last if covers is None else covers, PART if keep_to else SUMMARY)
     content = f"{opening}\n{quoting.neutralise(string(text))}\n{tags.CLOSE}"
     anchor = f"memd-{strategy}-{sha256(content.encode('utf-8', 'replace'))[:8]}"
     named = {name: anchor for name in ("id", "uuid") if any(name in m for m in messages)}
     new = ({"role": "user", **named, "content": content}, *tail.messages)
-    start = max(tail.floor - 1, 0)  # the message that stands for all before it
     tokens = _tokens(messages[start:], (*messages[start:keep_to], *new))
     if tokens is None or tokens > thresholds(window).auto:
         return None
@@ -133,6 +142,54 @@ def boundary(
         PreservedMessages(head, anchor, end) if tail.messages else None,
         strategy,
     )
+
+
+def opening(message: Mapping[str, Any]) -> str:
+    """Return the text that a message begins with, "" if it begins with something else."""
+    content = message.get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return content if isinstance(content, str) else ""
+
+
+def summary_of(message: Mapping[str, Any]) -> str:
+    """Return what a message says in the place of others, "" for any other message."""
+    return summary_and_rest(message)[0]
+
+
+def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return what a message says in the place of others, and what else its content is.
+
+    Clients join neighbours of one role, and so a summary and what the person says next.
+    """
+    text, content = opening(message), message.get("content")
+    blocks = content if isinstance(content, list) else []
+    if text.startswith((SUMMARY, PART)):
+        summary, _, rest = text.partition("\n")[2].partition(tags.CLOSE)
+        return summary, [{"type": "text", "text": rest}, *blocks[1:]]
+    if message.get("isCompactSummary") is True:
+        return text, blocks[1:]
+    compactions = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
+    summary = string(compactions[0].get("content")) if compactions else ""
+    return summary, content
+
+
+def _stored(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
+    """Return where the results in a folder are that messages name, the newest of them."""
+    named = re.compile(rf"\d+ bytes, \d+ lines, whole at: {re.escape(folder)}/[\w-]+\.\w+")
+    texts = [summary_of(message) for message in messages]
+    texts += [
+        string(block.get("content"))
+        for message in messages
+        for block in _listed(message.get("content"))
+        if block.get("type") == "tool_result"
+    ]
+    lines = dict.fromkeys(line for text in texts for line in named.findall(text))
+    return "\n".join((_STORED, *list(lines)[-_MOST_STORED:])) if lines else ""
+
+
+def _listed(content: Any) -> list[Mapping[str, Any]]:
+    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
 def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int | None:

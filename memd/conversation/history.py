@@ -8,12 +8,10 @@ Rules of this file
 - In doubt nothing is cut: messages that the API would refuse afterwards have no end that stays.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.conversation.compaction import (
-    PART,
     SUMMARY,
     CompactionBoundary,
     CompactionPlan,
@@ -22,6 +20,9 @@ from memd.conversation.compaction import (
     boundary,
     compacted,
     opened,
+    opening,
+    summary_and_rest,
+    summary_of,
 )
 from memd.conversation.counting import (
     WINDOW,
@@ -33,7 +34,6 @@ from memd.conversation.counting import (
     thresholds,
     tokens_of,
 )
-from memd.conversation.pieces import string
 from memd.conversation.tools import members_of, tool_kind
 from memd.conversation.turns import (
     HistoryTurn,
@@ -43,7 +43,6 @@ from memd.conversation.turns import (
     lowest,
     turns_of,
 )
-from memd.text import tags
 
 __all__ = [
     "WINDOW",
@@ -65,7 +64,6 @@ __all__ = [
     "opened",
     "opening",
     "rounds",
-    "stored_results",
     "summary_and_rest",
     "summary_of",
     "tail",
@@ -74,7 +72,6 @@ __all__ = [
     "tool_kind",
 ]
 
-_STORED, _MOST_STORED = "Results of tools that are stored:", 50
 LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
 
 
@@ -149,54 +146,6 @@ def _tail(
 ) -> Tail:
     first = [*beginnings(turns, bottom), len(messages)][at]
     return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)
-
-
-def opening(message: Mapping[str, Any]) -> str:
-    """Return the text that a message begins with, "" if it begins with something else."""
-    content = message.get("content")
-    if isinstance(content, list) and content and isinstance(content[0], dict):
-        content = content[0].get("text")
-    return content if isinstance(content, str) else ""
-
-
-def summary_of(message: Mapping[str, Any]) -> str:
-    """Return what a message says in the place of others, "" for any other message."""
-    return summary_and_rest(message)[0]
-
-
-def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return what a message says in the place of others, and what else its content is.
-
-    Clients join neighbours of one role, and so a summary and what the person says next.
-    """
-    text, content = opening(message), message.get("content")
-    blocks = content if isinstance(content, list) else []
-    if text.startswith((SUMMARY, PART)):
-        summary, _, rest = text.partition("\n")[2].partition(tags.CLOSE)
-        return summary, [{"type": "text", "text": rest}, *blocks[1:]]
-    if message.get("isCompactSummary") is True:
-        return text, blocks[1:]
-    compactions = [b for b in blocks if isinstance(b, dict) and b.get("type") == "compaction"]
-    summary = string(compactions[0].get("content")) if compactions else ""
-    return summary, content
-
-
-def stored_results(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
-    """Return where the results in a folder are that messages name, the newest of them."""
-    named = re.compile(rf"\d+ bytes, \d+ lines, whole at: {re.escape(folder)}/[\w-]+\.\w+")
-    texts = [summary_of(message) for message in messages]
-    texts += [
-        string(block.get("content"))
-        for message in messages
-        for block in _listed(message.get("content"))
-        if block.get("type") == "tool_result"
-    ]
-    lines = dict.fromkeys(line for text in texts for line in named.findall(text))
-    return "\n".join((_STORED, *list(lines)[-_MOST_STORED:])) if lines else ""
-
-
-def _listed(content: Any) -> list[Mapping[str, Any]]:
-    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
 def _bounds(message: Any) -> bool:

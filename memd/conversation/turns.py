@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from memd.core.canonical import THINKING
+
 _ROLES = ("user", "assistant", "system")
-_THINKING = ("thinking", "redacted_thinking")
 _CALL, _RESULT = "tool_use", "tool_result"  # how the types of blocks end, a server's tools' too
 
 
@@ -68,7 +69,7 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
             return None
         if kind == "text" and not isinstance(block.get("text"), str):
             return None
-        if kind not in _THINKING and (kind != "text" or block["text"].strip()):
+        if kind not in THINKING and (kind != "text" or block["text"].strip()):
             result.append(block)
     return result
 

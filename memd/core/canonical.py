@@ -1,4 +1,4 @@
-"""One form of a message, so that two programs agree on what a conversation is. Pure.
+"""What two programs have to agree on to speak of the same conversation and its blocks. Pure.
 
 A conversation's hash after i messages is h(i) = SHA-256(h(i-1) + canonical(message i)), and h(0) is
 32 zero bytes. Canonical is JSON in UTF-8 with its members sorted by name and no white space. Left
@@ -12,6 +12,8 @@ from hashlib import sha256
 from typing import Any
 
 START = bytes(32)
+THINKING = ("thinking", "redacted_thinking")  # blocks that are bound to all before them
+LEAST_CHARACTERS = 4_000  # a shorter result is never replaced, so nothing is decided about it
 _UNSENT = frozenset(("id", "uuid", "usage", "cache_control"))
 _MARK = frozenset(("cache_control",))
 _JSON = json.JSONEncoder(
@@ -40,6 +42,16 @@ def content_hash(content: Any) -> str:
     """
     data = content.encode() if isinstance(content, str) else _JSON.encode(_blocks(content)).encode()
     return sha256(data).hexdigest()
+
+
+def text_of(content: Any) -> str | None:
+    """Return what a result says where that is text and nothing else, ``None`` otherwise."""
+    if isinstance(content, str):
+        return content
+    blocks = content or ()
+    if any(block["type"] != "text" or block.get("citations") for block in blocks):
+        return None
+    return "\n".join(block["text"] for block in blocks)
 
 
 def _without(value: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:

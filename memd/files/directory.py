@@ -28,6 +28,7 @@ from memd.files.errors import (
     FileTooLargeError,
     FileUnreadableError,
     PathRefusedError,
+    UnwrittenFileError,
     cause_of,
 )
 from memd.files.kernel import FOLDER, kernel_walks, open_beneath
@@ -39,6 +40,7 @@ __all__ = [
     "FileTooLargeError",
     "FileUnreadableError",
     "PathRefusedError",
+    "UnwrittenFileError",
     "cause_of",
 ]
 

@@ -78,3 +78,18 @@ class FileTooLargeError(MemdError):
 def cause_of(error: OSError) -> str:
     """Return what the system says of an error."""
     return error.strerror or str(error) or type(error).__name__
+
+
+class UnwrittenFileError(MemdError):
+    """The disk refused a file; what was there before is as it was."""
+
+    code = 1012
+    kind = "storage_failed"
+    retryable = True
+    of_disk = True
+    hint = "free space or mend the disk or its permissions; no restart is needed"
+    exit_status = 75
+
+    def __init__(self, path: str, cause: str) -> None:
+        sentence = f"{names.printable(path)} cannot be written: {cause}"
+        super().__init__(sentence, path=path, cause=cause)

@@ -20,7 +20,6 @@ _LEAD = (
     "The conversation up to here is replaced by notes that were taken while it went on."
     " What follows them is its newest part, word for word."
 )
-_WHOLE = "The whole conversation is in {}"
 
 
 def plan(
@@ -46,10 +45,7 @@ def plan(
     tail = history.tail(messages, _start(messages, cursor_covers))
     if tail is None or tail.first == tail.floor or sections.is_empty(notes, ""):
         return None
-    whole = _WHOLE.format(transcript) if transcript else ""
-    stored = history.stored_results(messages[: tail.first], results) if results else ""
-    parts = (_LEAD, sections.shortened(notes, path).strip(), stored, whole)
-    text = "\n\n".join(filter(None, parts))
+    text = "\n\n".join((_LEAD, sections.shortened(notes, path).strip()))
     return history.compacted(
         messages,
         tail,
@@ -58,6 +54,8 @@ def plan(
         trigger=trigger,
         window=window,
         covers=cursor_covers,
+        transcript=transcript,
+        folder=results,
     )
 
 

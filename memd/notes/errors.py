@@ -62,18 +62,3 @@ class NotesTooLargeError(MemdError):
     def __init__(self, what: str, size: int, limit: int, unit: str = "bytes") -> None:
         sentence = f"{printable(what)} would have {size} {unit}; {limit} are written at most"
         super().__init__(sentence, what=what, size=size, limit=limit)
-
-
-class UnwrittenNotesError(MemdError):
-    """The disk refused; the old notes are as they were."""
-
-    code = 1012
-    kind = "storage_failed"
-    retryable = True
-    of_disk = True
-    hint = "free space or mend the disk or its permissions; no restart is needed"
-    exit_status = 75
-
-    def __init__(self, path: str, cause: str) -> None:
-        sentence = f"{printable(path)} cannot be written: {cause}"
-        super().__init__(sentence, path=path, cause=cause)

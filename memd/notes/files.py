@@ -27,6 +27,7 @@ from memd.files.directory import (
     DirectoryUnusableError,
     FileUnreadableError,
     PathRefusedError,
+    UnwrittenFileError,
     cause_of,
 )
 from memd.files.disk import Disk, hash_of, real_disk, write_new
@@ -100,7 +101,7 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     """Put a text in the place of a session's notes, and return its hash.
 
     ``expected`` is the hash of the notes that the writer had read, "" if there were none. Raises
-    NotesConflictError, ForeignNotesError, NotesTooLargeError, UnwrittenNotesError and
+    NotesConflictError, ForeignNotesError, NotesTooLargeError, UnwrittenFileError and
     PathRefusedError; the old notes are as they were then.
     """
     content = text.encode("utf-8", "replace")
@@ -118,16 +119,16 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     except FileExistsError as error:  # saved by somebody else a moment ago
         raise errors.NotesConflictError(place.path, expected, "") from error
     except OSError as error:
-        raise errors.UnwrittenNotesError(place.path, cause_of(error)) from error
+        raise UnwrittenFileError(place.path, cause_of(error)) from error
     except (DirectoryUnusableError, FileUnreadableError) as error:
-        raise errors.UnwrittenNotesError(place.path, str(error.facts["cause"])) from error
+        raise UnwrittenFileError(place.path, str(error.facts["cause"])) from error
     return sha256(content)
 
 
 def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     """Remove a session's notes and the folders that are empty then; say whether there were any.
 
-    Raises ForeignNotesError, UnwrittenNotesError and what ``read`` raises.
+    Raises ForeignNotesError, UnwrittenFileError and what ``read`` raises.
     """
     present = read(place)
     if present and present.foreign:
@@ -142,7 +143,7 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     except DirectoryMissingError:
         return False
     except OSError as error:
-        raise errors.UnwrittenNotesError(path, cause_of(error)) from error
+        raise UnwrittenFileError(path, cause_of(error)) from error
     with suppress(OSError):  # what else lies there keeps its folder
         while name := os.path.dirname(name):
             os.rmdir(f"{place.base}/{name}")

@@ -12,9 +12,9 @@ from random import Random
 from typing import Any, Protocol
 
 from memd.context.requests import Checkpoint, ContextEdit, ContextRequest, PlannedContext
-from memd.context.values import CLEAR, KEEP, LEAST_CHARACTERS, SPILL, BlockKey, Decision
+from memd.context.values import CLEAR, KEEP, SPILL, BlockKey, Decision
 from memd.conversation.history import estimate
-from memd.core.canonical import START, canonical, chained, content_hash
+from memd.core.canonical import LEAST_CHARACTERS, START, canonical, chained, content_hash
 from memd.testing.clock import FakeClock
 from memd.testing.messages_bound import signed
 from tests.context.histories import ConversationMaker, Message, calls_of, open_calls, text_of

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memd.context.requests import MANAGED, THREAD
-from memd.context.values import CLEAR, DROP, KEEP, LEAST_CHARACTERS, SPILL
+from memd.context.values import CLEAR, DROP, KEEP, SPILL
 from memd.conversation.history import count, estimate, tool_kind
-from memd.core.canonical import START, chained
+from memd.core.canonical import LEAST_CHARACTERS, START, chained
 from memd.testing.messages_checks import refused
 from tests.context.clients import BOUND_MODEL, Result, Step, applied, results
 

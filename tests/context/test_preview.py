@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.context import preview
-from memd.context.values import LEAST_CHARACTERS
+from memd.core.canonical import LEAST_CHARACTERS
 
 PATH = "/base/projects/-p/s-1/tool-results/toolu_1.txt"
 HEAD = f"whole at: {PATH}\n"

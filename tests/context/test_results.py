@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.context import results
-from memd.context.errors import StoredResultTooLargeError, UnstoredResultError
+from memd.context.errors import StoredResultTooLargeError
 from memd.context.preview import shown
 from memd.context.values import StoredResult, StoredSizes
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.values import Project
+from memd.files.directory import UnwrittenFileError
 from memd.projects.project import SessionRefusedError
 from memd.testing.faults import Countdown, FaultyDisk
 from tests.context import storing
@@ -128,7 +129,7 @@ def test_what_stands_at_a_name_stays(
     assert path.lstat() == before
     os.unlink(stored.path)
     Path(stored.path).write_text("taken too")
-    with pytest.raises(UnstoredResultError):
+    with pytest.raises(UnwrittenFileError):
         results.store(place, "a", TEXT, used=EMPTY)
 
 
@@ -159,7 +160,7 @@ def test_no_folder_of_results_is_a_link(
         stored = results.store(results.ResultsPlace(str(linked), "-p", "s"), "a", TEXT, used=EMPTY)
         assert Path(stored.path).read_text() == TEXT
         return
-    with pytest.raises(UnstoredResultError):
+    with pytest.raises(UnwrittenFileError):
         results.store(place, "a", TEXT, used=EMPTY)
     assert list(elsewhere.iterdir()) == []
 
@@ -186,7 +187,7 @@ def test_quotas_refuse_what_is_beyond_them(
 
 def test_half_of_a_pair_is_not_stored(place: results.ResultsPlace) -> None:
     """A text that no file can hold is refused before anything is written."""
-    with pytest.raises(UnstoredResultError):
+    with pytest.raises(UnwrittenFileError):
         results.store(place, "a", "x\ud800", used=EMPTY)
     assert names(place) == []
 
@@ -208,7 +209,7 @@ def test_a_disk_that_fails_stores_nothing(fault: str, place: results.ResultsPlac
         countdown = Countdown(number, code, ever=ever, only=only)
         disk = FaultyDisk(countdown, portion=5_000)
         stored = stored_or_error(place, disk)
-        if isinstance(stored, UnstoredResultError):
+        if isinstance(stored, UnwrittenFileError):
             failed += 1
             assert os.strerror(code) in stored.sentence
             assert names(place) == [] or (ever and not only)  # nothing can be removed then
@@ -225,11 +226,11 @@ def test_a_disk_that_fails_stores_nothing(fault: str, place: results.ResultsPlac
 
 def stored_or_error(
     place: results.ResultsPlace, disk: FaultyDisk
-) -> StoredResult | UnstoredResultError:
+) -> StoredResult | UnwrittenFileError:
     """Return what storing gives, or how it fails."""
     try:
         return results.store(place, "a", TEXT, used=EMPTY, disk=disk)
-    except UnstoredResultError as error:
+    except UnwrittenFileError as error:
         return error
 
 
@@ -300,7 +301,7 @@ def test_only_stored_results_are_removed(place: results.ResultsPlace, tmp_path: 
 def test_a_disk_that_refuses_to_remove_is_named(number: int, place: results.ResultsPlace) -> None:
     """Where a result cannot be removed, or nobody knows whether it is, the caller learns it."""
     path = results.store(place, "a", TEXT, used=EMPTY).path
-    with pytest.raises(UnstoredResultError):
+    with pytest.raises(UnwrittenFileError):
         results.remove(place.base, (path,), FaultyDisk(Countdown(number, errno.EROFS)))
     results.remove(place.base, (path,))
     assert names(place) == []

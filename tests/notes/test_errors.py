@@ -3,6 +3,7 @@
 import pytest
 
 from memd.core.errors import MemdError
+from memd.files.directory import UnwrittenFileError
 from memd.notes import errors
 from memd.projects.project import SessionRefusedError
 
@@ -16,7 +17,7 @@ from memd.projects.project import SessionRefusedError
         (errors.ForeignNotesError("/n\x1b[2J"), "is the client's own"),
         (errors.NotesConflictError("/n\n" + "x" * 500, "a", ""), "was changed since it was read"),
         (errors.NotesTooLargeError("/n", 70_000, 65_536), "would have 70000 bytes"),
-        (errors.UnwrittenNotesError("/n", "No space left"), "cannot be written: No space left"),
+        (UnwrittenFileError("/n", "No space left"), "cannot be written: No space left"),
     ],
 )
 def test_each_failure_says_what_and_why_on_one_line(error: MemdError, said: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from memd.core.errors import MemdError
 from memd.core.values import Project
-from memd.files.directory import FileTooLargeError, PathRefusedError
+from memd.files.directory import FileTooLargeError, PathRefusedError, UnwrittenFileError
 from memd.notes import errors, files
 from memd.notes.sections import NotesCursor
 from memd.projects.project import SessionRefusedError
@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(MemdError) as raised:
         files.replace(place, OLD, "")
     assert "-p-sub" in raised.value.sentence
-    with pytest.raises(errors.UnwrittenNotesError):
+    with pytest.raises(UnwrittenFileError):
         files.replace(files.place(project(tmp_path / "-p-sub"), SESSION), OLD, "")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import Project
+from memd.files.directory import UnwrittenFileError
 from memd.files.disk import Disk
 from memd.notes import errors, files
 from memd.testing.faults import Countdown, FaultyDisk
@@ -70,11 +71,11 @@ def test_a_disk_that_fails_leaves_old_notes(fault: str, old: str, place: files.N
     assert failed > 1
 
 
-def failure(call: Callable[[], object]) -> errors.UnwrittenNotesError | None:
+def failure(call: Callable[[], object]) -> UnwrittenFileError | None:
     """Return how a call failed, ``None`` where it did not."""
     try:
         call()
-    except errors.UnwrittenNotesError as error:
+    except UnwrittenFileError as error:
         return error
     return None
 
@@ -102,7 +103,7 @@ def test_a_full_disk_keeps_notes_that_go(place: files.NotesPlace) -> None:
     for number in (1, 2):
         if not current(place)[1]:
             files.replace(place, killing.text("old"), "")
-        with pytest.raises(errors.UnwrittenNotesError):
+        with pytest.raises(UnwrittenFileError):
             files.remove(place, FaultyDisk(Countdown(number, errno.EROFS, ever=True)))
         assert current(place)[0] in ("", killing.text("old"))
 
