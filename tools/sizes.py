@@ -27,6 +27,9 @@ PLAN = {
     "notes": 1_500,
     "context": 3_000,
     "gateway": 900,
+    "server": 2_200,
+    "team": 2_500,  # with remote
+    "remote": 300,
     "suggestions": 400,
     "agent": 2_200,
     "jobs": 900,

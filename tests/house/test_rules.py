@@ -17,18 +17,21 @@ TESTS = sources("tests")
 # program's middleware, what it puts in the place of its memory tool, and what the daemon asks
 # models with.
 # Of psutil the lock asks whether one process lives, the daemon how busy the machine is, and a model
-# that is a program what is left of it. httpx2 is the SDK's own, and asks other servers than its.
+# that is a program what is left of it. httpx2 is the SDK's own, and asks other servers than its:
+# those of other models, and those of teams.
 DOORS = {
     "anthropic": "memd/client/context.py memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
     "h11": "memd/gateway/connection.py",
-    "httpx2": "memd/model/claude.py memd/model/http.py memd/model/openai.py",
+    "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/search/encoder.py",
     "onnxruntime": "memd/search/encoder.py",
+    "psycopg": "memd/server/postgres.py",
     "psutil": "memd/daemon/machine.py memd/model/processes.py memd/watch/locks.py",
     "re2": "memd/core/regex.py",
-    "sqlite3": "memd/state/database.py",
+    "sqlite3": "memd/server/sqlite.py memd/state/database.py",
+    "starlette": "memd/server/app.py",
     "structlog": "memd/daemon/log.py",
     "subprocess": (
         "memd/cli/commands/editing.py memd/cli/commands/service.py memd/cli/commands/shells.py"
@@ -37,6 +40,7 @@ DOORS = {
     ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
     "tokenizers": "memd/search/encoder.py",
+    "uvicorn": "memd/server/command.py",
     "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
@@ -52,6 +56,7 @@ ROOMS = (
     "recall",
     "review",
     "store",
+    "team",
 )
 # Files that decide and touch nothing.
 PURE_ROOMS = (
@@ -67,6 +72,7 @@ PURE_ROOMS = (
     "prompt",
     "recall",
     "review",
+    "team",
     "text",
 )
 PURE_FILES = (

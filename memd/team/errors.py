@@ -1,0 +1,52 @@
+"""Why a project's team memory cannot be used as somebody wants."""
+
+from memd.core.errors import MemdError
+from memd.core.names import printable
+
+
+class TeamNotJoinedError(MemdError):
+    """The project has not joined a team."""
+
+    code = 1024
+    kind = "team_not_joined"
+    hint = "memctl team join <url>"
+    exit_status = 69
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"{directory} has joined no team", directory=directory)
+
+
+class TeamUnreachableError(MemdError):
+    """The server did not answer, or not in a way that can be read."""
+
+    code = 1025
+    kind = "team_unreachable"
+    retryable = True
+    hint = "memories stay as they are here; memd tries again by itself"
+    exit_status = 75
+
+    def __init__(self, server: str, cause: str) -> None:
+        super().__init__(f"{server} cannot be used now: {cause}", server=server, cause=cause)
+
+
+class TeamRefusedError(MemdError):
+    """The server, or a rule of team memory, refuses it."""
+
+    code = 1026
+    kind = "team_refused"
+    exit_status = 77
+
+    def __init__(self, what: str, cause: str, *, status: int = 0) -> None:
+        super().__init__(f"{printable(what)} is refused: {cause}", cause=cause, status=status)
+
+
+class TeamHeldError(MemdError):
+    """The file is held here: it is not sent until a person decides."""
+
+    code = 1027
+    kind = "team_held"
+    hint = "memctl team keep, memctl team drop"
+    exit_status = 65
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{printable(path)} is held: {reason}", path=path, reason=reason)
