@@ -20,9 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.core import limits
+from memd.core import limits, strict_json
 from memd.core.errors import MemdError
-from memd.rpc import strict_json
 from memd.rpc.errors import (
     BusyError,
     InvalidRequestError,

@@ -18,8 +18,8 @@ from enum import Enum
 
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.core.strict_json import NotJsonError
 from memd.rpc.errors import MessageTooLargeError, OutOfMemoryError
-from memd.rpc.strict_json import NotJsonError
 
 _WHITE = b" \t\r\n"
 _LENGTH_DIGITS = 10

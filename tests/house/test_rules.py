@@ -78,7 +78,6 @@ PURE_ROOMS = (
 PURE_FILES = (
     "memd/rpc/framing.py",
     "memd/rpc/conversation.py",
-    "memd/rpc/strict_json.py",
     "memd/jobs/breaker.py",
     "memd/jobs/lanes.py",
     "memd/model/endpoint.py",
