@@ -5,41 +5,12 @@ option is a problem, and the weaker layer's value stays. ``docs/settings.md`` is
 declarations below.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from memd.core import prices
-
-Value = bool | int | float | str | tuple[str, ...]
-
-
-def one_of(*names: str) -> Callable[[Any], str]:
-    """Return what says of a value that it is none of these names."""
-    return lambda value: "" if value in names else f"must be one of {', '.join(names)}"
-
-
-def option(
-    default: Value,
-    doc: str,
-    low: float | None = None,
-    high: float | None = None,
-    *,
-    secret: bool = False,
-    problem: Callable[[Any], str] | None = None,
-) -> Any:
-    """Declare one option: its default, what it does, and its bounds when it is a number.
-
-    A secret one is in no ``repr``. ``problem`` says in words what is wrong with a value.
-    """
-    metadata = {"doc": doc, "low": low, "high": high, "problem": problem}
-    return field(default=default, metadata=metadata, repr=not secret)
-
-
-def numbers(doc: str, low: int) -> Any:
-    """Declare a table of whole numbers by names of the user's choice; none by default."""
-    metadata = {"doc": doc, "low": low, "high": None}
-    return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
+from memd.core.options import applied, numbers, one_of, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +160,24 @@ class PromptSettings:
 class TeamSettings:
     """``[team]``: memories shared with a team."""
 
-    enabled: bool = option(default=False, doc="use the team directory beside the private one")
+    enabled: str = option(
+        "auto",
+        "use the directory team beside the private memories: auto, where memctl team join was "
+        "run; true, everywhere, without a server where none was joined; false, nowhere, and no "
+        "project is kept equal",
+        problem=one_of("auto", "true", "false"),
+        booleans=True,
+    )
+    push: str = option(
+        "auto",
+        "when changes of team memories are sent: auto, within seconds; review, when memctl team "
+        "push was run",
+        problem=one_of("auto", "review"),
+    )
+
+    def used(self, *, joined: bool) -> bool:
+        """Say whether team memories are used in a project that joined a team, or did not."""
+        return self.enabled == "true" or (self.enabled == "auto" and joined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +318,7 @@ def parse(layers: Sequence[Layer]) -> tuple[Settings, tuple[str, ...]]:
     settings = Settings()
     problems: list[str] = []
     for layer in layers:
-        settings = _apply(settings, layer.options, layer.source, "", problems)
+        settings = applied(settings, layer.options, layer.source, "", problems)
     return settings, tuple(problems)
 
 
@@ -343,57 +331,3 @@ def declared(cls: type = Settings, prefix: str = "") -> Iterator[tuple[str, Any,
         else:
             default = {} if item.default is MISSING else item.default
             yield f"{prefix}{item.name}", default, item.metadata["doc"]
-
-
-def _apply(
-    current: Any, options: Mapping[str, Any], source: str, prefix: str, problems: list[str]
-) -> Any:
-    """Return options with those of one layer in place; add a sentence for each bad one."""
-    known: dict[str, Any] = {item.name: item for item in fields(current)}
-    for key, value in options.items():
-        name = f"{prefix}{key}"
-        item = known.get(key)
-        if item is None:
-            problems.append(f"{source}: {name} is not an option of memd; it is ignored")
-        elif isinstance(item.default_factory, type):
-            if isinstance(value, Mapping):
-                part = _apply(getattr(current, key), value, source, f"{name}.", problems)
-                current = replace(current, **{key: part})
-            else:
-                problems.append(f"{source}: {name} is a table of options, not a value")
-        else:
-            checked, problem = _check(item, value)
-            if problem:
-                problems.append(f"{source}: {name} {problem}; its default stands")
-            else:
-                current = replace(current, **{key: checked})
-    return current
-
-
-_WORDS: Mapping[type, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    tuple: "a list of texts",
-}
-
-
-def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
-    """Return the value of an option, and what is wrong with it, "" if nothing is."""
-    low, high = item.metadata["low"], item.metadata["high"]
-    if item.default is MISSING:
-        table = value if isinstance(value, Mapping) else {"": None}
-        bad = [key for key, number in table.items() if type(number) is not int or number < low]
-        return table, f"must be a table of whole numbers from {low} on" if bad else ""
-    wanted = type(item.default)
-    if wanted is float and type(value) is int:
-        value = float(value)
-    if wanted is tuple and type(value) is list and all(type(part) is str for part in value):
-        value = tuple(value)
-    if type(value) is not wanted:
-        return None, f"must be {_WORDS[wanted]}"
-    if low is not None and not low <= value <= high:
-        return None, f"must be between {low:g} and {high:g}"
-    problem = item.metadata["problem"]
-    return value, problem(value) if problem else ""

@@ -170,7 +170,7 @@ def _variant(mode: str, settings: Settings) -> Variant:
         raise UnknownModeError(mode)
     if mode == AUTO:
         mode = Variant.DAILY_LOG if settings.prompt.daily_log else Variant.TEAM
-    if mode == Variant.TEAM and not settings.team.enabled:
+    if mode == Variant.TEAM and not settings.team.used(joined=False):
         mode = Variant.STANDARD
     return Variant(mode)
 

@@ -263,7 +263,7 @@ class Recall:
             until=monotonic() + min(_WAIT_SHARE * (request.until - monotonic()), _WAIT_SECONDS),
             recent_tools=prompt.recent_tools,
             read_paths=prompt.read_paths,
-            team=settings.team.enabled,
+            team=settings.team.used(joined=False),
             options=0 if model is None else limits.MANIFEST_ENTRIES,
             explain=prompt.explain,
             own=self._own,

@@ -81,3 +81,22 @@ def test_secrets_are_not_shown() -> None:
     assert settings.model.api_key == "sk-1"
     assert "sk-1" not in str(settings)
     assert "tk-2" not in str(settings)
+
+
+@pytest.mark.parametrize(
+    ("value", "used"),
+    [("auto", (False, True)), (True, (True, True)), ("true", (True, True)), (False, (False,) * 2)],
+)
+def test_team_memory_has_three_values(value: Any, used: tuple[bool, bool]) -> None:
+    """What was a switch reads as before, and by default only joined projects use it."""
+    settings, problems = parse([Layer("memd.toml", {"team": {"enabled": value}})])
+    assert problems == ()
+    assert (settings.team.used(joined=False), settings.team.used(joined=True)) == used
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None, ["auto"]])
+def test_another_value_leaves_team_memory_as_it_was(value: Any) -> None:
+    """A value that is none of the three is named; a weaker layer's stands."""
+    weaker = Layer("policy", {"team": {"enabled": False}})
+    settings, problems = parse([weaker, Layer("memd.toml", {"team": {"enabled": value}})])
+    assert (settings.team.enabled, len(problems)) == ("false", 1)

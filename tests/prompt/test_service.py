@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 PROJECT = Project(
     "/srv/shop", "/srv/shop", "/b/projects/-srv-shop/memory", "default", "/b/projects", enabled=True
 )
-TEAM = Settings(team=TeamSettings(enabled=True))
+TEAM = Settings(team=TeamSettings(enabled="true"))
 
 
 class Shelf:

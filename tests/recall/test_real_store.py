@@ -42,7 +42,7 @@ async def test_through_the_real_store(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in memories.rglob("*.md")}
     alone = await ask(recall, project, Settings(), session="t", query="how many make a quorum?")
     assert alone.memories == ()  # team memory is off
-    team = replace(Settings(), team=TeamSettings(enabled=True))
+    team = replace(Settings(), team=TeamSettings(enabled="true"))
     surfaced = {}
     for query in (FREEZE, "how many make a quorum?", "what does the lease renewal take?"):
         results = await ask(recall, project, team, session="s", query=query)
