@@ -1,0 +1,132 @@
+"""What ``team.*`` answers: a sync's doings, the state of a directory, diffs, versions, members.
+
+Paths are those of the memory directory, as ``team/releases.md``; times are seconds since 1970.
+"""
+
+from dataclasses import dataclass
+
+from memd.team.values import Conflict, HeldEntry
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPreview:
+    """What joining would do, known without asking the server.
+
+    ``sends`` are the paths that would go out, ``bytes`` of text in all; ``left`` those that would
+    not, as held entries. ``code_needed`` is false where this device has a token for the server.
+    """
+
+    server: str
+    remote: str
+    root: str
+    directory: str
+    device: str
+    sends: tuple[str, ...]
+    bytes: int
+    left: tuple[HeldEntry, ...]
+    code_needed: bool
+    joined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewestEntry:
+    """An entry that a new member is shown."""
+
+    path: str
+    description: str
+    member: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """What one sync did. ``change`` is the last change set that it made here, "" for none.
+
+    ``waits`` says why a person has to accept first, ``left`` how many changes go out later.
+    """
+
+    taken: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    held: tuple[HeldEntry, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()  # path, and why memd's door refused it
+    change: str = ""
+    waits: str = ""
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A directory that joined: how many entries by type stand there now, and the ten newest."""
+
+    server: str
+    remote: str
+    member: str
+    device: str
+    role: str
+    types: dict[str, int]
+    newest: tuple[NewestEntry, ...]
+    sync: SyncResult
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStatus:
+    """Where the sync of a directory stands.
+
+    ``state`` is ``equal``, ``changed`` (``outgoing`` go out), ``unanswered`` (a batch is out),
+    ``paused`` (``paused`` says why, ``until`` when it is tried again), ``waits`` (``waits`` says
+    what a person has to accept) or ``off`` (``paused`` says which switch).
+    """
+
+    server: str
+    remote: str
+    member: str
+    device: str
+    state: str
+    entries: int
+    outgoing: tuple[str, ...]
+    held: tuple[HeldEntry, ...]
+    conflicts: tuple[Conflict, ...]
+    left_out: tuple[tuple[str, str], ...]
+    mark: str
+    pulled_at: float
+    pushed_at: float
+    paused: str = ""
+    until: float = 0.0
+    waits: str = ""
+    review: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextDiff:
+    """How one file differs from what the server has: ``state`` is new, changed or conflict."""
+
+    path: str
+    state: str
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class TeamVersion:
+    """One version of an entry in the server's history; a tombstone has no hash, and a reason."""
+
+    path: str
+    revision: int
+    at: float
+    member: str
+    device: str
+    hash: str
+    size: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamMember:
+    """Somebody whose words stand here: their devices, how many entries, and when the last came."""
+
+    member: str
+    devices: tuple[str, ...]
+    entries: int
+    at: float
