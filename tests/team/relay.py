@@ -7,7 +7,7 @@ of a message. What it does with the next requests is its ``plan``, one word a re
 - ``lose``: the request never arrives;
 - ``keep``: the client gives up, and the request arrives when ``release`` is called;
 - ``mute``: the request arrives, the answer is lost;
-- ``half``: the request arrives, half of the answer does;
+- ``half``: the request arrives, half of the answer's body does;
 - ``double``: the request arrives twice, the first answer is lost;
 - a number: the relay answers with this status itself.
 """
@@ -151,8 +151,8 @@ def relay(upstream: str) -> Iterator[Relay]:
             made.seen.append((request, answer.status if answer else 0))
             self.close_connection = True  # what comes next is looked at on its own
             if answer is not None:
-                text = _head(answer) + answer.body
-                self.wfile.write(text[: len(text) // 2] if half else text)
+                body = answer.body[: len(answer.body) // 2] if half else answer.body
+                self.wfile.write(_head(answer) + body)
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -20,7 +20,7 @@ def counting() -> Iterator[tuple[str, list[bytes]]]:
     class Handler(BaseHTTPRequestHandler):
         """Answers each PUT."""
 
-        def do_PUT(self) -> None:  # noqa: N802 - the library's name
+        def do_PUT(self) -> None:
             """Note the body."""
             bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
