@@ -259,7 +259,19 @@ class SuggestionDecided:
     state: str
 
 
-Effect = CursorMove | JobEnd | LockTaken | ProposalDecided | Suggestion | SuggestionDecided
+@dataclass(frozen=True, slots=True)
+class TeamMoved:
+    """What a pull's change set makes true of a team directory: JSON lists, see ``core/team.py``."""
+
+    bases: str = "[]"
+    gone: str = "[]"
+    held: str = "[]"
+    conflicts: str = "[]"
+
+
+Effect = (
+    CursorMove | JobEnd | LockTaken | ProposalDecided | Suggestion | SuggestionDecided | TeamMoved
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from memd.state import blobs
 from memd.state.database import Cursor, Database, Row
 from memd.state.records import bounded
 
@@ -125,7 +126,7 @@ class Baseline:
 
 def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
     """Change rows of a baseline inside the caller's transaction."""
-    store(cursor, moves.bodies.items())
+    blobs.save_packed(cursor, moves.bodies.items())
     cursor.executemany(
         "INSERT OR REPLACE INTO shadows (directory, path, hash, fingerprint, mtime_ns, mode)"
         " VALUES (?,?,?,?,?,?)",
@@ -138,15 +139,6 @@ def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
     cursor.executemany(
         "DELETE FROM shadows WHERE directory = ? AND path = ?",
         [(directory, path) for path, state in moves.states.items() if state is None],
-    )
-
-
-def store(cursor: Cursor, bodies: Iterable[tuple[str, bytes]]) -> None:
-    """Keep packed bodies by their hashes; one that was purged is kept anew."""
-    cursor.executemany(
-        "INSERT INTO blobs (hash, body) VALUES (?, ?) ON CONFLICT (hash)"
-        " DO UPDATE SET body = excluded.body WHERE length(blobs.body) = 0",
-        bodies,
     )
 
 

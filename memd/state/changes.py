@@ -1,6 +1,7 @@
 """The door to the journal: change sets, their history, proposals, and what is kept of them."""
 
 from memd.state.baseline import Baseline, BaselineChange, FileState
+from memd.state.blobs import packed
 from memd.state.history import CombinedChange, Filter, JournalHistory, compose
 from memd.state.journal import Journal
 from memd.state.migration import migrate
@@ -16,7 +17,6 @@ from memd.state.records import (
     PlannedChange,
     Step,
     file_changes,
-    packed,
 )
 from memd.state.retention import Pruned, Retention
 

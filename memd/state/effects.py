@@ -16,8 +16,9 @@ from memd.core.values import (
     ProposalDecided,
     Suggestion,
     SuggestionDecided,
+    TeamMoved,
 )
-from memd.state import cursors, dreams, jobs, proposed, suggestions
+from memd.state import cursors, dreams, jobs, proposed, suggestions, teams
 from memd.state.database import Cursor
 
 _KINDS: dict[str, type[Effect]] = {
@@ -27,6 +28,7 @@ _KINDS: dict[str, type[Effect]] = {
     "proposal": ProposalDecided,
     "suggestion": Suggestion,
     "suggestion_decided": SuggestionDecided,
+    "team": TeamMoved,
 }
 
 
@@ -45,6 +47,8 @@ def make_true(
             suggestions.save(cursor, directory, effect, at)
         elif isinstance(effect, SuggestionDecided):
             suggestions.decide(cursor, directory, effect)
+        elif isinstance(effect, TeamMoved):
+            teams.pulled(cursor, directory, effect, change)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 

@@ -10,22 +10,18 @@ Rules of this file
   nothing of it will ever be in place, and its texts can be looked at and brought back.
 - What a dream wanted and a person is to decide is a *proposal* (``state/proposals.py``): none of
   the questions here sees it.
-- Bodies are kept once, under their SHA-256, compressed. What comes out is hashed again: a journal
-  is a file that anything may have damaged, so a body that does not match is no body. One that was
-  purged (``state/purge.py``) is empty, and its hash stays.
+- Bodies are kept once, under their SHA-256 (``state/blobs.py``).
 - The numbers of change sets are never used twice (AUTOINCREMENT), also after pruning.
 """
 
 import json
 import re
-import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
-from memd.state import baseline, effects, proposed, roots
+from memd.state import baseline, blobs, effects, proposed, roots, teams
 from memd.state.database import Cursor, Database
 from memd.state.records import (
     APPLIED,
@@ -35,7 +31,6 @@ from memd.state.records import (
     PlannedChange,
     Step,
     aside,
-    packed,
     read_aside,
     read_record,
     read_step,
@@ -85,7 +80,6 @@ CREATE TABLE IF NOT EXISTS purged_paths (
     hash TEXT NOT NULL,
     PRIMARY KEY (directory, hash)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (
     directory TEXT NOT NULL,
     client TEXT NOT NULL,
@@ -97,8 +91,9 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
-# The bodies of the baseline are the journal's, and it knows whose each directory is.
-SCHEMA = f"{_TABLES}{baseline.SCHEMA}{roots.SCHEMA}"
+# The journal owns all bodies, those of the baseline and of teams too, and knows whose each
+# directory is.
+SCHEMA = f"{_TABLES}{blobs.SCHEMA}{baseline.SCHEMA}{roots.SCHEMA}{teams.SCHEMA}"
 
 _ATTRIBUTE = """
 UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ?
@@ -210,15 +205,7 @@ class Journal:
 
     def blob(self, key: str) -> bytes | None:
         """Return the body with this hash, or ``None`` when the journal has none that matches."""
-        rows = self._database.read("SELECT body FROM blobs WHERE hash = ?", (key,))
-        if not rows or not isinstance(rows[0]["body"], bytes):
-            return None
-        unpack = zlib.decompressobj()
-        try:
-            body = unpack.decompress(rows[0]["body"], limits.READ_BYTES + 1)
-        except zlib.error:
-            return None
-        return body if sha256(body) == key else None
+        return blobs.read(self._database, key)
 
     def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
         """Return those of some paths of which a directory has, or had before a purge, a change."""
@@ -298,19 +285,11 @@ def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
         " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
         [(number, position, *step_values(step)) for position, step in enumerate(steps)],
     )
-    baseline.store(cursor, [(key, packed(body)) for key, body in _new(cursor, intent.bodies)])
+    blobs.save(cursor, intent.bodies)
     return ChangeRecord(
         number, intent.directory, state, intent.at, by, intent.request, steps,
         intent.effects, intent.conflicts, intent.merged,
     )  # fmt: skip
-
-
-def _new(cursor: Cursor, bodies: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield the bodies that are not kept yet: most are, and packing takes time."""
-    for key, body in bodies.items():
-        cursor.execute("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
-        if cursor.fetchone() is None:
-            yield key, body
 
 
 def _number(change: str) -> int:

@@ -9,14 +9,14 @@ Rules of this file
 - What was removed stands in no page and no log of the file afterwards: it is packed anew.
 """
 
-import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from memd.core import limits
 from memd.core.text import sha256
+from memd.state.blobs import unpacked
 from memd.state.database import Cursor, Database
 from memd.state.proposed import IS_PROPOSAL, NAME
+from memd.state.teams import TeamTable
 
 _PAGE = 100  # bodies read at once
 _EMPTY = b""
@@ -62,7 +62,12 @@ class Purge:
         rows = self._database.read(
             "SELECT hash FROM shadows WHERE directory = ? AND path = ?", (directory, path)
         )
-        return self._hashes(condition, (path, directory)) | {row["hash"] for row in rows}
+        live = {row["hash"] for row in rows}
+        return (
+            self._hashes(condition, (path, directory))
+            | live
+            | TeamTable(self._database).hashes(directory, path)
+        )
 
     def holding(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
         """Return the hashes of the bodies that hold something."""
@@ -155,8 +160,8 @@ class Purge:
         ):
             last = rows[-1]["hash"]
             for row in rows:
-                if isinstance(row["body"], bytes) and row["body"]:
-                    yield row["hash"], _unpacked(row["body"])
+                if row["body"]:
+                    yield row["hash"], unpacked(row["body"])
 
     def _columns(self) -> dict[str, tuple[str, ...]]:
         """Return the columns that may hold anybody's words, by table."""
@@ -189,11 +194,3 @@ def _clean(
             f"UPDATE OR REPLACE {table} SET {column} = cleaned({column})"  # noqa: S608 - our own names
             f" WHERE {column} <> cleaned({column})"
         )
-
-
-def _unpacked(body: bytes) -> bytes:
-    """Return a body as it was, as far as it can be unpacked."""
-    try:
-        return zlib.decompressobj().decompress(body, limits.READ_BYTES + 1)
-    except zlib.error:
-        return b""

@@ -6,12 +6,10 @@ comes out has the types and bounds that memd itself writes, and what makes no se
 
 import json
 import math
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memd.core import limits
 from memd.core.text import read_json
 from memd.core.values import (
     Actor,
@@ -155,12 +153,6 @@ def read_step(row: Row) -> Step:
         bool(row["conflict"]),
         bool(row["purged"]),
     )
-
-
-def packed(body: bytes) -> bytes:
-    """Return a body as the journal's blobs hold it: a large one is packed quickly, not tightly."""
-    # An index of a megabyte takes 8 ms so, instead of 37, and is a sixth larger.
-    return zlib.compress(body, 1 if len(body) > limits.MEMORY_BYTES else 6)
 
 
 def step_values(step: Step) -> tuple[object, ...]:

@@ -3,8 +3,8 @@
 Rules of this file
 - Live memories are never touched: only rows and bodies of the state file are.
 - A set that is recorded and not ended, or an open proposal, is never pruned, nor a body that a
-  kept set or a shadow names. A decided proposal is as old as its last decision. The numbers of
-  sets are never used again.
+  kept set, a shadow or a sync of team memory names. A decided proposal is as old as its last
+  decision. The numbers of sets are never used again.
 - What is too old goes by ``state/ages.py``, what is too much by its number alone.
 - Each batch is one small transaction: writers wait for at most one, and a kill at any instant
   leaves the sets of whole batches, each with all its files and bodies, or none of it.
@@ -32,6 +32,7 @@ _NAMED = (
     "EXISTS (SELECT 1 FROM change_files WHERE before = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM change_files WHERE after = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM shadows WHERE shadows.hash = blobs.hash)"
+    " OR EXISTS (SELECT 1 FROM team_bodies WHERE team_bodies.hash = blobs.hash)"
 )
 
 

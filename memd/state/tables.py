@@ -36,6 +36,7 @@ from memd.state.suggestions import (
     letters,
 )
 from memd.state.tally import Tally
+from memd.state.teams import TeamTable
 from memd.state.visits import Visit, Visits
 
 SCHEMAS = (
@@ -94,6 +95,7 @@ __all__ = [
     "SuggestionTable",
     "Sum",
     "Tally",
+    "TeamTable",
     "Visit",
     "Visits",
     "letters",

@@ -17,6 +17,7 @@ from memd.core.values import (
     Provenance,
     Suggestion,
     SuggestionDecided,
+    TeamMoved,
 )
 from memd.state import cursors, dreams, effects, job_rows, jobs, journal
 from memd.state.database import open_database
@@ -30,7 +31,8 @@ EFFECTS = st.lists(
     | st.builds(LockTaken, TEXT, st.integers())
     | st.builds(ProposalDecided, TEXT, TEXT, TEXT, TEXT)
     | st.builds(Suggestion, TEXT, TEXT, st.floats(0, 1e10) | st.integers(0, 9), TEXT, TEXT)
-    | st.builds(SuggestionDecided, TEXT, TEXT),
+    | st.builds(SuggestionDecided, TEXT, TEXT)
+    | st.builds(TeamMoved, TEXT, TEXT, TEXT, TEXT),
     max_size=3,
 )
 

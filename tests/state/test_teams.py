@@ -1,0 +1,171 @@
+"""What syncs of team memory remember."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.team import (
+    Author,
+    Base,
+    Conflict,
+    HeldEntry,
+    LeftOut,
+    Limits,
+    Outgoing,
+    PushBatch,
+    SyncState,
+    moved,
+)
+from memd.core.text import sha256
+from memd.core.values import Actor, Provenance, TeamMoved
+from memd.state.ages import Bound
+from memd.state.database import Database, open_database
+from memd.state.journal import Journal
+from memd.state.purge import Purge
+from memd.state.records import PlannedChange
+from memd.state.retention import Pruned, Retention
+from memd.state.tables import SCHEMAS, TeamTable
+
+BODIES = {sha256(text): text for text in (b"one", b"two", b"three")}
+ONE, TWO, THREE = BODIES
+BASE = Base("a.md", ONE, 3, "anna", "laptop", 5.0)
+OUT = PushBatch("id-1", 7.0, (Outgoing("b.md", TWO, None), Outgoing("a.md", THREE, 3)))
+
+
+def test_all_that_a_sync_knows_is_there_again(database: Database, tmp_path: Path) -> None:
+    """What was written down is read again as it was, by directory, by whatever name it has."""
+    table = TeamTable(database)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    real, link = str(tmp_path / "real"), str(tmp_path / "link")
+    assert (table.state(real), table.batch(real), table.bases(real)) == (SyncState(), None, {})
+    state = SyncState("e.9", Limits(put_entries=9), 2, 9.5, "403", "digest", "epoch", 1.0, 2.0)
+    table.save(link, state)
+    table.begin(link, OUT, BODIES)
+    table.move(link, [BASE, Base("gone.md", "", 4)])
+    table.hold(link, HeldEntry("s.md", TWO, "secret", "rule"))
+    table.leave_out(link, [LeftOut("CON.md", 2, ONE, "name")])
+    assert (table.state(real), table.batch(real)) == (state, OUT)
+    assert table.bases(real) == {"a.md": BASE, "gone.md": Base("gone.md", "", 4)}
+    assert table.authors(real) == {"team/a.md": Author("anna", "laptop", 5.0, 3)}
+    assert list(table.held(real)) == ["s.md"]
+    assert list(table.left_out(real)) == ["CON.md"]
+    assert table.body(real, TWO) == b"two"
+    table.release(link, "s.md")
+    assert table.held(real) == {}
+    other = str(tmp_path)
+    assert (table.state(other), table.bases(other), table.body(other, TWO)) == (
+        SyncState(),
+        {},
+        None,
+    )
+    table.forget(link)
+    assert (table.state(real), table.batch(real), table.body(real, TWO)) == (
+        SyncState(),
+        None,
+        None,
+    )
+
+
+def test_only_the_batch_that_is_out_is_ended(database: Database) -> None:
+    """The answer to another batch moves nothing; that to this one moves the bases and ends it."""
+    table, new = TeamTable(database), Base("b.md", TWO, 8)
+    table.begin("/m", OUT, BODIES)
+    table.hold("/m", HeldEntry("b.md", TWO, "full"))
+    table.end("/m", [new], batch="id-0")
+    assert (table.batch("/m"), table.bases("/m")) == (OUT, {})
+    table.end("/m", [new], [HeldEntry("a.md", ONE, "secret")], batch="id-1")
+    assert (table.batch("/m"), table.bases("/m")) == (None, {"b.md": new})
+    assert list(table.held("/m")) == ["a.md"]
+
+
+def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
+    """Bases, what is held and conflicts become true when the set is applied, and never before."""
+    table, journal = TeamTable(database), Journal(database)
+    table.move("/m", [BASE, Base("old.md", TWO, 1)])
+    table.hold("/m", HeldEntry("a.md", ONE, "removed"))
+    table.leave_out("/m", [LeftOut("a.md", 2, ONE, "secret")])
+    conflict = Conflict("c.md", ONE, TWO, at=3.0)
+    held = HeldEntry("h.md", TWO, "removed")
+    effect = moved([Base("a.md", TWO, 4), Base("h.md", "", 5)], ["old.md"], [held], [conflict])
+    by = Provenance(Actor.TEAM)
+    record = journal.record(PlannedChange("/m", 1.0, by, "", "0123abcd", (), {}, (effect,)))
+    assert table.bases("/m")["a.md"] == BASE
+    journal.applied(record, 2.0)
+    assert table.bases("/m") == {"a.md": Base("a.md", TWO, 4), "h.md": Base("h.md", "", 5)}
+    assert (table.held("/m"), table.left_out("/m")) == ({"h.md": held}, {})
+    assert table.conflicts("/m") == {"c.md": Conflict("c.md", ONE, TWO, change="c1", at=3.0)}
+    table.move("/m", [Base("c.md", THREE, 9)])
+    assert list(table.conflicts("/m")) == ["c.md"]
+    table.resolved("/m", "c.md")
+    assert table.conflicts("/m") == {}
+
+
+def test_bodies_outlive_the_journal_while_something_names_them(database: Database) -> None:
+    """Retention takes a body only once no base, batch or conflict of any directory names it."""
+    table = TeamTable(database)
+    table.keep("/m", BODIES)
+    table.move("/m", [BASE])
+    journal, by = Journal(database), Provenance(Actor.TEAM)
+    effect = moved(conflicts=[Conflict("c.md", TWO, ONE)])
+    journal.effects_only(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
+    table.begin("/m", PushBatch("i", 1.0, (Outgoing("d.md", THREE, None),)), {})
+    for expected in (BODIES.keys(), {ONE, TWO}, {ONE}):
+        table.prune("/m")
+        prune(database)
+        assert {key for key in BODIES if table.body("/m", key) == BODIES[key]} == expected
+        if expected == {ONE, TWO}:
+            table.resolved("/m", "c.md")
+        table.end("/m", [], batch="i")
+
+
+def test_a_purge_takes_the_bodies_of_a_team_file(tmp_path: Path) -> None:
+    """The bodies that a sync names for a file are purged with it, and the secret in any row."""
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    table, purge = TeamTable(database), Purge(database)
+    table.keep("/m", BODIES)
+    table.move("/m", [BASE])
+    table.begin("/m", OUT, {})
+    table.hold("/m", HeldEntry("x.md", TWO, "secret", "sesame-4711"))
+    assert purge.of_path("/m", "team/a.md") == {ONE, THREE}
+    purge.remove([ONE], lambda text: text.replace("sesame-4711", "[x]"))
+    assert (table.body("/m", ONE), table.body("/m", THREE)) == (None, b"three")
+    assert table.held("/m")["x.md"].detail == "[x]"
+
+
+@pytest.mark.parametrize("value", [b"", b"{}", b"\xff", b"[" * 9999, b'{"key": 1}', b"null"])
+def test_a_damaged_row_does_nothing(database: Database, value: bytes) -> None:
+    """A row that memd did not write is as if it were not there, and the others are read."""
+    table = TeamTable(database)
+    table.move("/m", [BASE, Base("b.md", TWO, 1)])
+    table.begin("/m", OUT, {})
+    table.leave_out("/m", [LeftOut("b.md", 1, TWO, "name")])
+    database.write("UPDATE team_rows SET value = ? WHERE key <> 'a.md'", (value,))
+    assert (table.bases("/m"), table.batch("/m"), table.left_out("/m")) == (
+        {"a.md": BASE},
+        None,
+        {},
+    )
+    assert table.conflicts("/m") == {}
+
+
+@given(st.text(max_size=20) | st.sampled_from(["[" * 9999, '["a"]', '[{"key": "a.md"}]', "[1]"]))
+def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    """An effect whose lists are none moves nothing."""
+    database = open_database(str(tmp_path_factory.mktemp("s") / "state.db"), SCHEMAS)
+    TeamTable(database).move("/m", [BASE])
+    by = Provenance(Actor.TEAM)
+    effect = TeamMoved(text, "{}" if text.startswith('["a') else text, json.dumps(text), text)
+    Journal(database).effects_only(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
+    assert TeamTable(database).bases("/m") == {"a.md": BASE}
+    database.close()
+
+
+def prune(database: Database) -> None:
+    """Let the journal forget all that it may."""
+    retention, total = Retention(database, Bound(1e9, 2**40), 2**40), Pruned(more=True)
+    while total.more:
+        total += retention.batch()
