@@ -2,7 +2,7 @@
 
 Rules of this file
 - Both are the user's own or count for nothing: nobody else may write ``team.toml`` or read a token.
-- A membership belongs to a directory; nothing in a repository adds one.
+- A membership belongs to a directory, whatever links lead to it; no repository adds one.
 - A file is replaced whole, and a token is on disk before the row that names it.
 """
 
@@ -90,11 +90,12 @@ class Memberships:
 
     def joined(self, directory: str) -> bool:
         """Say whether a memory directory joined a team."""
-        return directory in self._read()[0]
+        return self.of(directory) is not None
 
     def of(self, directory: str) -> Membership | None:
         """Return a memory directory's membership, ``None`` where it joined nothing."""
-        return self._read()[0].get(directory)
+        rows = self._read()[0]
+        return rows.get(os.path.realpath(directory)) if rows else None
 
     def all(self) -> tuple[Membership, ...]:
         """Return all memberships, in the order in which they were joined."""
@@ -131,7 +132,11 @@ class Memberships:
         if not all(is_text(getattr(membership, name)) for name in _TEXTS):
             raise TeamRefusedError(membership.directory, _NOT_UTF8)
         owner = f"{membership.server} {membership.member}".encode()
-        membership = replace(membership, token=f"team-{sha256(owner)[:16]}.token")
+        membership = replace(
+            membership,
+            directory=os.path.realpath(membership.directory),
+            token=f"team-{sha256(owner)[:16]}.token",
+        )
         with self._locked() as directory:
             self._put(directory, membership.token, f"{token}\n".encode())
             rows = {**self._read()[0], membership.directory: membership}
@@ -145,7 +150,7 @@ class Memberships:
         """
         with self._locked() as folder:
             rows = dict(self._read()[0])
-            gone = rows.pop(directory, None)
+            gone = rows.pop(os.path.realpath(directory), None)
             if gone is None:
                 raise TeamNotJoinedError(directory)
             self._put(folder, FILE, _written(rows.values()))
@@ -227,7 +232,9 @@ def _membership(row: Any) -> Membership | None:
     if not isinstance(row, dict) or type(row.get("at")) is not float:
         return None
     texts: dict[str, Any] = {name: row.get(name) for name in _TEXTS}
-    if not all(isinstance(text, str) and text for text in texts.values()):
+    if not all(
+        isinstance(text, str) and (text or name == "origin") for name, text in texts.items()
+    ):
         return None
     with suppress(TeamRefusedError):
         if server_address(row["server"]) == row["server"] and _TOKEN_FILE.fullmatch(row["token"]):

@@ -72,6 +72,20 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftTeam:
+    """A directory that left: whether the server took the token back, and why it did not.
+
+    ``change`` is the change set that removed the files, "" where they stay.
+    """
+
+    server: str
+    remote: str
+    revoked: bool
+    why: str = ""
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TeamStatus:
     """Where the sync of a directory stands.
 
@@ -101,11 +115,16 @@ class TeamStatus:
 
 @dataclass(frozen=True, slots=True)
 class TextDiff:
-    """How one file differs from what the server has: ``state`` is new, changed or conflict."""
+    """How one file differs from what the server has: ``state`` is new, changed or conflict.
+
+    Of a conflict both texts come along.
+    """
 
     path: str
     state: str
     diff: str
+    ours: str = ""
+    theirs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

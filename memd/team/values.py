@@ -88,7 +88,8 @@ class Membership:
 
     ``server`` is its address (scheme, host, port), ``repository`` the server's id for ``remote``
     (normalised, as ``github.com/acme/app``), ``member`` and ``device`` the names there. ``token``
-    is the name of the file beside ``team.toml`` that holds the token.
+    is the name of the file beside ``team.toml`` that holds the token. ``origin`` is what the root
+    named as its repository when it joined, "" for none: a sync pauses once it names another.
     """
 
     root: str
@@ -100,6 +101,7 @@ class Membership:
     device: str
     token: str
     at: float
+    origin: str = ""
 
 
 Bases = Mapping[str, Base]

@@ -65,6 +65,17 @@ def test_a_token_serves_all_clones_and_goes_with_the_last(tmp_path: Path) -> Non
         memberships.remove("/mem/clone")
 
 
+def test_links_lead_to_the_same_membership(tmp_path: Path) -> None:
+    """A directory that is reached through a link is the one that joined."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    memberships = Memberships(str(folder(tmp_path)))
+    memberships.add(replace(ROW, directory=str(tmp_path / "link")), TOKEN)
+    assert memberships.joined(str(tmp_path / "real"))
+    memberships.remove(str(tmp_path / "link"))
+    assert memberships.all() == ()
+
+
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_what_others_may_write_joins_nothing(tmp_path: Path, mode: int) -> None:
     """A file that others may write is ignored, and the sentence says what helps."""
@@ -142,7 +153,7 @@ def test_a_name_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, n
     """Whatever a path or a member is called, the file gives it back, or it is refused."""
     memberships = Memberships(str(tmp_path_factory.mktemp("config")))
     try:
-        row = memberships.add(replace(ROW, directory=f"/mem/{name}", member=name), TOKEN)
+        row = memberships.add(replace(ROW, root=f"/src/{name}", member=name), TOKEN)
     except TeamRefusedError:
         assert any("\ud800" <= character <= "\udfff" for character in name)
     else:
