@@ -1,7 +1,11 @@
 """The nouns of the server: repositories, who may do what, entries and their versions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+Answer = dict[str, Any]  # what is written as JSON
 
 
 class Role(StrEnum):
@@ -14,22 +18,53 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository: ``revision`` grows by one with each accepted write, ``epoch`` is random."""
+    """A repository: ``revision`` grows by one with each accepted write, ``epoch`` is random.
+
+    What was removed up to ``oldest`` may be unknown by now.
+    """
 
     id: str
     remote: str
     epoch: str
     revision: int
+    oldest: int = 0
+
+    @property
+    def mark(self) -> str:
+        """Return the text of the repository's ETag."""
+        return f"{self.epoch}.{self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A person with their roles by repository id."""
+
+    name: str
+    admin: bool
+    roles: Mapping[str, Role]
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whose request it is: the token's number, its member and device."""
+    """Whose request it is: the token's number, its member and device, and the sender's address."""
 
     token: int
     member: str
     device: str
     admin: bool = False
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceToken:
+    """A device's token, without its text. Times are seconds since 1970."""
+
+    number: int
+    member: str
+    device: str
+    at: float
+    expires: float
+    revoked: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +86,17 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Live entries and tombstones, by revision and key; ``next`` is the next page's cursor."""
+
+    epoch: str
+    revision: int
+    entries: tuple[Version, ...]
+    removed: tuple[Version, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class PutEntry:
     """One entry of a PUT: ``base`` is the revision it is based on, ``None`` for a new key."""
 
@@ -58,3 +104,37 @@ class PutEntry:
     content: bytes
     hash: str
     base: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a key is on the server; revision 0 where it is unknown, hash "" where it is removed."""
+
+    key: str
+    revision: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A rule that an entry breaks, and in which line (0: the whole)."""
+
+    key: str
+    rule: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what: an act on a key, with the hashes before and after."""
+
+    number: int
+    at: float
+    repository: str
+    member: str
+    device: str
+    address: str
+    act: str
+    key: str
+    before: str
+    after: str

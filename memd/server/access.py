@@ -1,0 +1,226 @@
+"""Members, their roles, invitations and tokens.
+
+Rules of this file
+- A code has 128 random bits and a token 256; each is told once, and its SHA-256 alone is stored.
+- A code is good once: whoever takes its row away has it.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+
+from memd.core.text import sha256
+from memd.server import checking
+from memd.server.accepting import OPERATOR, audit, repository_row, role_row
+from memd.server.driver import Driver, Transaction
+from memd.server.errors import MEMBER, TOKEN, NotThereError, RequestPart, UnauthorisedError
+from memd.server.values import DeviceToken, Member, Repository, Role, Session
+
+INVITATION_SECONDS = 72 * 3600.0
+TOKEN_SECONDS = 365 * 86400.0
+_REPOSITORIES = "SELECT id, remote, epoch, revision, oldest"
+
+
+class Access:
+    """Who may do what on a server. Every method blocks; times are seconds since 1970."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    def add_repository(self, remote: str, *, now: float) -> Repository:
+        """Return the repository of a normalised remote, which is made if there is none.
+
+        Raises MalformedRequestError.
+        """
+        checking.remote(remote)
+        number = secrets.token_hex(8)
+        with self.driver.writing() as transaction:
+            if transaction.run(
+                "INSERT INTO repositories (id, remote, epoch, revision, oldest)"
+                " VALUES (?, ?, ?, 0, 0) ON CONFLICT (remote) DO NOTHING",
+                *(number, remote, secrets.token_hex(8)),
+            ):
+                audit(transaction, OPERATOR, now, "repository", repository=number)
+            row = transaction.row(f"{_REPOSITORIES} FROM repositories WHERE remote = ?", remote)
+        return Repository(*row or ())
+
+    def all_repositories(self) -> tuple[Repository, ...]:
+        """Return every repository, by remote."""
+        with self.driver.reading() as transaction:
+            rows = transaction.rows(f"{_REPOSITORIES} FROM repositories ORDER BY remote")
+        return tuple(Repository(*row) for row in rows)
+
+    def repositories(self, member: str) -> tuple[tuple[Repository, Role], ...]:
+        """Return the repositories in which a member has a role, by remote."""
+        with self.driver.reading() as transaction:
+            rows = transaction.rows(
+                f"{_REPOSITORIES}, role FROM repositories JOIN grants ON repository = id"
+                " WHERE member = ? ORDER BY remote",
+                member,
+            )
+        return tuple((Repository(*row[:-1]), Role(row[-1])) for row in rows)
+
+    def repository(self, repository: str) -> Repository:
+        """Return a repository. Raises NotThereError."""
+        with self.driver.reading() as transaction:
+            return repository_row(transaction, repository)
+
+    def role(self, member: str, repository: str) -> Role | None:
+        """Return a member's role in a repository, ``None`` where there is none."""
+        with self.driver.reading() as transaction:
+            return role_row(transaction, member, repository)
+
+    def add_member(self, name: str, *, now: float, admin: bool = False) -> None:
+        """Add a member, or say anew whether one may see the server's figures.
+
+        Raises MalformedRequestError.
+        """
+        checking.label(name, RequestPart.MEMBER)
+        with self.driver.writing() as transaction:
+            transaction.run(
+                "INSERT INTO members (name, admin) VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET admin = excluded.admin",
+                *(name, int(admin)),
+            )
+            audit(transaction, OPERATOR, now, "admin" if admin else "member", key=name)
+
+    def remove_member(self, name: str, *, now: float) -> None:
+        """Take a member's roles, tokens and invitations away. Raises NotThereError."""
+        with self.driver.writing() as transaction:
+            _check_member(transaction, name)
+            transaction.run("DELETE FROM grants WHERE member = ?", name)
+            transaction.run("DELETE FROM invitations WHERE member = ?", name)
+            transaction.run(
+                "UPDATE tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", now, name
+            )
+            transaction.run("DELETE FROM members WHERE name = ?", name)
+            audit(transaction, OPERATOR, now, "remove_member", key=name)
+
+    def members(self) -> tuple[Member, ...]:
+        """Return all members with their roles, by name."""
+        with self.driver.reading() as transaction:
+            members = transaction.rows("SELECT name, admin FROM members ORDER BY name")
+            grants = transaction.rows("SELECT member, repository, role FROM grants")
+        roles: dict[str, dict[str, Role]] = {}
+        for member, repository, role in grants:
+            roles.setdefault(member, {})[repository] = Role(role)
+        return tuple(Member(name, bool(admin), roles.get(name, {})) for name, admin in members)
+
+    def grant(self, member: str, repository: str, role: Role | None, *, now: float) -> None:
+        """Give a member a role in a repository, or with ``None`` take it away.
+
+        Raises NotThereError.
+        """
+        with self.driver.writing() as transaction:
+            _check_member(transaction, member)
+            _grant(transaction, member, repository, role, now)
+
+    def invite(
+        self,
+        member: str,
+        roles: Mapping[str, Role],
+        *,
+        now: float,
+        seconds: float = INVITATION_SECONDS,
+    ) -> str:
+        """Return a code with which a device joins once, as a member with these roles.
+
+        ``roles`` go by repository id. A member who is not known yet is added. Raises NotThereError
+        and MalformedRequestError.
+        """
+        checking.label(member, RequestPart.MEMBER)
+        code = secrets.token_urlsafe(16)
+        with self.driver.writing() as transaction:
+            transaction.run(
+                "INSERT INTO members (name, admin) VALUES (?, 0) ON CONFLICT (name) DO NOTHING",
+                member,
+            )
+            for repository, role in roles.items():
+                _grant(transaction, member, repository, role, now)
+            transaction.run(
+                "INSERT INTO invitations (hash, member, expires) VALUES (?, ?, ?)",
+                *(_digest(code), member, now + seconds),
+            )
+            audit(transaction, OPERATOR, now, "invite", key=member)
+        return code
+
+    def join(self, code: str, device: str, *, now: float, address: str = "") -> tuple[str, str]:
+        """Return the text of a new token and its member; the code is used up.
+
+        Raises UnauthorisedError and MalformedRequestError.
+        """
+        checking.label(device, RequestPart.DEVICE)
+        token = secrets.token_urlsafe(32)
+        with self.driver.writing() as transaction:
+            row = transaction.row(
+                "SELECT member, expires FROM invitations WHERE hash = ?", _digest(code)
+            )
+            used = transaction.run("DELETE FROM invitations WHERE hash = ?", _digest(code))
+            if row is None or not used or row[1] <= now:
+                raise UnauthorisedError
+            transaction.run(
+                "INSERT INTO tokens (hash, member, device, at, expires) VALUES (?, ?, ?, ?, ?)",
+                *(_digest(token), row[0], device, now, now + TOKEN_SECONDS),
+            )
+            audit(transaction, Session(0, row[0], device, address=address), now, "join")
+        return token, row[0]
+
+    def session(self, token: str, *, now: float, address: str = "") -> Session | None:
+        """Return whose token it is, ``None`` for one that is unknown, over or revoked."""
+        with self.driver.reading() as transaction:
+            row = transaction.row(
+                "SELECT number, member, device, admin FROM tokens JOIN members ON name = member"
+                " WHERE hash = ? AND revoked IS NULL AND expires > ?",
+                *(_digest(token), now),
+            )
+        return (
+            None if row is None else replace(Session(*row[:3]), admin=bool(row[3]), address=address)
+        )
+
+    def tokens(self) -> tuple[DeviceToken, ...]:
+        """Return the tokens of all members, the oldest first."""
+        with self.driver.reading() as transaction:
+            rows = transaction.rows(
+                "SELECT number, member, device, at, expires, revoked FROM tokens ORDER BY number"
+            )
+        return tuple(DeviceToken(*row) for row in rows)
+
+    def revoke(self, number: int, *, now: float, by: Session = OPERATOR) -> None:
+        """Make a token worthless, at once and for good. Raises NotThereError."""
+        with self.driver.writing() as transaction:
+            row = transaction.row("SELECT member, device FROM tokens WHERE number = ?", number)
+            if row is None:
+                raise NotThereError(TOKEN)
+            transaction.run(
+                "UPDATE tokens SET revoked = ? WHERE number = ? AND revoked IS NULL", now, number
+            )
+            audit(transaction, by, now, "revoke", key=f"{row[0]}, {row[1]}")
+
+
+def _check_member(transaction: Transaction, name: str) -> None:
+    if transaction.row("SELECT 1 FROM members WHERE name = ?", name) is None:
+        raise NotThereError(MEMBER)
+
+
+def _grant(
+    transaction: Transaction, member: str, repository: str, role: Role | None, now: float
+) -> None:
+    repository_row(transaction, repository)
+    transaction.run("DELETE FROM grants WHERE member = ? AND repository = ?", member, repository)
+    if role is not None:
+        transaction.run(
+            "INSERT INTO grants (member, repository, role) VALUES (?, ?, ?)",
+            *(member, repository, role.value),
+        )
+    audit(
+        transaction,
+        OPERATOR,
+        now,
+        f"grant {role or 'nothing'}",
+        repository=repository,
+        key=member,
+    )
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass"))

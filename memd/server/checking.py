@@ -1,0 +1,139 @@
+"""What the server takes: names, sizes, types and secrets of entries, and names of devices. Pure.
+
+The rules that a refusal names: ``name``, ``duplicate`` (twice in one request), ``case`` (another
+key differs in case alone), ``hash`` (not that of the content), ``size``, ``encoding``, ``format``
+(no valid frontmatter), ``type`` (private, or none), ``secret:`` with the scanner's rule.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from memd.core import names
+from memd.core.names import NameRefusedError, check_name, printable
+from memd.core.text import sha256
+from memd.core.values import MemoryType
+from memd.documents import document, secrets
+from memd.documents.document import InvalidMemoryError
+from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart
+from memd.server.values import PutEntry, Refusal
+
+_LABEL = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")  # members and devices, as people call them
+_COMPONENTS = 3  # with "team" before it, as many as a name may have
+_REVISION_DIGITS = 18
+_REASON_CHARACTERS = 500
+_REMOTE = re.compile(r"[a-z0-9.-]+(?::\d{1,5})?(?:/[^\s/]+)+")
+_ID = re.compile(r"[0-9a-f]{16}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
+    """Refuse entries that break a rule by themselves. Raises EntriesRefusedError, which has all."""
+    refusals = [refusal for entry in entries for refusal in _refusals(entry, entry_bytes)]
+    times = Counter(entry.key for entry in entries)
+    refusals += [Refusal(shown(key), "duplicate") for key, count in times.items() if count > 1]
+    if refusals:
+        raise EntriesRefusedError(refusals)
+
+
+def check_clash(new: Iterable[str], existing: Iterable[str]) -> None:
+    """Refuse new keys that are one file with another on some systems.
+
+    Raises EntriesRefusedError.
+    """
+    new = tuple(new)
+    if clash := names.clash(new, (*existing, *new)):
+        raise EntriesRefusedError((Refusal(clash[0], "case"),))
+
+
+def is_key(key: str) -> bool:
+    """Say whether a key may be an entry's."""
+    try:
+        check_name(key)
+    except NameRefusedError:
+        return False
+    *folders, _ = key.split("/")
+    # Such a folder would stand where another member has a file.
+    return len(folders) < _COMPONENTS and not any(
+        folder.casefold().endswith(names.SUFFIX) for folder in folders
+    )
+
+
+def shown(key: str) -> str:
+    """Return a key as an answer may show it, whatever came as one."""
+    return key if is_key(key) and not secrets.find(key) else secrets.scrub(printable(key))
+
+
+def is_id(text: str) -> bool:
+    """Say whether a text may be a repository's id."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_revision(text: str) -> bool:
+    """Say whether a text is a number that a revision may have."""
+    return text.isascii() and text.isdigit() and len(text) <= _REVISION_DIGITS
+
+
+def label(text: str, part: RequestPart) -> str:
+    """Return a member's or a device's name. Raises MalformedRequestError."""
+    if not _LABEL.fullmatch(text) or secrets.find(text):
+        raise MalformedRequestError(part)
+    return text
+
+
+def reason(text: str) -> str:
+    """Return why an entry is removed. Raises MalformedRequestError and EntriesRefusedError."""
+    if not text.strip() or len(text) > _REASON_CHARACTERS or not text.isprintable():
+        raise MalformedRequestError(RequestPart.REASON)
+    if hits := secrets.find(text):
+        raise EntriesRefusedError((Refusal("", f"secret:{hits[0].rule}", hits[0].line),))
+    return text
+
+
+def remote(text: str) -> str:
+    """Return a normalised remote. Raises MalformedRequestError."""
+    if text != text.lower() or not _REMOTE.fullmatch(text) or text.endswith(".git"):
+        raise MalformedRequestError(RequestPart.REMOTE)
+    return text
+
+
+def request_id(text: str) -> str:
+    """Return the id of a write. Raises MalformedRequestError."""
+    if not _UUID.fullmatch(text):
+        raise MalformedRequestError(RequestPart.REQUEST_ID)
+    return text.lower()
+
+
+def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Refusal]:
+    """Yield each rule that an entry breaks, its secrets last."""
+    key = shown(entry.key)
+    if not is_key(entry.key):
+        yield Refusal(key, "name")
+    for secret in secrets.find(entry.key):
+        yield Refusal(key, f"secret:{secret.rule}")
+    if sha256(entry.content) != entry.hash:
+        yield Refusal(key, "hash")
+    if len(entry.content) > entry_bytes:
+        yield Refusal(key, "size")
+        return
+    try:
+        text = entry.content.decode()
+    except UnicodeDecodeError:
+        yield Refusal(key, "encoding")
+        return
+    if rule := _format(entry.content):
+        yield Refusal(key, rule)
+    for secret in secrets.find(text):
+        yield Refusal(key, f"secret:{secret.rule}", secret.line)
+
+
+def _format(content: bytes) -> str:
+    """Return which rule of a shared memory's form is broken, "" if none is."""
+    parsed = document.parse(content, "")
+    if not parsed.damaged and parsed.type in (None, MemoryType.USER):
+        return "type"
+    try:
+        document.validate(content, "")
+    except InvalidMemoryError:
+        return "format"
+    return ""

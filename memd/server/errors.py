@@ -1,0 +1,207 @@
+"""Why a request is not done: one class for each failure, with its status of HTTP and its facts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from memd.core.errors import Fact, MemdError
+from memd.server.values import Difference, Refusal
+
+
+class TeamServerError(MemdError):
+    """A failure that the server answers with a status of HTTP.
+
+    ``details`` are the members of the answer's error beside kind, message and retryable;
+    ``retry_after`` is in seconds, 0 where nothing is known.
+    """
+
+    status: ClassVar[int] = 500
+
+    def __init__(self, sentence: str, *, retry_after: float = 0.0, **facts: Fact) -> None:
+        super().__init__(sentence, **facts)
+        self.retry_after = retry_after
+        self.details: Mapping[str, Any] = {}
+
+
+class RequestPart(StrEnum):
+    """A part of a request, with what it must be."""
+
+    BODY = "the body: JSON as this route takes it"
+    CURSOR = "cursor: one that this server gave"
+    DEVICE = "device: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
+    MEMBER = "member: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
+    REASON = "reason: one line of at most 500 characters"
+    REMOTE = "remote: host and path in small letters, as github.com/acme/app"
+    REQUEST_ID = "Idempotency-Key: a UUID"
+    SINCE = "since: a mark that this server gave"
+    VIEW = "view: hashes, or none"
+
+
+class MalformedRequestError(TeamServerError):
+    """A part of a request is not what it must be."""
+
+    code = 1046
+    kind = "malformed"
+    status = 400
+    exit_status = 65
+
+    def __init__(self, part: RequestPart) -> None:
+        super().__init__(f"it cannot be read; {part}", part=part.name.lower())
+
+
+class UnauthorisedError(TeamServerError):
+    """No token, one that is unknown, over or revoked, or a code that is none."""
+
+    code = 1047
+    kind = "unauthorised"
+    status = 401
+
+    def __init__(self) -> None:
+        super().__init__("the token or the code is unknown, over, used or revoked")
+
+
+class RoleMissingError(TeamServerError):
+    """The member's role does not allow it."""
+
+    code = 1048
+    kind = "role"
+    status = 403
+
+    def __init__(self, needed: str) -> None:
+        super().__init__(f"only a {needed} may do that", needed=needed)
+
+
+# What may not be there.
+REPOSITORY, ENTRY, MEMBER, TOKEN = "repository", "entry", "member", "token"
+
+
+class NotThereError(TeamServerError):
+    """There is no such thing, or nothing that the member may see."""
+
+    code = 1001
+    kind = "not_found"
+    status = 404
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"there is no such {what}", what=what)
+
+
+class StorageBusyError(TeamServerError):
+    """Others held the storage for too long."""
+
+    code = 1004
+    kind = "busy"
+    retryable = True
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("the storage is busy", retry_after=1.0)
+
+
+class MarkGoneError(TeamServerError):
+    """What changed since a mark is not known any more: it is too old or of another epoch."""
+
+    code = 1049
+    kind = "gone"
+    status = 410
+
+    def __init__(self) -> None:
+        super().__init__("the mark is too old or of another epoch: pull everything")
+
+
+class EntriesChangedError(TeamServerError):
+    """Entries are not what the request is based on; nothing was applied."""
+
+    code = 1050
+    kind = "changed"
+    status = 412
+
+    def __init__(self, entries: Sequence[Difference]) -> None:
+        super().__init__(f"{len(entries)} entries differ from what the request is based on")
+        self.details = {"entries": [asdict(entry) for entry in entries]}
+
+
+class OverLimitError(TeamServerError):
+    """More than a limit allows: ``limit`` is its name, ``most`` its value."""
+
+    code = 1007
+    kind = "too_large"
+    status = 413
+
+    def __init__(self, limit: str, most: int, have: int) -> None:
+        super().__init__(f"{limit} is {most}, this has {have}", limit=limit, most=most, have=have)
+        self.details = {"limit": limit, "max": most, "have": have}
+
+
+class EntriesRefusedError(TeamServerError):
+    """Entries break a rule; each is named with the rule and the line, never with its text."""
+
+    code = 1051
+    kind = "refused"
+    status = 422
+
+    def __init__(self, entries: Sequence[Refusal]) -> None:
+        super().__init__(f"{len(entries)} entries break a rule")
+        self.details = {"entries": [asdict(entry) for entry in entries]}
+
+
+class IdReusedError(TeamServerError):
+    """The id of an accepted request came with another request."""
+
+    code = 1051
+    kind = "refused"
+    status = 422
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key was used for another request")
+        self.details = {"entries": []}
+
+
+class SlowDownError(TeamServerError):
+    """Too many requests, or too many removals."""
+
+    code = 1052
+    kind = "slow_down"
+    retryable = True
+    status = 429
+
+    def __init__(self, what: str, retry_after: float) -> None:
+        super().__init__(f"too many {what}", what=what, retry_after=retry_after)
+
+
+class StorageUnavailableError(TeamServerError):
+    """The storage does not answer, or could not write."""
+
+    code = 1053
+    kind = "unavailable"
+    retryable = True
+    status = 503
+    exit_status = 75
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("the storage cannot be used now", retry_after=5.0)
+        self.cause = cause  # for the operator; it may name a path or a host
+
+
+class StorageFormatError(TeamServerError):
+    """The storage is of another memd-team, or is none."""
+
+    code = 1054
+    kind = "storage_format"
+    status = 503
+    exit_status = 78
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the storage cannot be used: {cause}", cause=cause)
+
+
+class NotEmptyError(TeamServerError):
+    """A storage that is to be filled holds something already."""
+
+    code = 1055
+    kind = "not_empty"
+    exit_status = 73
+
+    def __init__(self) -> None:
+        super().__init__("there is something in it already: give an empty or a new one")

@@ -1,0 +1,84 @@
+"""The tables of the server's storage, the same in SQLite and PostgreSQL.
+
+- ``versions`` has every version of every key. The one whose ``replaced`` is empty is what the key
+  is now; one without hash is a tombstone. ``replaced`` is when the next version came.
+- ``requests`` has the accepted writes by the id that the client gave them, with their answers.
+- ``grants`` says who may do what. Of tokens and invitations only the SHA-256 is there.
+"""
+
+from dataclasses import dataclass
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: what orders its rows, and its columns."""
+
+    name: str
+    key: str
+    columns: str
+
+
+TABLES = (
+    Table(
+        "repositories",
+        "id",
+        "id TEXT PRIMARY KEY, remote TEXT NOT NULL UNIQUE, epoch TEXT NOT NULL,"
+        " revision INTEGER NOT NULL, oldest INTEGER NOT NULL",
+    ),
+    Table("members", "name", "name TEXT PRIMARY KEY, admin INTEGER NOT NULL"),
+    Table(
+        "grants",
+        "member, repository",
+        "member TEXT NOT NULL, repository TEXT NOT NULL, role TEXT NOT NULL,"
+        " PRIMARY KEY (member, repository)",
+    ),
+    Table(
+        "tokens",
+        "number",
+        "number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, member TEXT NOT NULL,"
+        " device TEXT NOT NULL, at REAL NOT NULL, expires REAL NOT NULL, revoked REAL",
+    ),
+    Table(
+        "invitations",
+        "hash",
+        "hash TEXT PRIMARY KEY, member TEXT NOT NULL, expires REAL NOT NULL",
+    ),
+    Table(
+        "versions",
+        "repository, key, revision",
+        "repository TEXT NOT NULL, key TEXT NOT NULL, revision INTEGER NOT NULL,"
+        " hash TEXT NOT NULL, size INTEGER NOT NULL, at REAL NOT NULL, member TEXT NOT NULL,"
+        " device TEXT NOT NULL, reason TEXT NOT NULL, replaced REAL, content BLOB,"
+        " PRIMARY KEY (repository, key, revision)",
+    ),
+    Table(
+        "requests",
+        "token, id",
+        "token INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, answer TEXT NOT NULL,"
+        " at REAL NOT NULL, PRIMARY KEY (token, id)",
+    ),
+    Table(
+        "audit",
+        "number",
+        "number INTEGER PRIMARY KEY, at REAL NOT NULL, repository TEXT NOT NULL,"
+        " member TEXT NOT NULL, device TEXT NOT NULL, address TEXT NOT NULL, act TEXT NOT NULL,"
+        " key TEXT NOT NULL, hash_before TEXT NOT NULL, hash_after TEXT NOT NULL",
+    ),
+)
+NUMBERED = ("tokens", "audit")
+_INDEXES = (
+    "INDEX IF NOT EXISTS pages ON versions (repository, revision, key) WHERE replaced IS NULL",
+    "INDEX IF NOT EXISTS removals ON versions (member, at) WHERE hash = ''",
+    "INDEX IF NOT EXISTS ages ON versions (replaced) WHERE content IS NOT NULL",
+    "INDEX IF NOT EXISTS audit_ages ON audit (at)",
+    "INDEX IF NOT EXISTS request_ages ON requests (at)",
+    # A key is one thing at a time.
+    "UNIQUE INDEX IF NOT EXISTS heads ON versions (repository, key) WHERE replaced IS NULL",
+)
+CREATE = (
+    *(f"CREATE TABLE IF NOT EXISTS {table.name} ({table.columns})" for table in TABLES),
+    *(f"CREATE {index}" for index in _INDEXES),
+    "CREATE TABLE IF NOT EXISTS format (version INTEGER NOT NULL)",
+)

@@ -1,0 +1,86 @@
+"""The server's storage in one SQLite file; the door of sqlite3 on the server.
+
+Rules of this file
+- WAL, and ``synchronous=FULL``: a commit that returned survives a power cut.
+- One thread writes at a time. Another process (a command beside the server) waits its turn.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memd.server.driver import BUSY_SECONDS, Driver, Transaction
+from memd.server.errors import (
+    StorageBusyError,
+    StorageFormatError,
+    StorageUnavailableError,
+    TeamServerError,
+)
+
+
+class SQLite(Driver):
+    """A file of SQLite, mode 0600; it and its folder (0700) are made where they are not there."""
+
+    errors = sqlite3.Error
+    begin_reading = "BEGIN"
+    begin_writing = "BEGIN IMMEDIATE"
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        # Threads that wait for SQLite's own lock ask again and again; these are woken.
+        self._writer = threading.Lock()
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a new connection."""
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(self.path)), mode=0o700, exist_ok=True)
+            # SQLite creates with the umask; the mode must be right from the first instant.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise StorageUnavailableError(str(error)) from error
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        return connection
+
+    def words(self, sql: str) -> str:
+        """Return SQL in SQLite's words: a write locks everything."""
+        return sql.removesuffix(" FOR UPDATE")
+
+    def failure(self, error: Exception) -> TeamServerError:
+        """Return what an error of SQLite means."""
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StorageBusyError()
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return StorageFormatError(str(error))
+        return StorageUnavailableError(str(error))
+
+    def lock(self, transaction: Transaction) -> None:
+        """Do nothing: a writing transaction keeps all others out."""
+
+    def renumber(self, transaction: Transaction, table: str) -> None:
+        """Do nothing: the next number is always the greatest and one."""
+
+    def compact(self) -> None:
+        """Write the file anew and empty its log. Raises StorageBusyError where it is being read."""
+        with self._writer, self.connection() as connection:
+            connection.execute("VACUUM")
+            if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise StorageBusyError
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """Run one durable transaction; an exception in the block undoes it."""
+        if not self._writer.acquire(timeout=BUSY_SECONDS):
+            raise StorageBusyError
+        try:
+            with super().writing() as transaction:
+                yield transaction
+        finally:
+            self._writer.release()

@@ -1,0 +1,336 @@
+"""The server's storage: all that memd-team knows, behind one port with two databases.
+
+Every method blocks: call it from a worker thread. Times are seconds since 1970. Every method
+raises StorageBusyError and StorageUnavailableError beside what it says.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from memd.core.team import REMOVED, Limits
+from memd.core.text import sha256
+from memd.server import accepting, checking
+from memd.server.accepting import DAY, OPERATOR, OpenWrite, Request, repository_row
+from memd.server.access import Access
+from memd.server.driver import Driver, Row, Transaction
+from memd.server.errors import (
+    ENTRY,
+    MalformedRequestError,
+    MarkGoneError,
+    NotThereError,
+    OverLimitError,
+    RequestPart,
+    StorageFormatError,
+)
+from memd.server.schema import CREATE, FORMAT
+from memd.server.sqlite import SQLite
+from memd.server.values import (
+    Answer,
+    AuditEntry,
+    EntryPage,
+    PutEntry,
+    Repository,
+    Session,
+    Version,
+)
+
+PAGE_ENTRIES = 500
+# JSON may make six bytes of one: a page of such texts still stays below what a client reads.
+PAGE_BYTES = 2 * 1024 * 1024
+REQUEST_SECONDS = 7 * DAY
+BODY_SECONDS = 180 * DAY
+TOMBSTONE_SECONDS = AUDIT_SECONDS = 400 * DAY
+HASHES = "hashes"  # the view of a page without contents
+_LIMITS = Limits()
+_PUT_ENTRIES = "put_entries"
+_LAST = 2**62  # above every revision and number
+_AFTER_ALL = "\x7f"  # behind every key
+_OTHER_FORMAT = "another memd-team wrote it"
+_VERSION = "key, revision, hash, size, at, member, device, reason"
+_HEADS = "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
+_OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
+_OVER = "FROM versions WHERE replaced IS NULL AND hash = '' AND at < ?"
+
+
+class Storage(Access):
+    """What the server knows; ``limits`` are what it takes at most."""
+
+    def __init__(self, driver: Driver, limits: Limits = _LIMITS) -> None:
+        super().__init__(driver)
+        self.limits = limits
+
+    def page(
+        self,
+        repository: str,
+        since: str = "",
+        cursor: str = "",
+        limit: int = PAGE_ENTRIES,
+        view: str = "",
+    ) -> EntryPage:
+        """Return what changed after a mark, the text of an ETag, from a cursor on.
+
+        What was there when the first page was read is on one of the pages, as it is by then or
+        later. Raises NotThereError, MalformedRequestError and MarkGoneError.
+        """
+        if view not in ("", HASHES):
+            raise MalformedRequestError(RequestPart.VIEW)
+        limit = max(1, min(limit, PAGE_ENTRIES))
+        with self.driver.reading() as transaction:
+            now = repository_row(transaction, repository)
+            after = _cursor(cursor) if cursor else (_revision(since, now), _AFTER_ALL)
+            rows = transaction.rows(
+                f"SELECT {_VERSION} {_HEADS} ORDER BY revision, key LIMIT ?",
+                *(repository, *after, limit + 1),
+            )
+            fitting = rows[:limit]
+            contents: dict[str, bytes | None] = {}
+            if view != HASHES and fitting:
+                fitting = _fitting(fitting)
+                key, revision = fitting[-1][:2]
+                contents = dict(
+                    transaction.rows(
+                        f"SELECT key, content {_HEADS} AND (revision, key) <= (?, ?)",
+                        *(repository, *after, revision, key),
+                    )
+                )
+        versions = [replace(Version(*row), content=contents.get(row[0])) for row in fitting]
+        return EntryPage(
+            now.epoch,
+            now.revision,
+            tuple(each for each in versions if each.hash != REMOVED),
+            tuple(each for each in versions if each.hash == REMOVED),
+            f"{versions[-1].revision}.{versions[-1].key}" if len(fitting) < len(rows) else None,
+        )
+
+    def put(
+        self,
+        session: Session,
+        repository: str,
+        entries: Sequence[PutEntry],
+        *,
+        id: str,  # noqa: A002 - what the header calls it
+        body_hash: str,
+        now: float,
+        if_match: str | None = None,
+    ) -> Answer:
+        """Write entries, all or none, and return the answer: the revision, and one of each entry.
+
+        ``if_match`` is the text of the repository's ETag. Raises MalformedRequestError,
+        NotThereError, RoleMissingError, IdReusedError, OverLimitError, EntriesRefusedError and
+        EntriesChangedError.
+        """
+        request = _request(session, repository, id, now, "put", body_hash)
+
+        def check() -> None:
+            most = self.limits.put_entries
+            if not 0 < len(entries) <= most:
+                raise OverLimitError(_PUT_ENTRIES, most, len(entries))
+            checking.check_entries(entries, self.limits.entry_bytes)
+
+        return self._accepted(
+            request, check, lambda write: accepting.put(write, entries, if_match, self.limits)
+        )
+
+    def remove(
+        self,
+        session: Session,
+        repository: str,
+        key: str,
+        revision: int,
+        reason: str,
+        *,
+        id: str,  # noqa: A002 - what the header calls it
+        now: float,
+    ) -> Answer:
+        """Put a tombstone in the place of an entry of this revision; return the new revision.
+
+        Raises MalformedRequestError, NotThereError, RoleMissingError, IdReusedError,
+        EntriesRefusedError, EntriesChangedError and SlowDownError.
+        """
+        request = _request(session, repository, id, now, "remove", key, str(revision), reason)
+
+        def check() -> None:
+            checking.reason(reason)
+            if not checking.is_key(key):
+                raise NotThereError(ENTRY)
+
+        return self._accepted(
+            request, check, lambda write: accepting.remove(write, key, revision, reason)
+        )
+
+    def history(
+        self,
+        repository: str,
+        key: str,
+        *,
+        before: int = _LAST,
+        limit: int = PAGE_ENTRIES,
+        maintainer: bool = False,
+    ) -> tuple[Version, ...]:
+        """Return the versions of a key below a revision, the newest first.
+
+        What stood there before it was removed has its content for a maintainer alone.
+        """
+        if not checking.is_key(key):
+            return ()
+        with self.driver.reading() as transaction:
+            repository_row(transaction, repository)
+            rows = transaction.rows(
+                f"SELECT {_VERSION} {_OF_KEY} AND revision < ? ORDER BY revision DESC LIMIT ?",
+                *(repository, key, min(before, _LAST), max(1, min(limit, PAGE_ENTRIES))),
+            )
+            rows = _fitting(rows)
+            contents: dict[int, bytes | None] = dict(
+                transaction.rows(
+                    f"SELECT revision, content {_OF_KEY} AND revision < ? AND revision >= ?"
+                    f" AND (? = 1 OR revision > (SELECT coalesce(max(revision), 0) {_OF_KEY}"
+                    " AND hash = ''))",
+                    *(repository, key, min(before, _LAST), rows[-1][1] if rows else _LAST),
+                    *(int(maintainer), repository, key),
+                )
+            )
+        return tuple(replace(Version(*row), content=contents.get(row[1])) for row in rows)
+
+    def audit(
+        self, *, repository: str = "", member: str = "", before: int = _LAST, limit: int = 100
+    ) -> tuple[AuditEntry, ...]:
+        """Return who did what, the newest first, of one repository or member where they are named.
+
+        ``before`` is the number of an entry.
+        """
+        with self.driver.reading() as transaction:
+            rows = transaction.rows(
+                "SELECT number, at, repository, member, device, address, act, key, hash_before,"
+                " hash_after FROM audit WHERE number < ? AND (? = '' OR repository = ?)"
+                " AND (? = '' OR member = ?) ORDER BY number DESC LIMIT ?",
+                *(before, repository, repository, member, member, limit),
+            )
+        return tuple(AuditEntry(*row) for row in rows)
+
+    def expire(self, now: float) -> None:
+        """Forget what is old: answers, replaced bodies, tombstones with their keys, the audit."""
+        with self.driver.writing() as transaction:
+            transaction.run("DELETE FROM requests WHERE at < ?", now - REQUEST_SECONDS)
+            transaction.run("DELETE FROM invitations WHERE expires < ?", now)
+            transaction.run("DELETE FROM audit WHERE at < ?", now - AUDIT_SECONDS)
+            transaction.run(
+                "UPDATE versions SET content = NULL WHERE content IS NOT NULL AND replaced < ?",
+                now - BODY_SECONDS,
+            )
+            for repository, key, revision in transaction.rows(
+                f"SELECT repository, key, revision {_OVER}", now - TOMBSTONE_SECONDS
+            ):
+                write = _locked(transaction, repository, now)
+                head = write.head(key)
+                if head is not None and head.revision == revision:
+                    transaction.run(f"DELETE {_OF_KEY}", repository, key)
+                    transaction.run(
+                        "UPDATE repositories SET oldest = ? WHERE id = ? AND oldest < ?",
+                        *(revision, repository, revision),
+                    )
+
+    def purge(self, repository: str, key: str, *, now: float) -> None:
+        """Erase every version of a key and leave a tombstone. Raises NotThereError."""
+        with self.driver.writing() as transaction:
+            write = _locked(transaction, repository, now)
+            head = write.head(key) if checking.is_key(key) else None
+            if head is None:
+                raise NotThereError(ENTRY)
+            accepting.bury(write, head, "purged", "purge")
+            transaction.run(f"DELETE {_OF_KEY} AND replaced IS NOT NULL", repository, key)
+            # A hash tells whether a guess of the secret is right.
+            transaction.run(
+                "UPDATE audit SET hash_before = '', hash_after = ''"
+                " WHERE repository = ? AND key = ?",
+                *(repository, key),
+            )
+        self.driver.compact()
+
+    def ready(self) -> None:
+        """Return if the storage answers. Raises StorageUnavailableError."""
+        with self.driver.reading() as transaction:
+            transaction.row("SELECT version FROM format")
+
+    def close(self) -> None:
+        """Close the connections; the next use opens new ones."""
+        self.driver.close()
+
+    def _accepted(
+        self, request: Request, check: Callable[[], None], act: Callable[[OpenWrite], Answer]
+    ) -> Answer:
+        """Return the answer to a write, which is checked and done unless it was before.
+
+        The check takes long: it runs while nothing is locked.
+        """
+        with self.driver.reading() as transaction:
+            answer = accepting.answered(transaction, request)
+        if answer is not None:
+            return answer
+        check()
+        with self.driver.writing() as transaction:
+            return accepting.accept(transaction, request, act)
+
+
+def open_storage(database: str, limits: Limits = _LIMITS) -> Storage:
+    """Open or create a storage: ``postgresql://…``, ``sqlite:///path`` or the path of a file.
+
+    Raises StorageUnavailableError and StorageFormatError.
+    """
+    driver: Driver
+    if database.startswith(("postgresql://", "postgres://")):
+        from memd.server.postgres import Postgres  # noqa: PLC0415 - an extra of its own
+
+        driver = Postgres(database)
+    else:
+        driver = SQLite(database.removeprefix("sqlite://"))
+    with driver.writing() as transaction:
+        driver.lock(transaction)
+        for statement in CREATE:
+            transaction.run(statement)
+        row = transaction.row("SELECT version FROM format")
+        if row is None:
+            transaction.run("INSERT INTO format (version) VALUES (?)", FORMAT)
+        elif row[0] != FORMAT:
+            raise StorageFormatError(_OTHER_FORMAT)
+    return Storage(driver, limits)
+
+
+def _locked(transaction: Transaction, repository: str, now: float) -> OpenWrite:
+    """Return a write of the operator's. Raises NotThereError."""
+    return OpenWrite(transaction, repository_row(transaction, repository, lock=True), OPERATOR, now)
+
+
+def _request(session: Session, repository: str, number: str, now: float, *parts: str) -> Request:
+    """Return a write with the digest of all that it says. Raises MalformedRequestError."""
+    digest = sha256("\0".join((repository, *parts)).encode(errors="surrogatepass"))
+    return Request(session, repository, checking.request_id(number), digest, now)
+
+
+def _fitting(rows: list[Row]) -> list[Row]:
+    """Return the rows of versions whose contents go into one page, at least the first."""
+    total = 0
+    for number, row in enumerate(rows):
+        total += row[3]
+        if number and total > PAGE_BYTES:
+            return rows[:number]
+    return rows
+
+
+def _cursor(text: str) -> tuple[int, str]:
+    """Return the revision and key after which a page begins. Raises MalformedRequestError."""
+    revision, _, key = text.partition(".")
+    if not checking.is_revision(revision) or not checking.is_key(key):
+        raise MalformedRequestError(RequestPart.CURSOR)
+    return int(revision), key
+
+
+def _revision(since: str, repository: Repository) -> int:
+    """Return the revision of a mark, 0 for none. Raises MalformedRequestError, MarkGoneError."""
+    if not since:
+        return 0
+    epoch, _, revision = since.partition(".")
+    if not checking.is_id(epoch) or not checking.is_revision(revision):
+        raise MalformedRequestError(RequestPart.SINCE)
+    if epoch != repository.epoch or int(revision) < repository.oldest:
+        raise MarkGoneError
+    return int(revision)
