@@ -101,7 +101,8 @@ class SyncState:
     ``mark`` is the ETag's text up to which all is pulled, "" for nothing. ``limits`` are those
     learnt. ``tries`` counts failures in a row, ``until`` is when the next request may go (seconds
     since 1970), ``paused`` why none goes by itself ("" for none), ``credentials`` what the pause
-    goes by: a digest of token and settings. ``waits`` is why a person has to accept first.
+    goes by: a digest of token and settings; one request goes at ``paused_until`` all the same.
+    ``waits`` is why a person has to accept first.
     """
 
     mark: str = ""
@@ -113,6 +114,7 @@ class SyncState:
     waits: str = ""
     pulled_at: float = 0.0
     pushed_at: float = 0.0
+    paused_until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

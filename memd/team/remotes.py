@@ -1,0 +1,112 @@
+"""Which repository a checkout belongs to, read from its remote's address. Pure.
+
+The result finds a repository on a server and proves nothing: who may see it is the server's word.
+"""
+
+import re
+from ipaddress import AddressValueError, IPv6Address
+from urllib.parse import unquote
+
+_SCHEMES = {"http", "https", "ssh", "git", "git+http", "git+https", "git+ssh", "ssh+git"}
+_DEFAULT_PORTS = {"22", "80", "443", "9418"}
+_URL_CHARACTERS = 2_000
+_HOST_CHARACTERS = 253
+_CONFIG_CHARACTERS = 1_000_000
+# The rest of a line that holds a query or a fragment is cut.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)/([^?#]*)(?:[?#].*)?")
+# git's short form user@host:path; a name of one letter is a drive, "::" a helper's address.
+_SCP = re.compile(r"((?:[^/:\[\]]*@)?(?:\[[^/\[\]]*\]|[^/:\[\]@]{2,})):(?!:)([^?#]+)(?:[?#].*)?")
+_AUTHORITY = re.compile(r"(?:.*@)?(\[[^\[\]]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
+_HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+# The syntax of git's configuration, as far as names and values of one file go.
+_BLANK = re.compile(r"(?:\s+|[#;][^\n]*)*")
+_HEADER = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]')
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")
+_VALUE = re.compile(r'(?:"(?:[^"\\\n]|\\[^\x00])*"|\\[^\x00]|[^"\\\n#;])*')
+_QUOTED = re.compile(r'"|\\([^\x00])')
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
+
+
+def normalised(url: str) -> str:
+    """Return a remote's address as ``host/path``, the same for each way to reach it.
+
+    It is "" for a local path and for what is no address.
+    """
+    url = url.strip()
+    if len(url) > _URL_CHARACTERS or not url.isprintable():
+        return ""
+    address = _URL.fullmatch(url)
+    if address is None:
+        short = _SCP.fullmatch(url)
+        return _joined(short[1], short[2]) if short and "://" not in url else ""
+    return _joined(address[2], address[3]) if address[1].lower() in _SCHEMES else ""
+
+
+def origin(config: str) -> str:
+    """Return the address of ``origin`` in the text of a ``.git/config``, or of its only remote.
+
+    It is "" where there is neither, or where git could not read the file either. Other files are
+    not followed and addresses not rewritten, so what stands elsewhere changes nothing.
+    """
+    if len(config) > _CONFIG_CHARACTERS:
+        return ""
+    remotes: dict[str, list[str]] = {}
+    urls: list[str] = []  # of the section that is read; those of no remote go nowhere
+    config, at = config.removeprefix("\ufeff").replace("\r\n", "\n"), 0
+    while (at := _end(_BLANK.match(config, at))) < len(config):
+        if header := _HEADER.match(config, at):
+            section, _, name = header[1].lower().partition(".")
+            if header[2] is not None:
+                name = re.sub(r"\\(.)", r"\1", header[2])
+            urls = remotes.setdefault(name, []) if section == "remote" and name else []
+            at = header.end()
+        elif name_of := _NAME.match(config, at):
+            value = _VALUE.match(config, name_of.end()) if name_of[2] else None
+            if value and name_of[1].lower() == "url":
+                urls.append(_QUOTED.sub(_plain, value[0]).strip())
+            at = _end(value or name_of)
+        else:
+            return ""
+    only = next(iter(remotes.values())) if len(remotes) == 1 else []
+    return next(iter(remotes.get("origin", only)), "")
+
+
+def _joined(authority: str, path: str) -> str:
+    """Return host, port and path in their one spelling, "" where one of them has none."""
+    parts = _AUTHORITY.fullmatch(authority)
+    host = _host(parts[1]) if parts else ""
+    try:
+        names = [name for name in unquote(path, errors="strict").lower().split("/") if name]
+    except UnicodeDecodeError:
+        return ""
+    path = "/".join(names).removesuffix(".git").rstrip("/")
+    if not host or not path or not path.isprintable() or {".", ".."} & set(names):
+        return ""
+    port = (parts and parts[2]) or ""
+    return f"{host}/{path}" if port in _DEFAULT_PORTS | {""} else f"{host}:{int(port)}/{path}"
+
+
+def _host(name: str) -> str:
+    """Return a host's name or address in lower case and ASCII, "" for what is none."""
+    if name.startswith("["):
+        try:
+            return f"[{IPv6Address(name[1:-1])}]"
+        except AddressValueError:
+            return ""
+    try:
+        # The codec's work grows with the square of the length, so that comes first.
+        ascii_name = name[: _HOST_CHARACTERS + 1].encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        return ""
+    ascii_name = ascii_name.removesuffix(".")
+    fits = len(ascii_name) <= _HOST_CHARACTERS and _HOST.fullmatch(ascii_name)
+    return ascii_name if fits else ""
+
+
+def _end(match: re.Match[str] | None) -> int:
+    return match.end() if match else 0
+
+
+def _plain(quoted: re.Match[str]) -> str:
+    """Return what a quotation mark or an escaped character of a value stands for."""
+    return "" if quoted[1] is None else _ESCAPED.get(quoted[1], quoted[1])
