@@ -20,6 +20,8 @@ INDEX = "MEMORY.md"
 LOGS = "logs"  # daily logs, top level only
 SUFFIX = ".md"
 TEAM = "team/"  # what others write, with an index of its own
+TEAM_INDEX = f"{TEAM}{INDEX}"
+INDEXES = (INDEX, TEAM_INDEX)
 _INDEX, _LOGS = f"/{INDEX}", f"{LOGS}/"
 _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Windows opens the device whatever follows the first dot.
@@ -136,8 +138,8 @@ def in_catalogue(path: str) -> bool:
 
 
 def concerns(path: str) -> bool:
-    """Say whether a file of this relative path is a memory or the index."""
-    return path == INDEX or in_catalogue(path)
+    """Say whether a file of this relative path is a memory or an index."""
+    return path in INDEXES or in_catalogue(path)
 
 
 def is_temporary(name: str) -> bool:

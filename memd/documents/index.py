@@ -5,8 +5,8 @@ Rules of this file
   separator and a hook. Any other line is a person's and never changes.
 - Lines are changed, removed or added as bytes: line ends, a BOM, order and foreign bytes stay.
 - Links to places that are no memories (addresses, other kinds of file, paths that lead out) are no
-  entries. ``team/`` has an index of its own: what points there is never removed, and what lies
-  there never added.
+  entries. ``team/`` has an index of its own, all of whose entries are derived: what points there
+  is never removed, and what lies there never added.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,6 +36,7 @@ __all__ = [
     "Entries",
     "IndexEntry",
     "LoadedIndex",
+    "derive",
     "each",
     "entries",
     "load",
@@ -124,6 +125,18 @@ def reconcile(
         retained += eol
     added = (pointer_line(path, wanted.get(path) or _named(path)) for path in missing)
     return retained + b"".join(line.encode() + eol for line in added)
+
+
+def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None:
+    """Return an index of these memories alone, in their order; a person's own lines come after.
+
+    ``None`` where there is nothing to write.
+    """
+    raw = (content or b"").removeprefix(BOM)
+    gone = {line.number for line in read(raw).lines}
+    own = [line for n, line in enumerate(raw.splitlines(keepends=True)) if n not in gone]
+    lines = (f"{pointer_line(path, pointer)}\n".encode() for path, pointer in wanted.items())
+    return b"".join((*lines, *own)) or None
 
 
 def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:

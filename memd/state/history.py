@@ -7,9 +7,10 @@ clock that was put back does not change the order of what happened.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from memd.core.names import INDEX, INDEXES
 from memd.core.values import Actor, Change
 from memd.state.journal import Journal
-from memd.state.records import INDEX, ChangeRecord, Step
+from memd.state.records import ChangeRecord, Step
 
 _FILES = 10_000  # of the sets of one answer; what is older comes with the next page
 _ALL = 2**63 - 1
@@ -133,7 +134,7 @@ def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:
     index = first.get(INDEX)
     return CombinedChange(
         replace(newest, steps=steps, effects=(), conflicts=()),
-        tuple(path for path in gaps if path != INDEX),
+        tuple(path for path in gaps if path not in INDEXES),
         index.before if index else None,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memd.core.names import INDEXES
 from memd.core.text import read_json
 from memd.core.values import (
     Actor,
@@ -22,7 +23,6 @@ from memd.core.values import (
 from memd.state import effects
 from memd.state.database import Row
 
-INDEX = "MEMORY.md"
 RECORDED, APPLIED, ABANDONED, FAILED = "recorded", "applied", "abandoned", "failed"
 CONFLICT = "conflict"
 _INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
@@ -99,8 +99,8 @@ class ChangeRecord:
         return f"c{self.number}"
 
     def result(self, *, repeated: bool = False) -> CommitResult:
-        """Return how this set ended for its caller; the index is left out."""
-        files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
+        """Return how this set ended for its caller; indexes are left out."""
+        files = tuple(f for f in file_changes(self.steps) if f.path not in INDEXES)
         return CommitResult(
             self.id, files, repeated=repeated, merged=self.merged, conflicts=self.conflicts
         )

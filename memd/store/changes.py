@@ -31,6 +31,7 @@ from functools import partial
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
+from memd.core.names import INDEXES
 from memd.core.recent import Recent
 from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance, Tree
 from memd.files.directory import Directory, cause_of
@@ -38,7 +39,6 @@ from memd.files.disk import Disk, ensure_writable
 from memd.state.changes import (
     ABANDONED,
     FAILED,
-    INDEX,
     ChangeRecord,
     Journal,
     PlannedChange,
@@ -185,7 +185,7 @@ class Changes:
         with Directory(request.directory) as directory:
             tree = self._tree(directory)
             prepared = prepare(request.plan(tree), tree, self._body, request.by.origin)
-        files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
+        files = tuple(file for file in file_changes(prepared.steps) if file.path not in INDEXES)
         conflicts = prepared.conflicts
         return CommitResult(
             None, files, merged=prepared.merged, note=prepared.note, conflicts=conflicts

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.core.names import INDEX, TEAM, TEAM_INDEX, NameRefusedError, check_name, in_catalogue
 from memd.core.text import decode
-from memd.core.values import Effect, FileEdit, Suggestion
-from memd.documents import secrets
+from memd.core.values import Effect, FileEdit, MemoryType, Suggestion
+from memd.documents import document, secrets
 
 _NEAR_LINES = 100  # around a change: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"
@@ -85,6 +85,22 @@ class TooLargeError(MemdError):
         )
 
 
+class NotSharedError(MemdError):
+    """What belongs to one person, or has no type, is nothing for a team."""
+
+    code = 1011
+    kind = "not_shared"
+    hint = "give it the type project, reference or feedback, or write it without scope team"
+    exit_status = 65
+
+    def __init__(self, path: str, kind: str) -> None:
+        super().__init__(
+            f"{path} is not written: team memories have a type that is shared, not {kind}",
+            path=path,
+            type=kind,
+        )
+
+
 class TooManyFilesError(MemdError):
     """A change set names more files than one may."""
 
@@ -119,7 +135,8 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
         raise TooManyFilesError(len(edits), limits.CHANGE_FILES)
     seen: set[str] = set()
     for edit in edits:
-        if edit.path != INDEX or edit.base is None:
+        derived = edit.path == TEAM_INDEX and restores  # its own lines, of a person
+        if (edit.path != INDEX or edit.base is None) and not derived:
             if not restores:
                 check_name(edit.path)
             if not in_catalogue(edit.path):
@@ -133,6 +150,13 @@ def check_size(path: str, content: bytes) -> None:
     """Refuse a body above the size of a memory. Raises TooLargeError."""
     if len(content) > limits.MEMORY_BYTES:
         raise TooLargeError(path, len(content), limits.MEMORY_BYTES)
+
+
+def check_shared(path: str, content: bytes) -> None:
+    """Refuse a memory below ``team/`` without a type that a team shares. Raises NotSharedError."""
+    kind = document.parse(content, path).type if path.startswith(TEAM) else MemoryType.PROJECT
+    if kind in (None, MemoryType.USER):
+        raise NotSharedError(path, kind.value if kind else "none")
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from memd.core import limits
-from memd.core.names import INDEX, TEAM, clash
+from memd.core.names import INDEX, TEAM, TEAM_INDEX, clash
 from memd.core.text import sha256
 from memd.core.values import FOREIGN, OUTSIDE, Draft, FileEdit, Pointer, Tree, least_trusted
 from memd.documents import document, index
@@ -20,21 +20,25 @@ from memd.store import door
 from memd.store.door import (
     ConflictError,
     NameClashError,
+    NotSharedError,
     SecretRefusedError,
     TooLargeError,
     TooManyFilesError,
     check_secrets,
 )
+from memd.store.team_index import follow
 from memd.store.tree import LiveTree, StoredFile
 
 __all__ = [
     "ConflictError",
     "NameClashError",
+    "NotSharedError",
     "Prepared",
     "SecretRefusedError",
     "StoreDraft",
     "TooLargeError",
     "TooManyFilesError",
+    "check_incoming",
     "check_secrets",
     "prepare",
 ]
@@ -88,6 +92,7 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     wanted_index: FileEdit | None = None
+    team_index: FileEdit | None = None
     merged = set(own.merged)
     for wanted in draft.edits:
         result = tree.file(wanted.path)
@@ -97,22 +102,28 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
         if edit.path == INDEX:
             wanted_index = edit
             continue
+        if edit.path == TEAM_INDEX:
+            team_index = edit
+            continue
         if not own.restores and edit.content is not None:
             edit = _marked(edit, result, origin)
             _check_body(edit.path, result, edit.content or b"")
         _add(steps, bodies, edit, result, own.modes.get(edit.path))
     if steps:
         _check_case(tree, steps)
-    left = ""
-    if steps or wanted_index or draft.pointers or own.mend_index:
-        left = tree.index_trouble()
-        if not left:
-            topics = Prepared(tuple(steps), bodies)
-            edit, left = _index_edit(own, draft.pointers, wanted_index, tree, topics)
-            _add(steps, bodies, edit, tree.file(INDEX), own.modes.get(INDEX))
+    left: list[str] = []
+    if steps or wanted_index or team_index or draft.pointers or own.mend_index:
+        topics = Prepared(tuple(steps), bodies)
+        for derived, why in (
+            _index_edit(own, draft.pointers, wanted_index, tree, topics),
+            follow(team_index, topics.steps, bodies, tree),
+        ):
+            left += [f"{why}; it is left as it is"] * bool(why)
+            if derived is not None:
+                mode = own.modes.get(derived.path)
+                _add(steps, bodies, derived, tree.file(derived.path), mode)
     both = tuple(step.path for step in steps if step.path in merged)
-    note = f"{left}; it is left as it is" if left else ""
-    return Prepared(tuple(steps), bodies, both, note, own.conflicts)
+    return Prepared(tuple(steps), bodies, both, "; ".join(left), own.conflicts)
 
 
 def pointing_to(paths: Collection[str], tree: Tree) -> Draft:
@@ -203,8 +214,10 @@ def _index_edit(
     wanted: FileEdit | None,
     tree: LiveTree,
     topics: Prepared,
-) -> tuple[FileEdit, str]:
+) -> tuple[FileEdit | None, str]:
     """Return what becomes of the index, and why it lacks the lines of this very set, if it does."""
+    if trouble := tree.index_trouble():
+        return None, trouble
     content, left = wanted.content if wanted else tree.index(), ""
     if not (wanted and own.exact_index and _is_true(tree)):
         content, left = _reconciled(content, pointers, tree, topics)
@@ -213,9 +226,19 @@ def _index_edit(
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
 
 
+def check_incoming(path: str, content: bytes) -> None:
+    """Refuse what the door refuses of a new memory, whatever lies there now.
+
+    Raises NameRefusedError, TooLargeError, NotSharedError, SecretRefusedError, SecretInNameError.
+    """
+    door.check_edits((FileEdit(path, content),))
+    _check_body(path, None, content)
+
+
 def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:
     if result is None or result.content != content:
         door.check_size(path, content)
+        door.check_shared(path, content)
         check_secrets(path, result.content if result else None, content)
 
 
@@ -278,13 +301,14 @@ def _reconciled(
     In a directory of many memories only those of the set get a line: a thousand lines and more
     that nobody wrote help nobody, and prompts load the first 200 at most.
     """
-    fresh = {step.path: topics.bodies[step.after] for step in topics.steps if step.after}
-    gone = {step.path for step in topics.steps if not step.after}
+    steps = [step for step in topics.steps if not step.path.startswith(TEAM)]
+    fresh = {step.path: topics.bodies[step.after] for step in steps if step.after}
+    gone = {step.path for step in steps if not step.after}
     result = read(content or b"")
     there = tree.among(result.named | pointers.keys()) - gone
     files = fresh.keys() | (pointers.keys() & there)
-    created = sum(step.before is None for step in topics.steps)
-    memories = tree.files()
+    created = sum(step.before is None for step in steps)
+    memories = tree.files() - {each.path for each in tree.team()}
     if len(memories) + created - len(gone) <= limits.INDEX_ENTRIES:
         files |= memories - gone
     missing = files - {line.paths[0] for line in result.lines}

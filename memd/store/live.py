@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import count
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX
+from memd.core.names import INDEX, INDEXES
 from memd.core.values import Catalogue, Header, newest_first
 from memd.files.directory import Directory
 from memd.store import catalogue
@@ -72,7 +72,7 @@ class Live:
         """Look at some paths, whatever their status says; say whether something changed."""
         changed: list[str] = []
         for path in paths:
-            if path == INDEX:
+            if path in INDEXES:
                 self.index_known = False
                 continue
             old, new = self.headers.get(path), self._read(opened, path)

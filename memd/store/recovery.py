@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core.health import Health
-from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.core.names import INDEXES, NameRefusedError, check_name, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
 from memd.files.disk import Content, Disk, hash_of, is_probe
 from memd.state.changes import ChangeRecord, Journal, Step
@@ -164,7 +164,7 @@ def _sane(step: Step) -> bool:
     if not _TEMP.fullmatch(step.temp):
         return False
     try:
-        return step.path == INDEX or in_catalogue(check_name(step.path))
+        return step.path in INDEXES or in_catalogue(check_name(step.path))
     except NameRefusedError:
         return False
 

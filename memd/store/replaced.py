@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX
+from memd.core.names import INDEX, INDEXES
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.documents import document, index
@@ -155,7 +155,7 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
             before = step.before and blobs(step.before)
             base = before or (step.after and blobs(step.after)) or b""
             texts = (base, save.body, content)
-            in_index = step.path == INDEX
+            in_index = step.path in INDEXES
             merged = index.merge(*texts) if in_index else document.merge(*texts, step.path)
             wanted = wanted if merged is None else merged
         if wanted is None or not save.body or wanted == content:

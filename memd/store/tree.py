@@ -5,10 +5,12 @@ read it is noticed when it is exchanged.
 """
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core import limits
-from memd.core.names import INDEX, check_name, in_catalogue
+from memd.core.errors import MemdError
+from memd.core.names import INDEX, TEAM, check_name, in_catalogue
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile, newest_first
 from memd.documents import document
@@ -59,6 +61,7 @@ class LiveTree:
         self._headers: tuple[Header, ...] | None = None
         self._results: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
+        self._team: tuple[Header, ...] | None = None
         self._trouble: str | None = None  # with the index, once somebody has asked
 
     def headers(self) -> tuple[Header, ...]:
@@ -111,6 +114,15 @@ class LiveTree:
         if self._files is None:
             self._files, _ = self._listed.files()
         return self._files
+
+    def team(self) -> tuple[Header, ...]:
+        """Return the memories below ``team/``; the others cost nothing where it is not there."""
+        if self._team is None:
+            self._team = ()
+            with suppress(MemdError), self._directory.folder(TEAM[:-1]) as folder:
+                if folder is not None:
+                    self._team = tuple(h for h in self.headers() if h.path.startswith(TEAM))
+        return self._team
 
     def among(self, paths: Collection[str]) -> frozenset[str]:
         """Return the paths of these under which a memory lies, or may lie.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX
+from memd.core.names import INDEX, TEAM_INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
 from memd.documents import document, index
@@ -78,6 +78,8 @@ class UndoPlan:
                 modes[step.path] = step.mode
             elif live == step.before:
                 continue
+            elif step.path == TEAM_INDEX:
+                continue  # its entries follow by themselves, and its other lines are newer
             elif (edit := self._merged(step, result)) is not None:
                 merged.append(step.path)
             elif step.purged:

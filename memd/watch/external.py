@@ -26,7 +26,7 @@ from itertools import chain, islice
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, concerns, printable
+from memd.core.names import INDEXES, concerns, printable
 from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
@@ -181,7 +181,7 @@ class ExternalEdits:
         """Store the states of all files of a directory that is seen for the first time."""
         result = _Differences(opened.path)
         paths = (path for path, _, _ in opened.walk([], how.enter))
-        for path in chain(paths, (INDEX,)):
+        for path in chain(paths, INDEXES):
             with suppress(MemdError):
                 if seen := _read(opened, path, how.at):
                     result.add(path, None, seen)
@@ -218,7 +218,7 @@ class ExternalEdits:
                 del known[path]
             else:
                 known[path] = ""
-        return {INDEX, *known}
+        return {*INDEXES, *known}
 
     def _one(
         self,

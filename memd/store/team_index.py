@@ -1,0 +1,51 @@
+"""``team/MEMORY.md``, made of the memories beside it: nobody plants the text that prompts load.
+
+It follows in the set that changes them. A person's own lines stay, after the entries, and are never
+sent. An index that is a link, or cannot be read, is left as it is.
+"""
+
+from collections.abc import Iterable
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.names import TEAM, TEAM_INDEX, in_catalogue
+from memd.core.values import FileEdit, MemoryType, Pointer
+from memd.documents import document, index
+from memd.documents.document import Fields
+from memd.state.changes import Step
+from memd.store.tree import LiveTree
+
+_ORDER = {kind: number for number, kind in enumerate((*MemoryType, None))}
+
+
+def follow(
+    wanted: FileEdit | None, steps: Iterable[Step], bodies: dict[str, bytes], tree: LiveTree
+) -> tuple[FileEdit | None, str]:
+    """Return the edit of the team's index after a set, and why it does not follow, "" if it does.
+
+    ``wanted`` is an index whose own lines come back. ``None`` where nothing is to be done.
+    """
+    team = [step for step in steps if step.path.startswith(TEAM)]
+    try:
+        live = tree.file(TEAM_INDEX)
+    except MemdError as error:
+        return None, error.sentence if team else ""
+    content = wanted.content if wanted else live.content if live else None
+    entries: dict[str, Fields] = {
+        header.path: (header.name, header.description, header.type, "") for header in tree.team()
+    }
+    for step in team:
+        entries.pop(step.path, None)
+        if step.after:
+            entries[step.path] = document.parse(bodies[step.after], step.path).fields
+    derived = index.derive(content, _pointers(entries))
+    if len(derived or b"") > limits.READ_BYTES:
+        return None, f"{TEAM_INDEX} would have more than {limits.READ_BYTES} bytes"
+    return FileEdit(TEAM_INDEX, derived), ""
+
+
+def _pointers(entries: dict[str, Fields]) -> dict[str, Pointer]:
+    """Return the lines of memories by the path that they have beside the index, in their order."""
+    order = sorted(entries.items(), key=lambda e: (_ORDER[e[1][2]], e[1][0].casefold(), e[0]))
+    lines = {path.removeprefix(TEAM): Pointer(name, text) for path, (name, text, *_) in order}
+    return {key: line for key, line in lines.items() if in_catalogue(key)}
