@@ -213,6 +213,7 @@ def put(
     ]
     if differing or if_match not in (None, write.repository.mark):
         raise EntriesChangedError(differing)
+    revision = write.repository.revision
     if changed:
         _check_room(write, changed, heads, limits)
         revision = write.advance()
@@ -223,7 +224,7 @@ def put(
         )
         write.add(version, heads[entry.key], "put")
     return {
-        "revision": revision if changed else write.repository.revision,
+        "revision": revision,
         "entries": [_status(entry, heads[entry.key], revision) for entry in entries],
     }
 

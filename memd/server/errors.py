@@ -27,10 +27,16 @@ class TeamServerError(MemdError):
 class RequestPart(StrEnum):
     """A part of a request, with what it must be."""
 
-    BODY = "the body: JSON as this route takes it"
+    BEFORE = "before: a revision"
+    BODY = "the body: strict JSON as this route takes it, within 30 s"
+    CONDITION = "If-Match, If-None-Match: one strong ETag of this server"
     CURSOR = "cursor: one that this server gave"
     DEVICE = "device: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
+    HEADERS = "headers: each once, and one length"
+    LIMIT = "limit: a number within its bounds"
     MEMBER = "member: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
+    NO_BODY = "the body: this route takes none"
+    QUERY = "the query: names that this route knows, each once, in UTF-8"
     REASON = "reason: one line of at most 500 characters"
     REMOTE = "remote: host and path in small letters, as github.com/acme/app"
     REQUEST_ID = "Idempotency-Key: a UUID"

@@ -40,7 +40,7 @@ DOORS = {
     ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
     "tokenizers": "memd/search/encoder.py",
-    "uvicorn": "memd/server/command.py",
+    "uvicorn": "memd/server/serving.py",
     "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
@@ -105,6 +105,7 @@ EDGES = (
     "memd/mcp/server.py",
     "memd/jobs/service.py",
     "memd/cli/main.py",
+    "memd/server/app.py",
 )
 
 

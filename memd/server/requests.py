@@ -1,0 +1,175 @@
+"""A request as handlers see it, and the strict reading of its parts. Pure.
+
+Rules of this file
+- What two programs could read differently is refused: a parameter or a member twice, one that
+  nobody knows, bytes that are no UTF-8, a weak ETag where one is compared.
+- No error repeats what was sent.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from memd.core import strict_json
+from memd.server.errors import (
+    MalformedRequestError,
+    RequestPart,
+    TeamServerError,
+    UnauthorisedError,
+)
+from memd.server.values import Session
+
+_ETAG = re.compile(r'"([A-Za-z0-9_-]{1,100}\.[0-9]{1,18})"')
+_TOKEN = re.compile(r"Bearer ([\x21-\x7e]{1,256})", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9]{1,19}")
+ROUTE = "route"
+_PARAMETERS = 10
+# Those that are compared or trusted. Where they come twice, two servers could read two values.
+_ONCE = frozenset(
+    ("authorization", "content-type", "content-length", "host", "idempotency-key", "if-match")
+)
+T = TypeVar("T")
+
+
+class MediaTypeError(TeamServerError):
+    """A body is no plain JSON."""
+
+    status = 415
+    code = 1060
+    kind = "media_type"
+
+    def __init__(self) -> None:
+        super().__init__("a body has to be application/json, without an encoding")
+
+
+class PreconditionMissingError(TeamServerError):
+    """A removal has to say which revision it is about."""
+
+    status = 428
+    code = 1061
+    kind = "precondition"
+
+    def __init__(self) -> None:
+        super().__init__("If-Match has to name the entry's ETag")
+
+
+class MethodError(TeamServerError):
+    """The route has no such method."""
+
+    status = 405
+    code = 1062
+    kind = "method"
+
+    def __init__(self) -> None:
+        super().__init__("the route has no such method")
+
+
+class FaultError(TeamServerError):
+    """Something went wrong that nobody expected."""
+
+    code = 1063
+    kind = "fault"
+    retryable = True
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"a fault of the server, which its log has as {fault}")
+
+
+@dataclass(frozen=True, slots=True)
+class TeamCall:
+    """A request that may be handled: ``query`` and ``headers`` (lower case) hold each name once.
+
+    ``now`` is seconds since 1970, ``address`` the client's, ``session`` whose it is: ``None``
+    where the route needs no token.
+    """
+
+    address: str
+    now: float
+    session: Session | None = None
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def whose(self) -> Session:
+        """Return whose request it is. Raises UnauthorisedError, where a route forgot to ask."""
+        if self.session is None:
+            raise UnauthorisedError
+        return self.session
+
+
+def token(header: str) -> str | None:
+    """Return the token of an Authorization header, ``None`` where it has none."""
+    match = _TOKEN.fullmatch(header)
+    return match.group(1) if match else None
+
+
+def query(text: bytes, known: frozenset[str]) -> dict[str, str]:
+    """Return the parameters of a query, each known and once. Raises MalformedRequestError."""
+    try:
+        pairs = parse_qsl(
+            text.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(text),
+            errors="strict",
+            max_num_fields=_PARAMETERS,
+        )
+    except ValueError:
+        raise MalformedRequestError(RequestPart.QUERY) from None
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise MalformedRequestError(RequestPart.QUERY)
+    if result.keys() - known:
+        raise MalformedRequestError(RequestPart.QUERY)
+    return result
+
+
+def number(parameters: Mapping[str, str], part: RequestPart, most: int) -> int:
+    """Return a parameter that is a number from 1 to ``most``, which is its default.
+
+    Raises MalformedRequestError.
+    """
+    text = parameters.get(part.name.lower(), str(most))
+    if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= most:
+        raise MalformedRequestError(part)
+    return int(text)
+
+
+def body(data: bytes, shape: type[T]) -> T:
+    """Return a body that is strict JSON of a shape. Raises MalformedRequestError."""
+    try:
+        return msgspec.convert(strict_json.decode(data), shape)
+    except (strict_json.NotJsonError, msgspec.ValidationError):
+        raise MalformedRequestError(RequestPart.BODY) from None
+
+
+def mark(headers: Mapping[str, str], name: str) -> str | None:
+    """Return the text of the ETag in a conditional header, ``None`` for none.
+
+    Raises MalformedRequestError for anything but one strong ETag.
+    """
+    value = headers.get(name)
+    if value is None:
+        return None
+    match = _ETAG.fullmatch(value)
+    if match is None:
+        raise MalformedRequestError(RequestPart.CONDITION)
+    return match.group(1)
+
+
+def single(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by name. Raises MalformedRequestError where one that counts comes twice."""
+    result: dict[str, str] = {}
+    for name, value in pairs:
+        key = name.decode("latin-1").lower()
+        if key in result and key in _ONCE:
+            raise MalformedRequestError(RequestPart.HEADERS)
+        text = value.decode("latin-1")
+        result[key] = f"{result[key]}, {text}" if key in result else text
+    if "content-length" in result and "transfer-encoding" in result:
+        raise MalformedRequestError(RequestPart.HEADERS)
+    return result

@@ -1,0 +1,306 @@
+"""The one table of routes: paths, what they take and answer, and their handlers, which block.
+
+``docs/team-protocol.md`` is made of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import msgspec
+
+from memd.core.text import sha256
+from memd.server import requests
+from memd.server.errors import REPOSITORY, MalformedRequestError, NotThereError, RequestPart
+from memd.server.metrics import Metrics
+from memd.server.requests import TeamCall
+from memd.server.storage import Storage
+from memd.server.values import PutEntry, Repository, Role, Version
+
+PAGE_ENTRIES = 500
+_VERSIONS = 100
+_MOST = 2**62  # above every revision
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """What handlers work with."""
+
+    storage: Storage
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAnswer:
+    """An answer: ``content`` is JSON, or text that is not; ``mark`` the text of its ETag."""
+
+    status: int = 200
+    content: Any = None
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRoute:
+    """A row: ``query`` and ``headers`` by name, ``body`` and ``answer`` as they are documented.
+
+    ``errors`` are the statuses beyond those that every route may have.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Backends, TeamCall], RouteAnswer]
+    answer: str
+    token: bool = True
+    admin: bool = False
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    errors: tuple[int, ...] = ()
+
+
+class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+    code: str
+    device: str
+
+
+class _EntryBody(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    content: str
+    hash: str
+    base: int | None
+
+
+class _PutBody(msgspec.Struct, forbid_unknown_fields=True):
+    entries: list[_EntryBody]
+
+
+def _healthz(_: Backends, __: TeamCall) -> RouteAnswer:
+    return RouteAnswer(content={"status": "ok"})
+
+
+def _readyz(backends: Backends, _: TeamCall) -> RouteAnswer:
+    backends.storage.ready()
+    return RouteAnswer(content={"status": "ok"})
+
+
+def _metrics(backends: Backends, _: TeamCall) -> RouteAnswer:
+    return RouteAnswer(content=backends.metrics.text())
+
+
+def _join(backends: Backends, call: TeamCall) -> RouteAnswer:
+    sent = requests.body(call.body, _JoinBody)
+    token, member = backends.storage.join(
+        sent.code, sent.device, now=call.now, address=call.address
+    )
+    return RouteAnswer(201, {"token": token, "member": member})
+
+
+def _leave(backends: Backends, call: TeamCall) -> RouteAnswer:
+    session = call.whose()
+    backends.storage.revoke(session.token, now=call.now, by=session)
+    return RouteAnswer(204)
+
+
+def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
+    remote = call.query.get("remote")
+    rows = [
+        {
+            "id": repository.id,
+            "remote": repository.remote,
+            "role": role,
+            "epoch": repository.epoch,
+            "revision": repository.revision,
+            "limits": asdict(backends.storage.limits),
+        }
+        for repository, role in backends.storage.repositories(call.whose().member)
+        if remote in (None, repository.remote)
+    ]
+    return RouteAnswer(content={"repos": rows})
+
+
+def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
+    repository, _ = _granted(backends, call)
+    if requests.mark(call.headers, "if-none-match") == repository.mark:
+        return RouteAnswer(304, mark=repository.mark)
+    view = call.query.get("view", "")
+    if view not in ("", "hashes"):
+        raise MalformedRequestError(RequestPart.VIEW)
+    page = backends.storage.page(
+        repository.id,
+        since=call.query.get("since", ""),
+        cursor=call.query.get("cursor", ""),
+        limit=requests.number(call.query, RequestPart.LIMIT, PAGE_ENTRIES),
+        view=view,
+    )
+    content = {
+        "epoch": page.epoch,
+        "revision": page.revision,
+        "limits": asdict(backends.storage.limits),
+        "entries": [_version(each) for each in page.entries],
+        "removed": [_version(each) for each in page.removed],
+        "next": page.next,
+    }
+    return RouteAnswer(content=content, mark=f"{page.epoch}.{page.revision}")
+
+
+def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
+    entries = [
+        PutEntry(entry.key, entry.content.encode(), entry.hash, entry.base)
+        for entry in requests.body(call.body, _PutBody).entries
+    ]
+    content = backends.storage.put(
+        call.whose(),
+        call.path["id"],
+        entries,
+        id=call.headers.get("idempotency-key", ""),
+        body_hash=sha256(call.body),
+        if_match=requests.mark(call.headers, "if-match"),
+        now=call.now,
+    )
+    return RouteAnswer(content=content)
+
+
+def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
+    mark = requests.mark(call.headers, "if-match")
+    if mark is None:
+        raise requests.PreconditionMissingError
+    repository, _ = _granted(backends, call)
+    epoch, _, revision = mark.rpartition(".")
+    content = backends.storage.remove(
+        call.whose(),
+        repository.id,
+        call.path["key"],
+        int(revision) if epoch == repository.epoch else 0,  # no revision: what differs is told
+        call.query.get("reason", ""),
+        id=call.headers.get("idempotency-key", ""),
+        now=call.now,
+    )
+    return RouteAnswer(content=content)
+
+
+def _history(backends: Backends, call: TeamCall) -> RouteAnswer:
+    repository, role = _granted(backends, call)
+    versions = backends.storage.history(
+        repository.id,
+        call.query.get("key", ""),
+        before=requests.number(call.query, RequestPart.BEFORE, _MOST),
+        limit=requests.number(call.query, RequestPart.LIMIT, _VERSIONS),
+        maintainer=role == Role.MAINTAINER,
+    )
+    return RouteAnswer(content={"versions": [_version(each) for each in versions]})
+
+
+def _granted(backends: Backends, call: TeamCall) -> tuple[Repository, Role]:
+    """Return a repository and the member's role in it. Raises NotThereError."""
+    granted = backends.storage.repositories(call.whose().member)
+    for repository, role in granted:
+        if repository.id == call.path["id"]:
+            return repository, role
+    raise NotThereError(REPOSITORY)
+
+
+def _version(version: Version) -> dict[str, Any]:
+    """Return a version as it goes out, without what it does not have."""
+    result: dict[str, Any] = {
+        "key": version.key,
+        "revision": version.revision,
+        "at": version.at,
+        "member": version.member,
+    }
+    if not version.hash:
+        return result | {"reason": version.reason}
+    result |= {"hash": version.hash, "size": version.size, "device": version.device}
+    if version.content is not None:
+        result["content"] = version.content.decode()
+    return result
+
+
+_SINCE = "the text of an ETag: only what changed after it; 410 if too old or of another epoch"
+_ID = "a UUID: repeated, the request has no second effect and gets the first answer (7 days)"
+_LIMIT = "at most so many: 1 to"
+_REPOSITORY_FIELDS = "{id, remote, role, epoch, revision, limits}"
+_ENTRY_FIELDS = "{key, revision, hash, size, at, member, device, content}"
+_TOMBSTONE_FIELDS = "{key, revision, at, member, reason}"
+
+ROUTES = (
+    TeamRoute(
+        "POST",
+        "/v1/join",
+        _join,
+        "201 `{token, member}`. The token is told once; it lasts 365 days.",
+        token=False,
+        body="`{code, device}`: the code of an invitation, good once and for 72 hours, and a name "
+        "for this device",
+        errors=(413, 415),
+    ),
+    TeamRoute(
+        "GET",
+        "/v1/repos",
+        _repositories,
+        f"`{{repos: [{_REPOSITORY_FIELDS}]}}`: those in which the member has a role",
+        query={"remote": "only that of this normalised remote, as `github.com/acme/app`"},
+    ),
+    TeamRoute(
+        "GET",
+        "/v1/repos/{id}/entries",
+        _entries,
+        f"`{{epoch, revision, limits, entries: [{_ENTRY_FIELDS}], removed: [{_TOMBSTONE_FIELDS}], "
+        "next}`, by revision and key, with the repository's ETag. `next` is the cursor of the next "
+        "page, null on the last; what changes meanwhile comes on a later page. 304 where "
+        "`If-None-Match` is the repository's ETag.",
+        query={
+            "since": _SINCE,
+            "cursor": "`next` of the page before, with the same other parameters",
+            "limit": f"{_LIMIT} {PAGE_ENTRIES}; a page ends at 4 MiB, too",
+            "view": "`hashes`: no content",
+        },
+        headers={"If-None-Match": "the repository's ETag"},
+        errors=(404, 410),
+    ),
+    TeamRoute(
+        "PUT",
+        "/v1/repos/{id}/entries",
+        _put,
+        "`{revision, entries: [{key, revision, status}]}`; `status` is `created`, `updated` or "
+        "`unchanged`",
+        headers={"Idempotency-Key": _ID, "If-Match": "optional: the repository's ETag"},
+        body="`{entries: [{key, content, hash, base}]}`: written all or none, other keys stay. "
+        "`base` is the revision of the entry or the tombstone that it is based on, null for none; "
+        "bytes that are there already match whatever the base. `hash` is the SHA-256 of the "
+        "content in UTF-8, as hex.",
+        errors=(403, 404, 409, 412, 413, 415, 422),
+    ),
+    TeamRoute(
+        "DELETE",
+        "/v1/repos/{id}/entries/{key:path}",
+        _remove,
+        "`{revision}`: a tombstone is in the entry's place, its body in the history",
+        query={"reason": "why, in one line; others read it"},
+        headers={"Idempotency-Key": _ID, "If-Match": 'the entry\'s ETag, `"<epoch>.<revision>"`'},
+        errors=(403, 404, 409, 412, 422, 428),
+    ),
+    TeamRoute(
+        "GET",
+        "/v1/repos/{id}/history",
+        _history,
+        "`{versions: [...]}`, the newest first, entries and tombstones as in a page. Bodies of "
+        "removed entries are for maintainers.",
+        query={
+            "key": "only of this entry",
+            "before": "only below this revision",
+            "limit": f"{_LIMIT} {_VERSIONS}",
+        },
+        errors=(404,),
+    ),
+    TeamRoute("DELETE", "/v1/token", _leave, "204: the token is worth nothing from now on"),
+    TeamRoute("GET", "/healthz", _healthz, "`{status}`: the process is alive", token=False),
+    TeamRoute("GET", "/readyz", _readyz, "`{status}`: the storage answers, else 503", token=False),
+    TeamRoute(
+        "GET",
+        "/metrics",
+        _metrics,
+        "OpenMetrics text: requests by route and status, seconds, bytes",
+        admin=True,
+        errors=(403,),
+    ),
+)

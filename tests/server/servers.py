@@ -1,0 +1,69 @@
+"""A server of team memory in this process, on a free port of this machine."""
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from memd.server.app import TeamOptions, application
+from memd.server.log import TeamLog
+from memd.server.serving import ListenAddress, configured, listen
+from memd.server.storage import Storage, open_storage
+from memd.server.values import Role
+
+REMOTE = "github.com/acme/app"
+
+
+@dataclass
+class TeamServer:
+    """A server that runs: its address, its storage, its log, and one repository."""
+
+    url: str
+    storage: Storage
+    repository: str
+    clock: Callable[[], float]
+    log: io.StringIO
+    clients: ExitStack
+
+    def invite(self, member: str, role: Role = Role.MEMBER, remote: str = REMOTE) -> str:
+        """Return a code with which a member joins, with a role in a repository."""
+        repository = self.storage.add_repository(remote, now=self.clock())
+        return self.storage.invite(member, {repository.id: role}, now=self.clock())
+
+    def client(self, member: str = "", **roles: Any) -> httpx2.Client:
+        """Return a client, with the token of a new device where a member is named."""
+        token = self.token(member, **roles) if member else ""
+        headers = {"Authorization": f"Bearer {token}"} if member else {}
+        return self.clients.enter_context(httpx2.Client(base_url=self.url, headers=headers))
+
+    def token(self, member: str, role: Role = Role.MEMBER, device: str = "laptop") -> str:
+        """Return the token of a new device of a member."""
+        return self.storage.join(self.invite(member, role), device, now=self.clock())[0]
+
+
+@contextmanager
+def team_server(
+    database: object, *, clock: Callable[[], float] = time.time, **options: Any
+) -> Iterator[TeamServer]:
+    """Serve a database, a path or an address of PostgreSQL, until the block ends."""
+    storage = open_storage(str(database))
+    log = io.StringIO()
+    settings = TeamOptions(clock=clock, log=TeamLog(log), **options)
+    place = ListenAddress(port=0)
+    listener, url = listen(place)
+    server = configured(application(storage, settings), place)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        repository = storage.add_repository(REMOTE, now=clock()).id
+        with ExitStack() as clients:
+            yield TeamServer(url, storage, repository, clock, log, clients)
+    finally:
+        server.should_exit = True
+        thread.join()
+        storage.close()
