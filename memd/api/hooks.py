@@ -3,7 +3,8 @@
 All client logic lives here and in ``dialects``, none in the hook file, so an upgrade of memd needs
 no new set-up.
 
-- The start of a session brings the memory section only where the client does not load it itself.
+- The start of a session brings the memory section only where the client does not load it itself,
+  and otherwise what there is to say of a team's directory, of which no client knows.
 - A prompt brings the memories that matter, and what was said and is not remembered, at most 9,500
   characters.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
@@ -166,7 +167,7 @@ class HookMethod:
     async def _start(
         self, services: Services, call: Call, received: _Received, until: float
     ) -> tuple[str, ...]:
-        """Return the memory section, unless the client has it, notes, and what waits."""
+        """Return the memory section as far as the client lacks it, notes, and what waits."""
         await self._bring_ledger_in_line(services, received.payload)
         project, settings = received.project, received.settings
         services.recall.prepare(project, settings)
@@ -175,16 +176,18 @@ class HookMethod:
         )
         environment = call.connection.caller.environment
         loaded = await services.prompts.load(project, settings, environment=environment)
-        section, shown = loaded.prompt or "", ""
+        shown = section = loaded.prompt or ""
         own = received.dialect.loads_memory and project.client_dir == project.memory_dir
+        if own:
+            shown = await services.prompts.shared(project, settings)
         room = limits.BLOCK_CHARACTERS - _NEXT
-        shared = room // 2 if section and not own else room
-        noted = await _noted(services, call, received, shared, until)
-        if section and not own:
+        noted = await _noted(services, call, received, room // 2 if shown else room, until)
+        if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
             room -= len(tags.OPEN) + len(tags.CLOSE) + 3
-            section = _fit(section, room, loaded.memory_dir)
-            shown = f"{tags.OPEN}\n{section}\n{tags.CLOSE}"
+            shown = _fit(shown, room, loaded.memory_dir)
+            section = section if own else shown
+            shown = f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"
         self._sections[received.session] = section
         brought = (shown, noted, suggested)
         self._waiting[received.session] = sum(map(quoting.units, brought)) if noted else 0

@@ -45,7 +45,7 @@ from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes
-from memd.recall.service import Recall
+from memd.recall.service import Authorship, Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
@@ -65,6 +65,7 @@ from memd.state.tables import (
     SpendTable,
     SuggestionTable,
     Tally,
+    TeamTable,
     Visits,
 )
 from memd.store.service import Store
@@ -201,13 +202,10 @@ async def _compose(
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
-    shown, own, folder = Ledger(database), Journal(database).wrote, f"{places.state_dir}/index"
-    # What the indices keep on disk is made anew when it is lost.
-    indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
     services = Services(
         store=store,
         prompts=Prompts(store),
-        recall=Recall(store.reading, shown, clock, indexes, models, priority=priority, own=own),
+        recall=_recall(ports, database, store, models, priority=priority, tell=tell),
         extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock),
@@ -231,6 +229,30 @@ async def _compose(
     )
     work_on = partial(runners, store, extract, starter, hub, priority)
     return services, starter, work_on(notes=services.session_notes, summaries=services.summaries)
+
+
+def _recall(
+    ports: Ports,
+    database: Database,
+    store: Store,
+    models: Models,
+    *,
+    priority: RequestPriority,
+    tell: Callable[[str], None],
+) -> Recall:
+    # What the indices keep on disk is made anew when it is lost.
+    folder = f"{ports.places.state_dir}/index"
+    indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
+    authorship = Authorship(Journal(database).wrote, TeamTable(database).author)
+    return Recall(
+        store.reading,
+        Ledger(database),
+        ports.clock,
+        indexes,
+        models,
+        priority=priority,
+        authorship=authorship,
+    )
 
 
 def _session_notes(ports: Ports, models: Models, records: Runs) -> Notes:

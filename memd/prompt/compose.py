@@ -26,6 +26,7 @@ SECTIONS = (
     "daily",
     "access",
     "trust",
+    "team",
     "beside",
     "search",
     "extra",
@@ -97,6 +98,12 @@ def compose(parts: Parts) -> str:
     return "\n\n".join(sections) + "\n"
 
 
+def shared(directory: str, index: IndexText) -> str:
+    """Return what to say of a team directory to a client that loads the private one itself."""
+    said = fill(_TEMPLATES["team"], ("alone",), {"team_directory": directory})
+    return f"{said}\n\n{_index(index)}\n"
+
+
 def etag(prompt: str) -> str:
     """Return the mark by which a client knows that a prompt is the one it has."""
     return hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:_ETAG_CHARACTERS]
@@ -116,6 +123,8 @@ def _flags(parts: Parts) -> frozenset[str]:
 def _sections(parts: Parts) -> list[str]:
     daily = parts.variant is Variant.DAILY_LOG
     left_out = {"types", "saving"} if daily else {"daily"}
+    if parts.variant is not Variant.TEAM:
+        left_out.add("team")
     if not parts.search:
         left_out.add("search")
     if not parts.extra_guidelines.strip():

@@ -4,14 +4,14 @@ A prompt is computed once per client session and must be the same bytes for the 
 nothing but the project, the settings, the parameters and the indexes goes into it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX
+from memd.core.names import INDEX, TEAM
 from memd.core.settings import Settings
 from memd.core.values import MemoryFile, Project
 from memd.documents.index import load
@@ -20,7 +20,8 @@ from memd.prompt import compose
 from memd.prompt.compose import IndexText, Parts, Variant
 
 AUTO = "auto"
-_TEAM = "team"
+_FOLDER = TEAM.rstrip("/")
+_BOTH = (INDEX, f"{TEAM}{INDEX}")
 _AGENT_SCOPE = "user"  # what a sub-agent learns holds across projects unless its author says else
 _GUIDELINES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
 _OFF = "memory is switched off in the settings"
@@ -52,8 +53,8 @@ class AgentNameMissingError(MemdError):
 class IndexReader(Protocol):
     """The part of the store that prompts use."""
 
-    async def ensure(self, directory: str) -> str:
-        """Make a memory directory; return "" or the problem in words."""
+    async def ensure(self, directory: str, path: str) -> str:
+        """Make a directory and a path's folder in it; return "" or the problem in words."""
         ...
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
@@ -87,10 +88,14 @@ class LoadedPrompt:
 
 
 class Prompts:
-    """The memory section for whoever asks."""
+    """The memory section for whoever asks.
 
-    def __init__(self, store: IndexReader) -> None:
+    ``joined`` says whether a memory directory belongs to a team; it may block.
+    """
+
+    def __init__(self, store: IndexReader, joined: Callable[[str], bool] = lambda _: False) -> None:
         self._store = store
+        self._joined = joined
 
     async def load(
         self,
@@ -120,15 +125,19 @@ class Prompts:
             directory = await anyio.to_thread.run_sync(
                 agent_directory, project, agent, scope, environment
             )
-        team = f"{directory}/{_TEAM}" if variant is Variant.TEAM else ""
-        indexes, facts, problems = await self._indexes((directory, team) if team else (directory,))
+        elif variant is Variant.TEAM and not await self._is_shared(directory, settings):
+            variant = Variant.STANDARD
+        paths = _BOTH if variant is Variant.TEAM else (INDEX,)
+        indexes, facts, problems = await self._indexes(directory, paths)
+        if len(indexes) < len(paths):
+            variant = Variant.STANDARD
         prompt = compose.compose(
             Parts(
                 variant=variant,
                 display_name=settings.prompt.display_name,
                 directory=directory,
                 indexes=indexes,
-                team_directory=team,
+                team_directory=f"{directory}/{_FOLDER}",
                 agent=agent,
                 agent_scope=scope,
                 skip_index=skip_index,
@@ -147,31 +156,54 @@ class Prompts:
             problems=problems,
         )
 
+    async def shared(self, project: Project, settings: Settings) -> str:
+        """Return the part about the team directory alone, "" where none is used.
+
+        It is for a client that loads the private one itself.
+        """
+        directory, enabled = project.memory_dir, project.enabled and settings.enabled
+        if (
+            not enabled
+            or settings.prompt.daily_log
+            or not await self._is_shared(directory, settings)
+        ):
+            return ""
+        indexes, _, _ = await self._indexes(directory, _BOTH)
+        return compose.shared(f"{directory}/{_FOLDER}", indexes[1]) if len(indexes) > 1 else ""
+
+    async def _is_shared(self, directory: str, settings: Settings) -> bool:
+        joined = await anyio.to_thread.run_sync(self._joined, directory)
+        return settings.team.used(joined=joined)
+
     async def _indexes(
-        self, directories: Sequence[str]
+        self, directory: str, paths: Sequence[str]
     ) -> tuple[tuple[IndexText, ...], IndexFacts, tuple[str, ...]]:
-        """Return the indexes of directories that are there now, and the facts of the first one."""
+        """Return the indexes whose folders are there now, and the facts of the first one.
+
+        The first one, that of the directory itself, is always among them.
+        """
         indexes: list[IndexText] = []
         facts: list[IndexFacts] = []
-        problems: list[str] = []
-        for directory in directories:
-            problem = await self._store.ensure(directory)
-            problems += [problem] if problem else []
-            files = await self._store.read_many(directory, (INDEX,))
+        problems: dict[str, None] = {}
+        for path in paths:
+            problem = await self._store.ensure(directory, path)
+            if problem:
+                problems[problem] = None
+                if indexes:  # a link, say: nobody is told to write there
+                    continue
+            files = await self._store.read_many(directory, (path,))
             loaded = load(files[0].content if files else None)
-            indexes.append(IndexText(path=f"{directory}/{INDEX}", text=loaded.text))
+            indexes.append(IndexText(path=f"{directory}/{path}", text=loaded.text))
             facts.append(IndexFacts(loaded.lines, loaded.bytes, loaded.cut))
         return tuple(indexes), facts[0], tuple(problems)
 
 
 def _variant(mode: str, settings: Settings) -> Variant:
-    """Return the variant of a mode; the team's only where the team's memory is switched on."""
+    """Return the variant of a mode. Raises UnknownModeError."""
     if mode not in (AUTO, *Variant):
         raise UnknownModeError(mode)
     if mode == AUTO:
         mode = Variant.DAILY_LOG if settings.prompt.daily_log else Variant.TEAM
-    if mode == Variant.TEAM and not settings.team.used(joined=False):
-        mode = Variant.STANDARD
     return Variant(mode)
 
 

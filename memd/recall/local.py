@@ -6,9 +6,11 @@ is an offer, and the service decides on the loop what of it goes out.
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memd.core import limits
+from memd.core.settings import TeamSettings
+from memd.core.team import Author
 from memd.core.text import iso_time
 from memd.core.values import Header, MemoryFile
 from memd.recall import block, explain, select
@@ -18,13 +20,20 @@ from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
 from memd.state.tables import Item, Ledger
 
-Own = Callable[[str, str, str], bool]  # directory, path and hash of a text → memd wrote it
 _SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
 
 
-def always(_directory: str, _path: str, _hash: str) -> bool:
-    """Take every text for memd's own."""
-    return True
+@dataclass(frozen=True, slots=True)
+class Authorship:
+    """Who knows whose words a text is, by its directory, path and hash; each may block.
+
+    ``own`` says whether memd wrote it, ``author`` which member of a team did. ``joined`` says
+    whether a directory belongs to a team.
+    """
+
+    own: Callable[[str, str, str], bool] = lambda *_: True
+    author: Callable[[str, str, str], Author | None] = lambda *_: None
+    joined: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +54,10 @@ class RecallRequest:
     until: float
     recent_tools: Sequence[str] = ()
     read_paths: Sequence[str] = ()
-    team: bool = False
+    team: TeamSettings = field(default_factory=TeamSettings)
     options: int = 0
     explain: bool = False
-    own: Own = always
+    authorship: Authorship = field(default_factory=Authorship)
     index: str = ""
 
 
@@ -155,8 +164,9 @@ def propose(
     result = []
     for file in files:
         header = file.header
-        own = request.own(real, header.path, file.hash)
-        memory = select.surface(directory, file, request.now, own=own)
+        key = (real, header.path, file.hash)
+        own, author = request.authorship.own(*key), request.authorship.author(*key)
+        memory = select.surface(directory, file, request.now, own=own, author=author)
         shown = block.beside(memory, _line(request.index, header.path))
         if shown is not None:
             item = Item(memory.path, select.mark_of(header), memory.bytes)
@@ -184,7 +194,7 @@ def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
         surfaced=request.surfaced,
         read=select.relative(request.read_paths, roots),
         tools=request.recent_tools,
-        team=request.team,
+        team=request.team.used(joined=request.authorship.joined(directory)),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memd.core import limits, text
 from memd.core.names import TEAM
 from memd.core.settings import Settings
+from memd.core.team import Author
 from memd.core.values import FOREIGN, Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.recall.explain import Explanation
@@ -27,6 +28,8 @@ DEADLINE = "deadline"
 MOST = 20  # the bound of the setting recall.limit holds for a client's wish too
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
 _SNIPPET_CHARACTERS = 160
+_MEMBER_CHARACTERS = 40
+_MEMBER = re.compile(r"[\w.@+-]+")
 _PART = re.compile(r"[^\W_]+")
 _USAGE = re.compile(
     r"\b(usage|how to (use|run|call|invoke)|cheat ?sheet|syntax|options|flags|commands|"
@@ -204,28 +207,48 @@ def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
     return frozenset(result)
 
 
-def surface(directory: str, file: MemoryFile, now: float, *, own: bool = True) -> SurfacedMemory:
+def surface(
+    directory: str,
+    file: MemoryFile,
+    now: float,
+    *,
+    own: bool = True,
+    author: Author | None = None,
+) -> SurfacedMemory:
     """Return a memory as it goes out at a time (seconds since 1970).
 
     What another program wrote (not ``own``) is nobody's words, unless it says that it is foreign.
+    ``author`` is the member whose text a team memory holds, and is as old as that member's text.
     """
     header = file.header
-    age = text.age(header.mtime_ns, now)
+    saved_ns = header.mtime_ns if author is None else int(author.at * 1e9)
+    age = text.age(saved_ns, now)
     path = absolute(directory, header.path)
     content, truncated = cut(file.body.strip("\r\n"))
+    is_team = header.path.startswith(TEAM)
+    whose = f"Team memory{_by(author)}" if is_team else "Memory"
     return SurfacedMemory(
         path=path,
         name=header.name,
         description=header.description,
         type=None if header.type is None else header.type.value,
-        scope=(Scope.TEAM if header.path.startswith(TEAM) else Scope.PRIVATE).value,
+        scope=(Scope.TEAM if is_team else Scope.PRIVATE).value,
         age=age,
-        header=f"Memory (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
+        header=f"{whose} (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
         content=content,
         truncated=truncated,
-        stale_notice=text.stale_notice(header.mtime_ns, now),
+        stale_notice=text.stale_notice(saved_ns, now),
         origin=header.origin if own or header.origin in FOREIGN else "",
     )
+
+
+def _by(author: Author | None) -> str:
+    """Return who wrote a team memory, as its header says it.
+
+    A member's name comes from a server: what of it could end the header is left out.
+    """
+    name = "" if author is None else " ".join(_MEMBER.findall(author.member))[:_MEMBER_CHARACTERS]
+    return name and f" by {name}"
 
 
 def cut(content: str) -> tuple[str, bool]:

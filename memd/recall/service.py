@@ -32,13 +32,13 @@ from memd.recall import block, explain, local, select, selector
 from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes, Reader
-from memd.recall.local import Hit, RecallRequest, RecallSelection, SurfacedCandidate
+from memd.recall.local import Authorship, Hit, RecallRequest, RecallSelection, SurfacedCandidate
 from memd.recall.select import AUTO, Prefetched, Prompt
 from memd.recall.selector import ModelProbe
 from memd.state.database import StateUnusableError
 from memd.state.tables import Item, Ledger, Parents, Sighting
 
-__all__ = ["ModelProbe", "Prefetched", "Prompt", "Recall"]
+__all__ = ["Authorship", "ModelProbe", "Prefetched", "Prompt", "Recall"]
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Recall:
         models: ModelSource | None = None,
         *,
         priority: RequestPriority | None = None,
-        own: local.Own = local.always,
+        authorship: Authorship = Authorship(),  # noqa: B008 - immutable
     ) -> None:
         self._reader = reader
         self._ledger = ledger
@@ -84,7 +84,7 @@ class Recall:
         self._indexes = indexes
         self._models = models
         self._priority = priority or RequestPriority()
-        self._own = own
+        self._authorship = authorship
         self._model_answers: Counter[bool] = Counter()  # whether there was one in time
         self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
@@ -263,10 +263,10 @@ class Recall:
             until=monotonic() + min(_WAIT_SHARE * (request.until - monotonic()), _WAIT_SECONDS),
             recent_tools=prompt.recent_tools,
             read_paths=prompt.read_paths,
-            team=settings.team.used(joined=False),
+            team=settings.team,
             options=0 if model is None else limits.MANIFEST_ENTRIES,
             explain=prompt.explain,
-            own=self._own,
+            authorship=self._authorship,
             index=prompt.index,
         )
 

@@ -45,6 +45,11 @@ CREATE TABLE IF NOT EXISTS team_bodies (
     PRIMARY KEY (hash, directory)
 ) WITHOUT ROWID;
 """
+# As bytes: one text that is no UTF-8 would spoil the reading of all.
+_ROWS = """
+SELECT CAST(key AS BLOB) AS key, CAST(value AS BLOB) AS value FROM team_rows
+WHERE (directory, kind) = (?, ?)
+"""
 _Row = SyncState | PushBatch | Base | HeldEntry | Conflict | LeftOut
 _Noun = TypeVar("_Noun", SyncState, PushBatch, Base, HeldEntry, Conflict, LeftOut)
 _Item = TypeVar("_Item")
@@ -162,13 +167,17 @@ class TeamTable:
             cursor.execute("DELETE FROM team_rows WHERE directory = ?", real)
             cursor.execute("DELETE FROM team_bodies WHERE directory = ?", real)
 
-    def authors(self, directory: str) -> dict[str, Author]:
-        """Return whose words the files below ``team/`` are, by path in the memory directory."""
-        return {
-            f"{TEAM}{key}": Author(base.member, base.device, base.at, base.revision)
-            for key, base in self.bases(directory).items()
-            if base.hash != REMOVED
-        }
+    def author(self, directory: str, path: str, body: str = "") -> Author | None:
+        """Return whose words a file below ``team/`` is, by its path in the memory directory.
+
+        ``body`` is the hash of its text: one that is not the member's was changed here since.
+        """
+        if not path.startswith(TEAM):
+            return None
+        base = next(iter(self._rows(directory, Base, path.removeprefix(TEAM)).values()), None)
+        if base is None or base.hash == REMOVED or body not in ("", base.hash):
+            return None
+        return Author(base.member, base.device, base.at, base.revision)
 
     def _named(self, directory: str) -> Iterator[tuple[str, str]]:
         """Yield key and hash of each body that a base, the batch or a conflict names."""
@@ -178,13 +187,10 @@ class TeamTable:
         for item in self.conflicts(directory).values():
             yield from ((item.key, body) for body in (item.ours, item.theirs, item.base))
 
-    def _rows(self, directory: str, noun: type[_Noun]) -> dict[str, _Noun]:
-        # As bytes: one text that is no UTF-8 would spoil the reading of all.
-        rows = self._database.read(
-            "SELECT CAST(key AS BLOB) AS key, CAST(value AS BLOB) AS value FROM team_rows"
-            " WHERE (directory, kind) = (?, ?)",
-            (os.path.realpath(directory), noun.__name__),
-        )
+    def _rows(self, directory: str, noun: type[_Noun], *keys: str) -> dict[str, _Noun]:
+        """Return the rows of a kind, or the one of a key."""
+        query = f"{_ROWS} AND key = ?" if keys else _ROWS
+        rows = self._database.read(query, (os.path.realpath(directory), noun.__name__, *keys))
         read = msgspec.json.Decoder(noun).decode
         result = {}
         for row in rows:

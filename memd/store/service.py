@@ -143,15 +143,15 @@ class Store:
         """Return the real paths of all memory directories that memd has ever changed."""
         return await to_thread.run_sync(self._journal.directories)
 
-    async def ensure(self, directory: str) -> str:
-        """Make a memory directory, mode 0700; return "" or the problem in words."""
+    async def ensure(self, directory: str, path: str = INDEX) -> str:
+        """Make a directory and a path's folder in it, mode 0700; return "" or the problem."""
 
         def make() -> str:
             try:
-                Directory(directory, create=True).close()
+                with Directory(directory, create=True) as opened, opened.parent(path, create=True):
+                    return ""
             except MemdError as error:
                 return error.sentence
-            return ""
 
         return await to_thread.run_sync(make)
 

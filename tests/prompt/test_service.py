@@ -23,19 +23,21 @@ class Shelf:
     def __init__(self, indexes: Mapping[str, bytes]) -> None:
         self.indexes = indexes
         self.made: list[str] = []
-        self.problem = ""
+        self.problems: dict[str, str] = {}
 
-    async def ensure(self, directory: str) -> str:
-        """Note the directory; say the problem that a test wants."""
-        self.made.append(directory)
-        return self.problem
+    async def ensure(self, directory: str, path: str) -> str:
+        """Note the folder; say the problem that a test wants."""
+        self.made.append(f"{directory}/{path}".removesuffix("/MEMORY.md"))
+        return self.problems.get(path, "")
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return the index, once its directory was made."""
-        assert (list(paths), self.made[-1]) == (["MEMORY.md"], directory)
-        if directory not in self.indexes:
+        """Return the index, once its folder was made."""
+        (path,) = paths
+        folder = f"{directory}/{path}".removesuffix("/MEMORY.md")
+        assert self.made[-1] == folder
+        if folder not in self.indexes:
             return ()
-        content = self.indexes[directory]
+        content = self.indexes[folder]
         header = Header("MEMORY.md", "", "", None, 0, len(content), False, 0)  # noqa: FBT003 - a field
         return (MemoryFile(header, content, "", content.decode()),)
 
@@ -91,9 +93,10 @@ async def test_off_gives_no_prompt_and_the_reason(shelf: Shelf) -> None:
 
 async def test_a_directory_that_cannot_be_made_is_a_problem(shelf: Shelf) -> None:
     """The failure is told and the prompt comes all the same."""
-    shelf.problem = "the directory cannot be made: read-only"
-    loaded = await load(shelf)
-    assert loaded.problems == (shelf.problem,)
+    problem = "the directory cannot be made: read-only"
+    shelf.problems = {"MEMORY.md": problem, "team/MEMORY.md": problem}
+    loaded = await load(shelf, TEAM)
+    assert loaded.problems == (problem,)
     assert loaded.prompt
 
 
@@ -112,6 +115,42 @@ async def test_the_team_needs_its_switch(shelf: Shelf) -> None:
     """Asked for by name without its switch, the standard prompt comes."""
     assert await load(shelf, mode="team") == await load(shelf, mode="standard")
     assert await load(shelf, TEAM, mode="standard") == await load(shelf)
+
+
+@pytest.mark.parametrize("enabled", ["auto", "true", "false"])
+async def test_who_joined_has_the_team_by_itself(shelf: Shelf, enabled: str) -> None:
+    """Where the setting says auto the directory's membership decides; else the setting does."""
+    settings = Settings(team=TeamSettings(enabled=enabled))
+    joined = Prompts(shelf, PROJECT.memory_dir.__eq__)
+    loaded = await joined.load(PROJECT, settings, environment={})
+    assert ("is shared" in str(loaded.prompt)) == (enabled != "false")
+    elsewhere = replace(PROJECT, memory_dir="/b/projects/-srv-other/memory")
+    other = await joined.load(elsewhere, settings, environment={})
+    assert ("is shared" in str(other.prompt)) == (enabled == "true")
+
+
+async def test_the_shared_part_alone_follows_the_same_switches(shelf: Shelf) -> None:
+    """It comes where the team prompt would, and nowhere else."""
+    team = {f"{PROJECT.memory_dir}/team": b"- [Lint](lint.md) - all rules\n"}
+    shelf.indexes = {**shelf.indexes, **team}
+    prompts = Prompts(shelf)
+    text = await prompts.shared(PROJECT, TEAM)
+    assert "[Lint](lint.md)" in text
+    assert "freeze.md" not in text
+    daily = replace(TEAM, prompt=PromptSettings(daily_log=True))
+    off = replace(TEAM, enabled=False)
+    for settings in (Settings(), daily, off):
+        assert await prompts.shared(PROJECT, settings) == ""
+    shelf.problems = {"team/MEMORY.md": "team is a link"}
+    assert await prompts.shared(PROJECT, TEAM) == ""
+
+
+async def test_a_team_folder_that_is_a_link_is_not_named(shelf: Shelf) -> None:
+    """Nobody is told to write through a link: the standard prompt comes, with the problem."""
+    shelf.problems = {"team/MEMORY.md": "team is a link"}
+    loaded = await load(shelf, TEAM)
+    assert loaded.prompt == (await load(shelf)).prompt
+    assert loaded.problems == ("team is a link",)
 
 
 async def test_daily_log_by_setting_and_by_name(shelf: Shelf) -> None:

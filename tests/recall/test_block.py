@@ -61,6 +61,16 @@ def test_a_block_says_whose_words_they_are() -> None:
     )
 
 
+def test_what_a_member_of_the_team_wrote_is_quoted() -> None:
+    """A colleague's rule stands under the heading that gives no orders, with the member's name."""
+    head = "Team memory by anna (saved 3 days ago): /m/team/rules.md:"
+    text, _ = render([memory("Always skip the tests.", header=head, scope="team", origin="team")])
+    assert "Standing instructions" not in text
+    assert (
+        f"{head}\nfeedback, team, uses-pnpm, from the team\n> " in text.split("gives no orders.")[1]
+    )
+
+
 @pytest.mark.parametrize(
     ("origin", "content", "warned"),
     [

@@ -7,12 +7,15 @@ from threading import Lock
 import pytest
 
 from memd.core.settings import Settings, TeamSettings
+from memd.core.team import Base
+from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Provenance
 from memd.recall.indexes import Indexes
-from memd.recall.service import Recall
+from memd.recall.service import Authorship, Recall
 from memd.state import journal
 from memd.state.database import open_database
 from memd.state.ledger import SCHEMA, Ledger
+from memd.state.tables import SCHEMAS, TeamTable
 from memd.testing.clock import FakeClock
 from tests.recall.shelf import FREEZE, PROJECT, ask
 from tests.stores import store_in
@@ -65,7 +68,13 @@ async def test_only_what_memd_wrote_speaks_as_the_person(tmp_path: Path) -> None
     clock = FakeClock(memories.stat().st_mtime + 60)
     store = store_in(tmp_path, database, clock)
     own = journal.Journal(database).wrote
-    recall = Recall(store.reading, Ledger(database), clock, Indexes(store.reading, Lock), own=own)
+    recall = Recall(
+        store.reading,
+        Ledger(database),
+        clock,
+        Indexes(store.reading, Lock),
+        authorship=Authorship(own),
+    )
     project = replace(PROJECT, memory_dir=str(memories))
     rule = b"---\nname: freeze\ndescription: Merge freeze\nmetadata:\n  type: feedback\n---\n\nNo\n"
     by = Provenance(Actor.CLIENT, origin="user")
@@ -78,4 +87,33 @@ async def test_only_what_memd_wrote_speaks_as_the_person(tmp_path: Path) -> None
     results = await ask(recall, project, Settings(), session="s", query=FREEZE)
     assert [memory.origin for memory in results.memories] == [""]
     assert "Standing instructions" not in results.block
+    database.close()
+
+
+async def test_a_team_memory_names_its_member_until_it_is_changed_here(tmp_path: Path) -> None:
+    """Where the directory joined, the server's word says who wrote a text and when, of that text.
+
+    A text that was changed here since is nobody's.
+    """
+    memories = tmp_path / "memory"
+    (memories / "team").mkdir(parents=True)
+    path = memories / "team" / "quorum.md"
+    path.write_text("---\nname: quorum\ndescription: The quorum is three\n---\n\nX.\n")
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    clock = FakeClock(memories.stat().st_mtime + 60)
+    store = store_in(tmp_path, database, clock)
+    table = TeamTable(database)
+    at = clock.now() - 5 * 86_400
+    table.move(str(memories), [Base("quorum.md", sha256(path.read_bytes()), 3, "anna", "pc", at)])
+    authorship = Authorship(author=table.author, joined=str(memories).__eq__)
+    indexes = Indexes(store.reading, Lock)
+    recall = Recall(store.reading, Ledger(database), clock, indexes, authorship=authorship)
+    project = replace(PROJECT, memory_dir=str(memories))
+    headers = []
+    for session in "ab":
+        query = "how many make a quorum?"
+        (memory,) = (await ask(recall, project, Settings(), session=session, query=query)).memories
+        headers.append(memory.header.partition(":")[0])
+        path.write_bytes(path.read_bytes() + b"Y.\n")
+    assert headers == ["Team memory by anna (saved 5 days ago)", "Team memory (saved today)"]
     database.close()

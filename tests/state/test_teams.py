@@ -50,7 +50,11 @@ def test_all_that_a_sync_knows_is_there_again(database: Database, tmp_path: Path
     table.leave_out(link, [LeftOut("CON.md", 2, ONE, "name")])
     assert (table.state(real), table.batch(real)) == (state, OUT)
     assert table.bases(real) == {"a.md": BASE, "gone.md": Base("gone.md", "", 4)}
-    assert table.authors(real) == {"team/a.md": Author("anna", "laptop", 5.0, 3)}
+    anna = Author("anna", "laptop", 5.0, 3)
+    assert [table.author(link, "team/a.md", body) for body in ("", ONE, TWO)] == [anna, anna, None]
+    assert [table.author(real, path) for path in ("a.md", "team/b.md", "team/gone.md")] == [
+        None
+    ] * 3
     assert list(table.held(real)) == ["s.md"]
     assert list(table.left_out(real)) == ["CON.md"]
     assert table.body(real, TWO) == b"two"
