@@ -91,10 +91,7 @@ async def test_only_what_memd_wrote_speaks_as_the_person(tmp_path: Path) -> None
 
 
 async def test_a_team_memory_names_its_member_until_it_is_changed_here(tmp_path: Path) -> None:
-    """Where the directory joined, the server's word says who wrote a text and when, of that text.
-
-    A text that was changed here since is nobody's.
-    """
+    """Where the directory joined, the server's word says who wrote just this text, and when."""
     memories = tmp_path / "memory"
     (memories / "team").mkdir(parents=True)
     path = memories / "team" / "quorum.md"
