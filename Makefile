@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-gateway bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo test test-postgres check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-gateway bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -17,7 +17,10 @@ demo: $(STAMP)    ## the main job on three sample conversations, no key needed
 	@$(BIN)/python -m memd.testing.demo
 
 test: $(STAMP)    ## every test that needs only Python
-	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak"
+	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"
+
+test-postgres: $(STAMP)   ## what needs a PostgreSQL: initdb and postgres on PATH, or MEMD_TEAM_TEST_DATABASE=postgresql://…
+	@$(BIN)/python -m pytest -n 2 -m "postgres and not crash and not soak" tests/server -rs
 
 check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/ruff format --check --quiet .

@@ -217,8 +217,8 @@ def put(
     if changed:
         _check_room(write, changed, heads, limits)
         revision = write.advance()
+    who = (write.at, write.session.member, write.session.device)
     for entry in changed:
-        who = (write.at, write.session.member, write.session.device)
         version = Version(
             entry.key, revision, entry.hash, len(entry.content), *who, content=entry.content
         )

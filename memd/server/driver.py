@@ -82,6 +82,10 @@ class Driver(ABC):
     def renumber(self, transaction: Transaction, table: str) -> None:
         """Give the next row of a table, which was filled from elsewhere, the next number."""
 
+    def damage(self, transaction: Transaction) -> list[str]:  # noqa: ARG002 - most know none
+        """Return what the database itself finds wrong with its tables."""
+        return []
+
     @abstractmethod
     def compact(self) -> None:
         """Write the tables anew, without what was deleted from them."""

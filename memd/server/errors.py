@@ -79,7 +79,7 @@ class RoleMissingError(TeamServerError):
 
 
 # What may not be there.
-REPOSITORY, ENTRY, MEMBER, TOKEN = "repository", "entry", "member", "token"
+REPOSITORY, ENTRY, MEMBER, TOKEN, BACKUP = "repository", "entry", "member", "token", "backup"
 
 
 class NotThereError(TeamServerError):

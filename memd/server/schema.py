@@ -8,7 +8,12 @@
 
 from dataclasses import dataclass
 
-FORMAT = 1
+from memd.server.driver import Driver
+from memd.server.errors import StorageFormatError
+
+_FORMAT = 1
+VERSION = "SELECT version FROM format"
+OTHER_FORMAT = "another memd-team wrote it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,21 @@ _INDEXES = (
     # A key is one thing at a time.
     "UNIQUE INDEX IF NOT EXISTS heads ON versions (repository, key) WHERE replaced IS NULL",
 )
-CREATE = (
+_CREATE = (
     *(f"CREATE TABLE IF NOT EXISTS {table.name} ({table.columns})" for table in TABLES),
     *(f"CREATE {index}" for index in _INDEXES),
     "CREATE TABLE IF NOT EXISTS format (version INTEGER NOT NULL)",
 )
+
+
+def prepare(driver: Driver) -> None:
+    """Create what is not there. Raises StorageFormatError where the tables are others."""
+    with driver.writing() as transaction:
+        driver.lock(transaction)
+        for statement in _CREATE:
+            transaction.run(statement)
+        row = transaction.row(VERSION)
+        if row is None:
+            transaction.run("INSERT INTO format (version) VALUES (?)", _FORMAT)
+        elif row[0] != _FORMAT:
+            raise StorageFormatError(OTHER_FORMAT)

@@ -67,6 +67,10 @@ class SQLite(Driver):
     def renumber(self, transaction: Transaction, table: str) -> None:
         """Do nothing: the next number is always the greatest and one."""
 
+    def damage(self, transaction: Transaction) -> list[str]:
+        """Return what SQLite finds wrong with the file."""
+        return [row[0] for row in transaction.rows("PRAGMA integrity_check") if row[0] != "ok"]
+
     def compact(self) -> None:
         """Write the file anew and empty its log. Raises StorageBusyError where it is being read."""
         with self._writer, self.connection() as connection:

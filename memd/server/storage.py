@@ -20,9 +20,8 @@ from memd.server.errors import (
     NotThereError,
     OverLimitError,
     RequestPart,
-    StorageFormatError,
 )
-from memd.server.schema import CREATE, FORMAT
+from memd.server.schema import prepare
 from memd.server.sqlite import SQLite
 from memd.server.values import (
     Answer,
@@ -45,7 +44,6 @@ _LIMITS = Limits()
 _PUT_ENTRIES = "put_entries"
 _LAST = 2**62  # above every revision and number
 _AFTER_ALL = "\x7f"  # behind every key
-_OTHER_FORMAT = "another memd-team wrote it"
 _VERSION = "key, revision, hash, size, at, member, device, reason"
 _HEADS = "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
 _OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
@@ -283,15 +281,7 @@ def open_storage(database: str, limits: Limits = _LIMITS) -> Storage:
         driver = Postgres(database)
     else:
         driver = SQLite(database.removeprefix("sqlite://"))
-    with driver.writing() as transaction:
-        driver.lock(transaction)
-        for statement in CREATE:
-            transaction.run(statement)
-        row = transaction.row("SELECT version FROM format")
-        if row is None:
-            transaction.run("INSERT INTO format (version) VALUES (?)", FORMAT)
-        elif row[0] != FORMAT:
-            raise StorageFormatError(_OTHER_FORMAT)
+    prepare(driver)
     return Storage(driver, limits)
 
 

@@ -1,0 +1,134 @@
+"""Copies of a storage: a backup while it runs, a restore, a move to another database; the check.
+
+Rules of this file
+- A copy is of one instant, and is there whole or not at all.
+- A backup is a storage in one SQLite file, whatever database it was made of.
+- What was restored does not know the last writes that members know. So it gets new epochs, and its
+  revisions go on far above those: no base of then stands for a text of now.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+from memd.core.team import REMOVED
+from memd.core.text import sha256
+from memd.server import checking
+from memd.server.accepting import OPERATOR, audit
+from memd.server.driver import Driver, Row, Transaction
+from memd.server.errors import BACKUP, NotEmptyError, NotThereError, StorageFormatError
+from memd.server.schema import NUMBERED, OTHER_FORMAT, TABLES, VERSION, Table, prepare
+from memd.server.sqlite import SQLite
+
+_ROWS = 100  # read at a time: each may have 64 KiB
+_UNKNOWN_REVISIONS = 1_000_000  # more than there are between a backup and its restore
+
+
+def backup(source: Driver, path: str) -> None:
+    """Write a backup to a new file, mode 0600. Raises NotEmptyError where there is one."""
+    temporary = f"{path}.part"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    with closing(SQLite(temporary)) as target:
+        prepare(target)
+        migrate(source, target)
+    _sync(temporary)
+    try:
+        os.link(temporary, path)  # unlike a rename it replaces nothing
+    except FileExistsError as error:
+        raise NotEmptyError from error
+    finally:
+        os.unlink(temporary)
+    _sync(os.path.dirname(os.path.abspath(path)))
+
+
+def restore(path: str, target: Driver, *, now: float) -> None:
+    """Fill an empty storage from a backup, with new epochs.
+
+    Who was refused after the backup was made is let in again: its tokens are those of then.
+    Raises NotThereError, NotEmptyError and StorageFormatError.
+    """
+    if not os.path.isfile(path):
+        raise NotThereError(BACKUP)
+    with closing(SQLite(path)) as source, source.reading() as reading, target.writing() as writing:
+        _copy(reading, writing)
+        writing.run("DELETE FROM invitations")
+        for (repository,) in writing.rows("SELECT id FROM repositories"):
+            writing.run(
+                "UPDATE repositories SET epoch = ?, revision = revision + ? WHERE id = ?",
+                *(secrets.token_hex(8), _UNKNOWN_REVISIONS, repository),
+            )
+        audit(writing, OPERATOR, now, "restore")
+
+
+def migrate(source: Driver, target: Driver) -> None:
+    """Copy a storage, while no server runs on it, to an empty one. Raises NotEmptyError."""
+    with source.reading() as reading, target.writing() as writing:
+        _copy(reading, writing)
+
+
+def check(driver: Driver) -> tuple[str, ...]:
+    """Return what is wrong with a storage, one sentence each; nothing where all is well.
+
+    Every hash is computed anew.
+    """
+    with driver.reading() as transaction:
+        problems = driver.damage(transaction)
+        revisions: dict[str, int] = dict(transaction.rows("SELECT id, revision FROM repositories"))
+        versions = next(table for table in TABLES if table.name == "versions")
+        for row in _rows(transaction, versions):
+            problems += [
+                f"{row[0]} {checking.shown(row[1])} {row[2]}: {problem}"
+                for problem in _problems(row, revisions.get(row[0], 0))
+            ]
+    return tuple(problems)
+
+
+def _problems(row: Row, newest: int) -> Iterator[str]:
+    """Yield what is wrong with a version."""
+    _, key, revision, digest, size, *_, replaced, content = row
+    if not checking.is_key(key):
+        yield "the key is none"
+    if not 0 < revision <= newest:
+        yield "the repository has no such revision"
+    if content is not None and (sha256(content) != digest or len(content) != size):
+        yield "the content is not what was accepted"
+    if (content is None) != (digest == REMOVED) and replaced is None:
+        yield "a live entry has no content, or a removed one has"
+
+
+def _copy(source: Transaction, target: Transaction) -> None:
+    """Copy all rows into tables that have none. Raises NotEmptyError, StorageFormatError."""
+    if source.row(VERSION) != target.row(VERSION):
+        raise StorageFormatError(OTHER_FORMAT)
+    for table in TABLES:
+        if target.row(f"SELECT 1 FROM {table.name}") is not None:  # noqa: S608 - our own names
+            raise NotEmptyError
+        for row in _rows(source, table):
+            places = ", ".join("?" * len(row))
+            target.run(f"INSERT INTO {table.name} VALUES ({places})", *row)  # noqa: S608 - as above
+        if table.name in NUMBERED:
+            target.renumber(table.name)
+
+
+def _rows(transaction: Transaction, table: Table) -> Iterator[Row]:
+    """Yield the rows of a table in the order of its key, which its first columns are."""
+    after: Row = ()
+    columns = len(table.key.split(","))
+    while True:
+        where = f"WHERE ({table.key}) > ({', '.join('?' * columns)})" if after else ""
+        query = f"SELECT * FROM {table.name} {where} ORDER BY {table.key} LIMIT {_ROWS}"  # noqa: S608 - as above
+        rows = transaction.rows(query, *after)
+        yield from rows
+        if len(rows) < _ROWS:
+            return
+        after = rows[-1][:columns]
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
