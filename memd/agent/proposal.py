@@ -10,7 +10,7 @@ Rules of this file
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memd.core.names import INDEX
+from memd.core.names import INDEX, TEAM
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, Effect, FileEdit, Pointer, Tree
 from memd.documents import document, index
@@ -148,7 +148,7 @@ def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
     fields = {"metadata.modified": modified}
     if file.base is None:
         fields["metadata.node_type"] = "memory"
-        if session:
+        if session and not file.path.startswith(TEAM):
             fields["metadata.originSessionId"] = session
     try:
         return replace(file, content=document.with_fields(file.content, fields))

@@ -102,6 +102,15 @@ class LastSurfaced(Result):
     session: str
 
 
+class SharedBy(Result):
+    """Whose words a team's memory is, as the server stamped it; ``at`` is ISO 8601 in UTC."""
+
+    member: str
+    device: str
+    at: str
+    revision: int
+
+
 class Why(Result):
     """Where a memory comes from, as far as the journal goes back; ``changes`` newest first.
 
@@ -115,6 +124,7 @@ class Why(Result):
     last: Writer | None
     changes: tuple[str, ...]
     surfaced: LastSurfaced | None
+    shared: SharedBy | None
 
 
 @method("memory.history", "read", NoProjectError, ChangeNotFoundError, NotATimeError)
@@ -265,6 +275,7 @@ async def memory_why(services: Services, call: Call, *, cwd: str, path: str) -> 
     if not exists and writers.first is None:
         raise MemoryNotFoundError(path)
     sighting = await services.recall.last_surfaced(directory, path)
+    by = writers.member
     return Why(
         path=path,
         exists=exists,
@@ -275,6 +286,7 @@ async def memory_why(services: Services, call: Call, *, cwd: str, path: str) -> 
         surfaced=LastSurfaced(at=iso_time(sighting.at), session=sighting.session)
         if sighting
         else None,
+        shared=SharedBy(by.member, by.device, iso_time(by.at), by.revision) if by else None,
     )
 
 

@@ -16,20 +16,21 @@ from memd.api.method import (
 )
 from memd.api.services import Services
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import NameRefusedError
+from memd.core.names import TEAM, NameRefusedError
 from memd.core.text import age, decode, iso_time
-from memd.core.values import PERSON, Actor, Header, Project, Provenance
+from memd.core.values import PERSON, Actor, Header, Project, Provenance, Scope
 from memd.documents.document import InvalidMemoryError
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
+    SharedMemoryError,
     Writing,
 )
 from memd.projects.project import NoProjectError
 from memd.recall.local import Hit
 from memd.rpc.connection import Call
-from memd.store.drafts import ConflictError, SecretRefusedError
+from memd.store.drafts import ConflictError, NotSharedError, SecretRefusedError
 from memd.store.history import ChangeNotFoundError, VersionNotFoundError
 from memd.store.service import MemoryNotFoundError, StorageFailedError
 
@@ -43,17 +44,6 @@ class MemoryOffError(MemdError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"memory is off here: {reason}", reason=reason)
-
-
-class ScopeRefusedError(MemdError):
-    """Team memories are not written by memory.write."""
-
-    code = 1013
-    kind = "not_permitted"
-    hint = "leave scope out, or say private"
-
-    def __init__(self, scope: str) -> None:
-        super().__init__(f"scope {scope} cannot be written this way", scope=scope)
 
 
 class TwoContentsError(WrongParameterError):
@@ -141,7 +131,7 @@ async def memory_read(
     return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
 
-@method("memory.write", "write", *WRITE_ERRORS, ScopeRefusedError, TwoContentsError)
+@method("memory.write", "write", *WRITE_ERRORS, NotSharedError, TwoContentsError)
 async def memory_write(
     services: Services,
     call: Call,
@@ -157,7 +147,7 @@ async def memory_write(
     hook: str | None = None,
     base_hash: str | None = None,
     request_id: str = "",
-    scope: Literal["private", "team"] | None = None,
+    scope: Scope = Scope.PRIVATE,
     session_id: SessionId = "",
     said: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None,
 ) -> Written:
@@ -167,27 +157,36 @@ async def memory_write(
     with ``content`` and the ``base_hash`` of what was read. Who writes for an assistant gives
     ``said``: what the person said, word for word, "" where the body quotes it or they said nothing.
     The memory is the person's only if a recent conversation of the project has these words; the
-    body then ends with them, and with none that no conversation has.
+    body then ends with them, and with none that no conversation has. With ``scope`` team the
+    ``path`` is one below ``team/``.
     """
-    if scope == "team":
-        raise ScopeRefusedError(scope)
     if content is not None and body is not None:
         raise TwoContentsError(path)
     project = await writable(services, call, cwd)
     origin = PERSON
+    if scope is Scope.TEAM:
+        path = f"{TEAM}{path.removeprefix(TEAM)}"
     if said is not None:
         text, origin = await services.extract.proven(project, body or "", said)
         body = body and text
     written = await services.memories.write(
         project,
-        Writing(path, content, name, description, type_, body, title, hook, base_hash),
+        Writing(path, content, name, description, type_, body, title, hook, base_hash, scope),
         _by(call, "memory.write", session_id, origin),
         request_id=request_id,
     )
     return replace(written, origin=origin)
 
 
-@method("memory.delete", "write", NoProjectError, MemoryOffError, NothingThereError, ConflictError)
+@method(
+    "memory.delete",
+    "write",
+    NoProjectError,
+    MemoryOffError,
+    NothingThereError,
+    ConflictError,
+    SharedMemoryError,
+)
 async def memory_delete(
     services: Services,
     call: Call,

@@ -16,6 +16,7 @@ from memd.memories.writing import Writing, plan_delete, plan_write
 from memd.store.drafts import (
     ConflictError,
     NameClashError,
+    NotSharedError,
     SecretRefusedError,
     TooLargeError,
     TooManyFilesError,
@@ -27,6 +28,7 @@ _FOR_THE_MODEL = (
     ToolRefusedError,
     NameRefusedError,
     NameClashError,
+    NotSharedError,
     PathRefusedError,
     SecretRefusedError,
     TooLargeError,
@@ -102,7 +104,7 @@ class Memories:
     ) -> CommitResult:
         """Delete one memory and its line in the index as one change.
 
-        Raises NothingThereError where there is none, and ConflictError.
+        Raises NothingThereError where there is none, SharedMemoryError and ConflictError.
         """
         plan = plan_delete(path, base_hash)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)

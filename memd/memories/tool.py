@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
 from memd.documents import index
@@ -28,6 +28,7 @@ _STRINGS = {
     "delete": ("path",),
     "rename": ("old_path", "new_path"),
 }
+_TEAMS = "{path} is shared with a team; a person removes it with memctl team remove"
 _THE_INDEX = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved or replaced"
 
 
@@ -275,6 +276,8 @@ def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
     files = [file for result in paths if (file := tree.read(result)) is not None]
     if not files:
         _refuse(tool_text.gone(named))
+    if any(file.header.path.startswith(TEAM) for file in files):
+        _refuse(_TEAMS.format(path=named))
     return files
 
 

@@ -8,7 +8,7 @@ somebody else keeps without a valid head is left in its own form.
 
 import re
 
-from memd.core.names import printable
+from memd.core.names import TEAM, printable
 from memd.core.text import one_line
 from memd.core.values import MemoryFile, MemoryType
 from memd.documents import document
@@ -81,7 +81,7 @@ def _new_head(path: str, text: str, *, session: str, modified: str) -> bytes:
         description(path, text),
         MemoryType.REFERENCE,
         "",  # no body
-        session=session,
+        session="" if path.startswith(TEAM) else session,
         modified=modified,
     )
     return document.with_fields(head, {f"metadata.{MARK}": MARKED})

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 from memd.core.text import one_line, sha256
-from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Tree
+from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Scope, Tree
 from memd.documents import document, index
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120
 _DESCRIPTION_CHARACTERS = 1000
-_TEAMS = "team memories come from the team, not by this way"
+_TEAMS = "a memory of the team is written with scope team"
 _NO_PLACE = "logs and indexes are not memories"
 
 
@@ -76,9 +76,24 @@ class NothingThereError(MemdError):
         super().__init__(f"there is no memory {path}", path=path)
 
 
+class SharedMemoryError(MemdError):
+    """A team's memory is not deleted: a sync cannot tell that from one that is not here yet."""
+
+    code = 1026
+    kind = "team_refused"
+    hint = "memctl team remove <path> --reason … removes it for the whole team"
+    exit_status = 77
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is the team's and would come back", path=path)
+
+
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """One request to write a memory; ``None`` is what the writer did not say."""
+    """One request to write a memory; ``None`` is what the writer did not say.
+
+    With the scope of a team the ``path`` is one below ``team/``.
+    """
 
     path: str
     content: str | None = None
@@ -89,6 +104,7 @@ class Writing:
     title: str | None = None
     hook: str | None = None
     base_hash: str | None = None
+    scope: str = Scope.PRIVATE
 
 
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
@@ -98,10 +114,14 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         if writing.path == INDEX and writing.base_hash is not None:
             return Draft(edits=(_index_edit(writing),))
         _check_place(writing.path)
+        team = writing.path.startswith(TEAM)
+        if team and writing.scope != Scope.TEAM:
+            raise NameRefusedError(writing.path, _TEAMS)
         if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
             raise LongDescriptionError(writing.path, len(writing.description or ""))
         old = tree.read(writing.path)
-        content = _content(writing, old, session=session, modified=modified)
+        # What is shared names no session of this machine.
+        content = _content(writing, old, session="" if team else session, modified=modified)
         read = document.validate(content, writing.path)
         pointer = Pointer(
             one_line(writing.title or read.name, _TITLE_CHARACTERS),
@@ -113,7 +133,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
             changed = index.with_pointer(raw, writing.path, pointer)
             if changed != raw:
                 edits.append(FileEdit(INDEX, changed, base=sha256(raw)))
-        return Draft(edits=tuple(edits), pointers={writing.path: pointer})
+        return Draft(edits=tuple(edits), pointers={} if team else {writing.path: pointer})
 
     return plan
 
@@ -123,6 +143,8 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         _check_place(path)
+        if path.startswith(TEAM):
+            raise SharedMemoryError(path)
         old = tree.read(path)
         if old is None:
             raise NothingThereError(path)
@@ -139,8 +161,8 @@ def _index_edit(writing: Writing) -> FileEdit:
 
 def _check_place(path: str) -> None:
     check_name(path)
-    if not in_catalogue(path) or path.startswith(TEAM):
-        raise NameRefusedError(path, _TEAMS if path.startswith(TEAM) else _NO_PLACE)
+    if not in_catalogue(path):
+        raise NameRefusedError(path, _NO_PLACE)
 
 
 def _base(wanted: str | None, old: MemoryFile | None) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import INDEX, check_name
+from memd.core.team import Author
 from memd.core.text import iso_time, sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Tree
 from memd.documents import index
@@ -107,20 +108,30 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """Who wrote a file: the first and last changes that the journal has, and all their ids."""
+    """Who wrote a file: the first and last changes that the journal has, and all their ids.
+
+    ``member`` is whose words a team's file is, as far as the server said so.
+    """
 
     first: Writer | None
     last: Writer | None
     changes: tuple[str, ...]
+    member: Author | None
 
 
 class Past:
     """The journal together with the live files; ``live`` returns a file's bytes or ``None``."""
 
-    def __init__(self, journal: Journal, live: Callable[[str, str], bytes | None]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        live: Callable[[str, str], bytes | None],
+        author: Callable[[str, str], Author | None] = lambda *_: None,
+    ) -> None:
         self._journal = journal
         self._history = JournalHistory(journal)
         self._live = live
+        self._author = author
 
     def changes(self, only: Filter, *, limit: int, before: str = "") -> tuple[Change, ...]:
         """Return what a filter lets through, newest first, older than a change if named.
@@ -194,10 +205,11 @@ class Past:
     def writers(self, directory: str, path: str) -> Writers:
         """Return who wrote a file, as far as the journal goes back."""
         records = self._history.of_file(os.path.realpath(directory), path)
+        member = self._author(directory, path)
         if not records:
-            return Writers(None, None, ())
+            return Writers(None, None, (), member)
         ids = tuple(record.id for record in reversed(records))
-        return Writers(_writer(records[0], path), _writer(records[-1], path), ids)
+        return Writers(_writer(records[0], path), _writer(records[-1], path), ids, member)
 
     def repeats(self, directory: str, edits: Iterable[FileEdit]) -> frozenset[str]:
         """Return the paths of edits that a dream already made to the same text.

@@ -40,7 +40,7 @@ from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
-from memd.state.tables import Roots
+from memd.state.tables import Roots, TeamTable
 from memd.store.changes import (
     BeingWrittenError,
     ChangeRequest,
@@ -92,7 +92,7 @@ class Store:
         self._journal = Journal(database)
         files = HeadersFiles(headers) if headers else None
         self._reading = DirectoryReader(clock, self._news, files)
-        self._past = Past(self._journal, self._reading.live)
+        self._past = Past(self._journal, self._reading.live, TeamTable(database).author)
         disk = disk or real_disk()
         replaced = self._replaced = Replaced(disk)
         reading = self._reading

@@ -80,10 +80,24 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
         "log": 1006,
         "type": -32602,
         "secret": 1003,
-        "scope": 1013,
+        "scope": 1011,
         "size": 1011,
     }
     assert not (await caller.call("memory.list"))["memories"]
+
+
+async def test_a_write_with_scope_team_goes_below_team(caller: Caller) -> None:
+    """The path gets its folder once; who deletes there hears what removes it for the team."""
+    parts = _PARTS | {"type": "project", "scope": "team"}
+    written = await caller.call("memory.write", path="a.md", **parts)
+    assert (written["path"], written["status"]) == ("team/a.md", "created")
+    again = await caller.call("memory.write", path="team/a.md", **parts)
+    assert (again["path"], again["status"]) == ("team/a.md", "unchanged")
+    error = await caller.refused("memory.delete", path="team/a.md")
+    assert (error.code, "memctl team remove" in error.data["hint"]) == (1026, True)
+    assert (await caller.call("memory.why", path="team/a.md"))["shared"] is None
+    (listed,) = (await caller.call("memory.list", scope="team"))["memories"]
+    assert listed["origin"] == "team"
 
 
 _PARTS = {"name": "a", "description": "d", "type": "user", "body": "b"}
