@@ -39,6 +39,7 @@ from memd.server.errors import (
     OverLimitError,
     RequestPart,
     RoleMissingError,
+    ServerFaultError,
     StorageUnavailableError,
     TeamServerError,
     UnauthorisedError,
@@ -127,7 +128,7 @@ class _Application:
         except ClientDisconnect:
             response = Response(status_code=400)  # nobody reads it
         except Exception as error:  # noqa: BLE001 - the edge: a fault of one request is no other's
-            fault = requests.FaultError(self._options.log.fault(error))
+            fault = ServerFaultError(self._options.log.fault(error))
             response = await self._refuse(opened, fault)
         finally:
             self._metrics.running -= 1
@@ -138,7 +139,8 @@ class _Application:
         """Answer what has no route, or none of this method."""
         opened = _OpenRequest(request, "none")
         known = isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND
-        refusal = NotThereError(requests.ROUTE) if known else requests.MethodError()
+        unknown = MalformedRequestError(RequestPart.METHOD)
+        refusal = NotThereError(requests.ROUTE) if known else unknown
         response = await self._refuse(opened, refusal)
         response.headers.update(getattr(error, "headers", None) or {})  # Allow
         self._report(opened, response)
@@ -210,7 +212,7 @@ class _Application:
             return b""
         plain = _PLAIN_JSON.fullmatch(headers.get("content-type", ""))
         if not plain or "content-encoding" in headers:
-            raise requests.MediaTypeError
+            raise MalformedRequestError(RequestPart.MEDIA_TYPE)
         most, declared = self._storage.limits.put_bytes, int(headers.get("content-length", "0"))
         body = bytearray()
         with anyio.move_on_after(BODY_SECONDS) as timeout:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any
 
 from memd.core.errors import Fact, MemdError
 from memd.server.values import Difference, Refusal
@@ -16,7 +16,7 @@ class TeamServerError(MemdError):
     ``retry_after`` is in seconds, 0 where nothing is known.
     """
 
-    status: ClassVar[int] = 500
+    status: int = 500
 
     def __init__(self, sentence: str, *, retry_after: float = 0.0, **facts: Fact) -> None:
         super().__init__(sentence, **facts)
@@ -31,10 +31,13 @@ class RequestPart(StrEnum):
     BODY = "the body: strict JSON as this route takes it, within 30 s"
     CONDITION = "If-Match, If-None-Match: one strong ETag of this server"
     CURSOR = "cursor: one that this server gave"
+    CONDITION_MISSING = "If-Match: the entry's ETag is needed"
     DEVICE = "device: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
     HEADERS = "headers: each once, and one length"
     LIMIT = "limit: a number within its bounds"
+    MEDIA_TYPE = "Content-Type: application/json, without an encoding"
     MEMBER = "member: 1 to 64 letters, digits, spaces, '.', '_', '-', '@', '+'"
+    METHOD = "the method: one that this route has"
     NO_BODY = "the body: this route takes none"
     QUERY = "the query: names that this route knows, each once, in UTF-8"
     REASON = "reason: one line of at most 500 characters"
@@ -42,6 +45,13 @@ class RequestPart(StrEnum):
     REQUEST_ID = "Idempotency-Key: a UUID"
     SINCE = "since: a mark that this server gave"
     VIEW = "view: hashes, or none"
+
+
+_STATUSES = {
+    RequestPart.CONDITION_MISSING: 428,
+    RequestPart.MEDIA_TYPE: 415,
+    RequestPart.METHOD: 405,
+}
 
 
 class MalformedRequestError(TeamServerError):
@@ -54,6 +64,7 @@ class MalformedRequestError(TeamServerError):
 
     def __init__(self, part: RequestPart) -> None:
         super().__init__(f"it cannot be read; {part}", part=part.name.lower())
+        self.status = _STATUSES.get(part, 400)
 
 
 class UnauthorisedError(TeamServerError):
@@ -76,6 +87,17 @@ class RoleMissingError(TeamServerError):
 
     def __init__(self, needed: str) -> None:
         super().__init__(f"only a {needed} may do that", needed=needed)
+
+
+class ServerFaultError(TeamServerError):
+    """Something went wrong that nobody expected."""
+
+    code = 1056
+    kind = "fault"
+    retryable = True
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"a fault of the server, which its log has as {fault}")
 
 
 # What may not be there.

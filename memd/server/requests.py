@@ -18,7 +18,6 @@ from memd.core import strict_json
 from memd.server.errors import (
     MalformedRequestError,
     RequestPart,
-    TeamServerError,
     UnauthorisedError,
 )
 from memd.server.values import Session
@@ -33,50 +32,6 @@ _ONCE = frozenset(
     ("authorization", "content-type", "content-length", "host", "idempotency-key", "if-match")
 )
 T = TypeVar("T")
-
-
-class MediaTypeError(TeamServerError):
-    """A body is no plain JSON."""
-
-    status = 415
-    code = 1060
-    kind = "media_type"
-
-    def __init__(self) -> None:
-        super().__init__("a body has to be application/json, without an encoding")
-
-
-class PreconditionMissingError(TeamServerError):
-    """A removal has to say which revision it is about."""
-
-    status = 428
-    code = 1061
-    kind = "precondition"
-
-    def __init__(self) -> None:
-        super().__init__("If-Match has to name the entry's ETag")
-
-
-class MethodError(TeamServerError):
-    """The route has no such method."""
-
-    status = 405
-    code = 1062
-    kind = "method"
-
-    def __init__(self) -> None:
-        super().__init__("the route has no such method")
-
-
-class FaultError(TeamServerError):
-    """Something went wrong that nobody expected."""
-
-    code = 1063
-    kind = "fault"
-    retryable = True
-
-    def __init__(self, fault: str) -> None:
-        super().__init__(f"a fault of the server, which its log has as {fault}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
 def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
     mark = requests.mark(call.headers, "if-match")
     if mark is None:
-        raise requests.PreconditionMissingError
+        raise MalformedRequestError(RequestPart.CONDITION_MISSING)
     repository, _ = _granted(backends, call)
     epoch, _, revision = mark.rpartition(".")
     content = backends.storage.remove(

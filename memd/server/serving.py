@@ -31,18 +31,7 @@ _IDLE_SECONDS = 30
 _CHECK_SECONDS = 15.0
 _BACKLOG = 512
 _SOCKET_MODE = 0o660
-
-
-class UnsafeListenError(MemdError):
-    """It would listen in plain HTTP beyond this machine."""
-
-    code = 1064
-    kind = "unsafe_listen"
-    hint = "--tls-cert and --tls-key, or --behind-proxy"
-    exit_status = 2
-
-    def __init__(self, address: str) -> None:
-        super().__init__(f"plain HTTP at {address} would show tokens to the network")
+_PLAIN = "beyond this machine it needs --tls-cert or --behind-proxy"
 
 
 class WrongListenError(MemdError):
@@ -79,11 +68,11 @@ class ListenAddress:
 
 
 def listen(place: ListenAddress) -> tuple[socket.socket, str]:
-    """Return a listening socket and its address. Raises UnsafeListenError, WrongListenError."""
+    """Return a listening socket and its address. Raises WrongListenError."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     shown = place.path or f"{host}:{place.port}"
     if not (place.local or place.certificate or place.proxies):
-        raise UnsafeListenError(shown)
+        raise WrongListenError(shown, _PLAIN)
     try:
         if place.path:
             return _unix(place.path), f"unix:{place.path}"

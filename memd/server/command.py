@@ -1,0 +1,224 @@
+"""``memd-team``: runs the server, and does what its operator does."""
+
+import argparse
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from ipaddress import ip_network
+from typing import Any
+
+from memd.core.errors import MemdError
+from memd.core.names import printable
+from memd.server.operations import COMMANDS, Row
+from memd.server.storage import Storage, open_storage
+
+_FILE = "team.db"
+_CANNOT_CREATE = 73  # of sysexits
+_PORTS = 65_536
+_NO_ADDRESS = "a host and a port are expected, as 127.0.0.1:8790"
+_DESCRIPTION = """\
+The server of memd's team memory: it keeps what the members of a project share. Members
+join with `memctl team join <url>` and a code of `memd-team invite`; what they save below
+team/ is then on every member's machine.
+"""
+_EPILOG = """\
+the data:
+  Every command takes --data DIR, a folder with a SQLite file, or --database URL, a
+  PostgreSQL database that several processes may share. MEMD_TEAM_DATA and
+  MEMD_TEAM_DATABASE say the same; an address with a password belongs there, since others
+  see a command's arguments.
+
+first steps:
+  export MEMD_TEAM_DATA=/var/lib/memd-team
+  memd-team serve &
+  memd-team repo add github.com/acme/app
+  memd-team invite anna --repo github.com/acme/app
+
+exit status:
+  0 done; 1 failed, or check saw damage; 2 wrong arguments; others as the failure says.
+
+See also: docs/team-server.md, docs/team-protocol.md, memctl team.
+"""
+_SERVE = """\
+Serve until SIGTERM or SIGINT; requests that run then have 10 s. The address is printed once
+the server listens; the log goes to standard error, a JSON object a line, without content.
+
+Plain HTTP is for this machine alone. Beyond it give a certificate, or a proxy that has one.
+"""
+_SERVE_EPILOG = """\
+examples:
+  memd-team serve --data DIR
+  memd-team serve --data DIR --listen 0.0.0.0:8790 --tls-cert c.pem --tls-key k.pem
+  memd-team serve --data DIR --uds /run/memd-team/http.sock
+
+A new certificate is read at the next start.
+"""
+
+
+class NoServerLibrariesError(MemdError):
+    """The libraries of the server are not installed."""
+
+    code = 1067
+    kind = "no_server_libraries"
+    hint = "pip install 'memdir-daemon[team-server]'"
+    exit_status = 69
+
+    def __init__(self, library: str) -> None:
+        super().__init__(f"{library} is not installed", library=library)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    commands = parser()
+    given = commands.parse_args(arguments)
+    if not given.command and given.tls_key and not given.tls_cert:
+        commands.error("--tls-key needs --tls-cert")
+    try:
+        database = _database(given)
+        if not database:
+            commands.error("say where the data is: --data or --database")
+        with closing(open_storage(database)) as storage:
+            if not given.command:
+                _serve(storage, given)
+                return 0
+            result = given.command.run(storage, given)
+            sys.stdout.write(_json(result) if given.json else _text(result))
+            return int(given.command.words == ("check",) and bool(result))
+    except MemdError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        sys.stderr.write(f"memd-team: {error.sentence}{hint}\n")
+        return error.exit_status
+    except OSError as error:
+        sys.stderr.write(f"memd-team: {error.filename}: {error.strerror}\n")
+        return _CANNOT_CREATE
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    result = argparse.ArgumentParser("memd-team", **_layout(_DESCRIPTION, _EPILOG))
+    commands = result.add_subparsers(metavar="COMMAND", required=True)
+    _add_serve(
+        commands.add_parser("serve", help="run the server", **_layout(_SERVE, _SERVE_EPILOG))
+    )
+    groups = {"": commands}
+    for command in COMMANDS:
+        *group, name = command.words
+        place = "".join(group)
+        if place not in groups:
+            words = [each.words[1] for each in COMMANDS if each.words[0] == place]
+            one = commands.add_parser(place, help=", ".join(words))
+            groups[place] = one.add_subparsers(metavar="COMMAND", required=True)
+        text = inspect.getdoc(command.run) or ""
+        one = groups[place].add_parser(name, help=text.split("\n")[0], **_layout(text))
+        for argument, options in command.arguments:
+            one.add_argument(argument, **options)
+        one.add_argument("--json", action="store_true", help="print JSON")
+        _add_storage(one)
+        one.set_defaults(command=command)
+    return result
+
+
+def _layout(text: str, epilog: str = "") -> dict[str, Any]:
+    formatter = argparse.RawDescriptionHelpFormatter
+    return {
+        "description": text,
+        "epilog": epilog,
+        "formatter_class": formatter,
+        "allow_abbrev": False,
+    }
+
+
+def _add_storage(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--data", metavar="DIR", default="", help="the folder; made if missing")
+    one.add_argument("--database", metavar="URL", default="", help="postgresql://... instead")
+
+
+def _add_serve(one: argparse.ArgumentParser) -> None:
+    where = one.add_mutually_exclusive_group()
+    where.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=_address,
+        default=("127.0.0.1", 8790),
+        help="default: 127.0.0.1:8790; port 0: any that is free",
+    )
+    where.add_argument(
+        "--uds", metavar="PATH", default="", help="listen at a Unix socket instead, mode 0660"
+    )
+    add = one.add_argument
+    add("--tls-cert", metavar="FILE", default="", help="the certificate and its chain, as PEM")
+    add("--tls-key", metavar="FILE", default="", help="its private key, as PEM")
+    add(
+        "--behind-proxy",
+        metavar="CIDR",
+        type=ip_network,
+        action="append",
+        default=[],
+        help="addresses of a proxy that has TLS: its X-Forwarded-For is believed, and beside it "
+        "only this machine is served; may be given again",
+    )
+    _add_storage(one)
+    one.set_defaults(command=None)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return host and port. Raises ArgumentTypeError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) >= _PORTS:
+        raise argparse.ArgumentTypeError(_NO_ADDRESS)
+    return host.strip("[]"), int(port)
+
+
+def _database(given: argparse.Namespace) -> str:
+    """Return the database that a command is for, "" if none is named; its folder is made."""
+    environment = os.environ
+    data = given.data or environment.get("MEMD_TEAM_DATA", "")
+    database: str = given.database
+    if not (given.data or database):
+        database = environment.get("MEMD_TEAM_DATABASE", "")
+    if database or not data:
+        return database
+    os.makedirs(data, mode=0o700, exist_ok=True)
+    return os.path.join(data, _FILE)
+
+
+def _serve(storage: Storage, given: argparse.Namespace) -> None:
+    try:  # only here: the other commands do without a server's libraries
+        from memd.server.app import TeamOptions, application  # noqa: PLC0415
+        from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise NoServerLibrariesError(error.name or "") from error
+
+    def started(address: str) -> None:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+
+    proxies = tuple(given.behind_proxy)
+    host, port = given.listen
+    address = ListenAddress(host, port, given.uds, given.tls_cert, given.tls_key, proxies)
+    serve(application(storage, TeamOptions(proxies)), address, started)
+
+
+def _json(result: Row | Sequence[Row]) -> str:
+    return json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+
+
+def _text(result: Row | Sequence[Row]) -> str:
+    """Return a result for people: names and values, or a table."""
+    if isinstance(result, Mapping):
+        return "".join(f"{name}: {_shown(value)}\n" for name, value in result.items())
+    rows = [list(row) for row in result[:1]] + [[*map(_shown, row.values())] for row in result]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} ({role})" for name, role in value.items()) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return printable(str(value)) if value not in ("", None) else "-"

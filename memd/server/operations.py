@@ -1,0 +1,254 @@
+"""The commands of an operator: each a function of a storage and of what the command line says.
+
+A function's docstring is its command's help. What it returns is printed: one thing by its names, or
+a list of things. Times are told in UTC.
+"""
+
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memd.server import backup as copies
+from memd.server.access import INVITATION_SECONDS
+from memd.server.errors import REPOSITORY, NotThereError
+from memd.server.storage import Storage, open_storage
+from memd.server.values import Repository, Role
+
+Row = Mapping[str, object]
+Run = Callable[[Storage, Namespace], Row | Sequence[Row]]
+Argument = tuple[str, Mapping[str, Any]]  # a name, and what argparse takes beside
+_NO_ROLE = "none"
+_ROLES = [str(role) for role in Role]
+_TIMES = ("at", "expires", "revoked")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCommand:
+    """A command: its words, what it does, and its operands and options."""
+
+    words: tuple[str, ...]
+    run: Run
+    arguments: tuple[Argument, ...]
+
+
+COMMANDS: list[OperatorCommand] = []
+
+
+def _argument(name: str, help: str, **options: Any) -> Argument:  # noqa: A002 - argparse's name
+    return name, {"help": help} | options
+
+
+def _command(words: str, *arguments: Argument) -> Callable[[Run], Run]:
+    def add(run: Run) -> Run:
+        COMMANDS.append(OperatorCommand(tuple(words.split()), run, arguments))
+        return run
+
+    return add
+
+
+_REMOTE = _argument("remote", "the normalised remote, as github.com/acme/app")
+_MEMBER = _argument("member", "the member's name, as others read it")
+_OF_REMOTE = _argument("--repo", "only of this repository", metavar="REMOTE", default="")
+
+
+@_command("repo add", _REMOTE)
+def add_repository(storage: Storage, given: Namespace) -> Row:
+    """Make the repository of a project.
+
+    Its remote is the project's origin without scheme, user, usual port and .git, in small letters:
+    memd-team repo add github.com/acme/app.
+    """
+    return asdict(storage.add_repository(given.remote, now=time.time()))
+
+
+@_command("repo list")
+def list_repositories(storage: Storage, _: Namespace) -> Sequence[Row]:
+    """List repositories."""
+    return [asdict(repository) for repository in storage.all_repositories()]
+
+
+@_command(
+    "member add", _MEMBER, _argument("--admin", "the member may read /metrics", action="store_true")
+)
+def add_member(storage: Storage, given: Namespace) -> Row:
+    """Add a member, or say anew whether one is an admin.
+
+    Who is invited is added by that.
+    """
+    storage.add_member(given.member, now=time.time(), admin=given.admin)
+    return {"member": given.member, "admin": given.admin}
+
+
+@_command("member list")
+def list_members(storage: Storage, _: Namespace) -> Sequence[Row]:
+    """List members with their roles."""
+    remotes = {each.id: each.remote for each in storage.all_repositories()}
+    return [
+        {
+            "member": member.name,
+            "admin": member.admin,
+            "roles": {remotes[number]: str(role) for number, role in member.roles.items()},
+        }
+        for member in storage.members()
+    ]
+
+
+@_command("member remove", _MEMBER)
+def remove_member(storage: Storage, given: Namespace) -> Row:
+    """Take a member's roles, tokens and invitations away.
+
+    What the member wrote stays, under the member's name.
+    """
+    storage.remove_member(given.member, now=time.time())
+    return {"removed": given.member}
+
+
+@_command(
+    "member grant", _MEMBER, _REMOTE, _argument("role", "the role", choices=[*_ROLES, _NO_ROLE])
+)
+def grant(storage: Storage, given: Namespace) -> Row:
+    """Give a member a role in a repository, or take it away.
+
+    A reader reads; a member writes, and removes own entries; a maintainer removes all.
+    """
+    role = None if given.role == _NO_ROLE else Role(given.role)
+    storage.grant(given.member, _repository(storage, given.remote).id, role, now=time.time())
+    return {"member": given.member, "remote": given.remote, "role": given.role}
+
+
+@_command(
+    "invite",
+    _MEMBER,
+    _argument(
+        "--repo",
+        "a repository in which the member gets the role; may be given again",
+        metavar="REMOTE",
+        action="append",
+        default=[],
+    ),
+    _argument("--role", "default: member", choices=_ROLES, default="member"),
+    _argument("--hours", "how long it is good (default: 72)", type=float),
+)
+def invite(storage: Storage, given: Namespace) -> Row:
+    """Make a code with which a device joins, once.
+
+    The member types it into `memctl team join`. A further device gets a further code:
+    memd-team invite anna --repo github.com/acme/app.
+    """
+    now = time.time()
+    roles = {_repository(storage, remote).id: Role(given.role) for remote in given.repo}
+    seconds = given.hours * 3600 if given.hours else INVITATION_SECONDS
+    code = storage.invite(given.member, roles, now=now, seconds=seconds)
+    return {"member": given.member, "code": code, "expires": _time(now + seconds)}
+
+
+@_command("token list")
+def list_tokens(storage: Storage, _: Namespace) -> Sequence[Row]:
+    """List the tokens of all devices, whose texts are stored nowhere."""
+    return [_shown(token) for token in storage.tokens()]
+
+
+@_command("token issue", _MEMBER, _argument("device", "a name for the program"))
+def issue_token(storage: Storage, given: Namespace) -> Row:
+    """Make a token for a program that is no memd, as one that reads /metrics.
+
+    It is told once.
+    """
+    now = time.time()
+    token, member = storage.join(storage.invite(given.member, {}, now=now), given.device, now=now)
+    return {"member": member, "device": given.device, "token": token}
+
+
+@_command("token revoke", _argument("number", "as token list shows it", type=int))
+def revoke_token(storage: Storage, given: Namespace) -> Row:
+    """Make the token of a lost device worthless, at once and for good."""
+    storage.revoke(given.number, now=time.time())
+    return {"revoked": given.number}
+
+
+@_command(
+    "audit",
+    _OF_REMOTE,
+    _argument("--member", "only of this member", metavar="NAME", default=""),
+    _argument("--limit", "at most so many (default: 100)", type=int, default=100),
+)
+def audit(storage: Storage, given: Namespace) -> Sequence[Row]:
+    """Say who did what, the newest first.
+
+    Member, device, address, act, key, and the hashes before and after; no content. It is kept for
+    400 days.
+    """
+    repository = _repository(storage, given.repo).id if given.repo else ""
+    rows = storage.audit(repository=repository, member=given.member, limit=given.limit)
+    return [_shown(row) for row in rows]
+
+
+@_command("backup", _argument("file", "a file that is not there yet"))
+def backup(storage: Storage, given: Namespace) -> Row:
+    """Write a copy of everything to a new file, while the server runs, too.
+
+    The file is a storage by itself, of mode 0600: who reads it reads all memories. Of tokens and
+    codes it has hashes alone.
+    """
+    copies.backup(storage.driver, given.file)
+    return {"backup": given.file}
+
+
+@_command("restore", _argument("file", "a file of memd-team backup"))
+def restore(storage: Storage, given: Namespace) -> Row:
+    """Fill a new storage from a backup.
+
+    Give a new --data or an empty database. Every repository gets a new epoch: members' daemons stop
+    and ask before anything changes on their machines, and offer again what the backup lacks.
+    """
+    copies.restore(given.file, storage.driver, now=time.time())
+    return {"restored": given.file}
+
+
+@_command("check")
+def check(storage: Storage, _: Namespace) -> Sequence[Row]:
+    """Compute every hash anew and list what is damaged.
+
+    The status is 1 where something is.
+    """
+    return [{"problem": problem} for problem in copies.check(storage.driver)]
+
+
+@_command("purge", _REMOTE, _argument("key", "the path below team/"))
+def purge(storage: Storage, given: Namespace) -> Row:
+    """Erase all versions of a key, as for a secret that leaked.
+
+    A tombstone takes its place, and members' files of it go with their next pull. Copies elsewhere
+    stay: in members' histories, and in backups.
+    """
+    storage.purge(_repository(storage, given.remote).id, given.key, now=time.time())
+    return {"purged": given.key, "elsewhere": "members' histories and backups keep their copies"}
+
+
+@_command("migrate", _argument("to", "an empty database: postgresql://..., or a file's path"))
+def migrate(storage: Storage, given: Namespace) -> Row:
+    """Copy everything to another database, while no server runs."""
+    with closing(open_storage(given.to)) as target:
+        copies.migrate(storage.driver, target.driver)
+    return {"migrated": True}
+
+
+def _repository(storage: Storage, remote: str) -> Repository:
+    """Return the repository of a remote. Raises NotThereError."""
+    for repository in storage.all_repositories():
+        if repository.remote == remote:
+            return repository
+    raise NotThereError(REPOSITORY)
+
+
+def _shown(row: Any) -> Row:
+    members = asdict(row)
+    return {k: _time(v) if k in _TIMES and v is not None else v for k, v in members.items()}
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
