@@ -11,6 +11,7 @@ from memd.core.text import iso_time
 from memd.core.values import CommitResult, Project, Provenance
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
+from memd.memories.sharing import plan_share
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
 from memd.store.drafts import (
@@ -107,6 +108,17 @@ class Memories:
         Raises NothingThereError where there is none, SharedMemoryError and ConflictError.
         """
         plan = plan_delete(path, base_hash)
+        return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+
+    async def share(
+        self, project: Project, path: str, by: Provenance, *, request_id: str = ""
+    ) -> CommitResult:
+        """Move a private memory below ``team/`` as one change.
+
+        Raises NothingThereError, InvalidMemoryError, NotSharedError and ConflictError where the
+        team has another memory of that name.
+        """
+        plan = plan_share(path, iso_time(self._clock.now()))
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
 
     async def tool(

@@ -1,0 +1,29 @@
+"""What it means to move a private memory to the team: a pure plan over a tree."""
+
+from memd.core.names import TEAM
+from memd.core.values import Draft, FileEdit, MemoryType, Plan, Tree
+from memd.documents import document, wording
+from memd.memories.writing import NothingThereError
+from memd.store.drafts import NotSharedError
+
+
+def plan_share(path: str, modified: str) -> Plan:
+    """Return the plan that moves a memory below ``team/``, with nothing of where it came from.
+
+    The plan raises NothingThereError, InvalidMemoryError and NotSharedError.
+    """
+
+    def plan(tree: Tree) -> Draft:
+        old = None if path.startswith(TEAM) else tree.read(path)
+        if old is None:
+            raise NothingThereError(path)
+        read = document.validate(old.content, path)
+        if read.type is None or read.type is MemoryType.USER:
+            raise NotSharedError(path, read.type or "none")
+        content = wording.new(
+            read.name, read.description, read.type, read.body, session="", modified=modified
+        )
+        shared = FileEdit(f"{TEAM}{path}", content, base="")
+        return Draft(edits=(shared, FileEdit(path, None, base=old.hash)))
+
+    return plan
