@@ -2,7 +2,7 @@
 
 from memd.core.names import TEAM
 from memd.core.values import Draft, FileEdit, MemoryType, Plan, Tree
-from memd.documents import document, wording
+from memd.documents import document
 from memd.memories.writing import NothingThereError
 from memd.store.drafts import NotSharedError
 
@@ -20,7 +20,7 @@ def plan_share(path: str, modified: str) -> Plan:
         read = document.validate(old.content, path)
         if read.type is None or read.type is MemoryType.USER:
             raise NotSharedError(path, read.type or "none")
-        content = wording.new(
+        content = document.new(
             read.name, read.description, read.type, read.body, session="", modified=modified
         )
         shared = FileEdit(f"{TEAM}{path}", content, base="")
