@@ -7,7 +7,11 @@ MEMORY_CHANGED = "memory.changed"
 MEMORY_SAVED = "memory.saved"
 JOB_PROGRESS = "job.progress"
 JOB_DONE = "job.done"
-TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE)
+TEAM_CHANGED = "team.changed"
+TEAM_CONFLICT = "team.conflict"
+TEAM_SUPPRESSED = "team.suppressed"  # a sync is paused, or waits for a person
+_TEAM = (TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED)
+TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE, *_TEAM)
 
 
 @dataclass(frozen=True, slots=True)

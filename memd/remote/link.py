@@ -63,7 +63,7 @@ class HttpResponse:
 class RemoteUnreachableError(MemdError):
     """The server did not answer: no connection, or one that broke or took too long."""
 
-    code = 1046
+    code = 1070
     kind = "remote_unreachable"
     retryable = True
     exit_status = 75
@@ -76,7 +76,7 @@ class RemoteUnreachableError(MemdError):
 class RemoteAnswerError(MemdError):
     """The server answered in a way that cannot be used."""
 
-    code = 1047
+    code = 1071
     kind = "remote_answer"
     retryable = True
     exit_status = 76

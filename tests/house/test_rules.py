@@ -95,8 +95,8 @@ PURE_FILES = (
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
 STANDARD = {-32700, -32600, -32601, -32602, -32603, -32800}
 IMPURE = {"anyio", "asyncio", "random", "socket", "structlog", "subprocess", "threading", "time"}
-# The edges where anything may arrive and nothing may pass: each server's dispatch, jobs, memctl,
-# and a program's requests, which memd must not stop.
+# The edges where anything may arrive and nothing may pass: each server's dispatch, jobs, the syncs
+# of a team, memctl, and a program's requests, which memd must not stop.
 EDGES = (
     "memd/client/context.py",
     "memd/gateway/command.py",
@@ -104,6 +104,7 @@ EDGES = (
     "memd/rpc/dispatch.py",
     "memd/mcp/server.py",
     "memd/jobs/service.py",
+    "memd/team/service.py",
     "memd/cli/main.py",
     "memd/server/app.py",
 )

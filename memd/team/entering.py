@@ -1,0 +1,115 @@
+"""Joining a team and leaving it: what the server is asked, and what is written here. Blocks."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from memd.core.values import Project
+from memd.remote.link import (
+    HttpRequest,
+    HttpResponse,
+    RemoteAnswerError,
+    RemoteUnreachableError,
+)
+from memd.team import requests, wire
+from memd.team.errors import TeamRefusedError, TeamUnreachableError
+from memd.team.joining import Prospect
+from memd.team.membership import Memberships
+from memd.team.values import Membership
+from memd.team.wire import RemoteRepository
+
+# Sends a request to a server with a token, "" for none.
+Ask = Callable[[str, str, HttpRequest], HttpResponse]
+
+T = TypeVar("T")
+_OK, _CREATED, _NO_CONTENT, _CLIENT, _SERVER = 200, 201, 204, 400, 500
+_NOT_GRANTED = "the server has no such repository for this member"
+_NO_CODE = "an invitation's code is needed"
+
+
+def enter(
+    memberships: Memberships,
+    project: Project,
+    prospect: Prospect,
+    code: str,
+    *,
+    ask: Ask,
+    now: float,
+) -> tuple[Membership, str]:
+    """Take a code for a token, find the repository and write both down; return the role, too.
+
+    Where this device has a token for the server, that one is used. Raises TeamUnreachableError,
+    TeamRefusedError, and UnwrittenFileError.
+    """
+    server, known = prospect.server, prospect.known
+    if known is not None:
+        token, member = memberships.token(known), known.member
+    elif code:
+        request = requests.join(code, prospect.device)
+        token, member = _read(server, wire.joined, _answer(ask, server, "", request, _CREATED))
+    else:
+        raise TeamRefusedError(server, _NO_CODE)
+    try:
+        ours = _repository(ask, server, token, prospect.remote)
+    except (TeamUnreachableError, TeamRefusedError):
+        if known is None:  # nobody would know of the token
+            _answer(ask, server, token, requests.leave(), _NO_CONTENT)
+        raise
+    membership = Membership(
+        root=project.root,
+        directory=project.memory_dir,
+        server=server,
+        repository=ours.id,
+        remote=prospect.remote,
+        member=member,
+        device=prospect.device,
+        token="",
+        at=now,
+        origin=prospect.origin,
+    )
+    return memberships.add(membership, token), ours.role
+
+
+def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
+    """Forget a membership; return why the server did not take the token back, "" if it did.
+
+    A token that another directory uses stays good.
+    """
+    why = ""
+    if memberships.is_last(membership):
+        token = memberships.token(membership)
+        try:
+            _answer(ask, membership.server, token, requests.leave(), _NO_CONTENT)
+        except (TeamUnreachableError, TeamRefusedError) as error:
+            why = error.sentence
+    memberships.remove(membership.directory)
+    return why
+
+
+def _repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:
+    body = _answer(ask, server, token, requests.repositories(remote))
+    for each in _read(server, wire.repositories, body):
+        if each.remote == remote:
+            return each
+    raise TeamRefusedError(remote, _NOT_GRANTED, status=404)
+
+
+def _answer(ask: Ask, server: str, token: str, request: HttpRequest, expected: int = _OK) -> bytes:
+    """Return the body of an expected answer. Raises TeamUnreachableError, TeamRefusedError."""
+    try:
+        answer = ask(server, token, request)
+    except (RemoteUnreachableError, RemoteAnswerError) as error:
+        raise TeamUnreachableError(server, error.cause) from None
+    if answer.status == expected:
+        return answer.body
+    problem = wire.problem(answer.status, answer.body)
+    message = problem.message or f"HTTP {answer.status}"
+    if _CLIENT <= answer.status < _SERVER:
+        raise TeamRefusedError(server, message, status=answer.status)
+    raise TeamUnreachableError(server, message)
+
+
+def _read(server: str, reader: Callable[[str, bytes], T], body: bytes) -> T:
+    try:
+        return reader(server, body)
+    except RemoteAnswerError as error:
+        raise TeamUnreachableError(server, error.cause) from None

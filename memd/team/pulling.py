@@ -1,0 +1,225 @@
+"""The pull: what changed on the server is brought here, page by page. Blocks.
+
+Rules of this file
+- The mark moves after the last page. A page that comes twice changes nothing the second time.
+- Nothing is done about a server that may be wrong, or that removes much, before a person accepts.
+- What is refused of a page is left out alone, with the rule against it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from memd.core.errors import MemdError
+from memd.core.values import TEAM_MATE, Actor, Provenance
+from memd.remote.link import HttpResponse
+from memd.team import planning, requests, wire
+from memd.team.exchange import Exchange
+from memd.team.page_plan import PagePlan, Planned
+from memd.team.planning import KeyPlan
+from memd.team.values import Act, Bases, LeftOut, Limits, RemoteEntry
+from memd.team.wire import Mark, RemotePage
+
+BY = Provenance(Actor.TEAM, reason="pulled from the team's server", origin=TEAM_MATE)
+_OK, _SAME, _GONE = 200, 304, 410
+_LEFT_OUT = 1_000  # of a server's entries that are listed with a reason
+
+# Why a person has to accept first, in words.
+_EPOCH = "the server came back from a backup, or is another one"
+_BEHIND = "the server knows less than it did: revision {} after {}"
+_REMOVES = "the server removes {} of {} memories at once"
+_MOVED = "the repository changed while it was read"
+
+_OfPage = Callable[[Mapping[str, str], Bases, Iterable[RemoteEntry]], tuple[KeyPlan, ...]]
+
+
+def pull(exchange: Exchange, *, accepted: bool = False) -> None:
+    """Bring here what changed on the server.
+
+    Nothing, while a person has to accept; ``accepted`` says that one did. Raises
+    TeamUnreachableError, TeamRefusedError, and what the store and the state file raise.
+    """
+    if not exchange.state.waits or accepted:
+        Pull(exchange, accepted=accepted).run()
+
+
+def suspicion(before: Mark, now: Mark) -> str:
+    """Return why a server at a mark may be wrong after another one, "" if it is not."""
+    if not before.epoch or (before.epoch == now.epoch and before.revision <= now.revision):
+        return ""
+    return _EPOCH if before.epoch != now.epoch else _BEHIND.format(now.revision, before.revision)
+
+
+class Pull:
+    """One pull. ``accepted``: a person wants it, whatever it does."""
+
+    def __init__(self, exchange: Exchange, *, accepted: bool) -> None:
+        self._exchange = exchange
+        self._table = exchange.table
+        self._directory = exchange.directory
+        self._accepted = accepted
+        self._since = exchange.state.mark
+
+    def run(self) -> None:
+        """Pull all pages. Raises what ``pull`` does."""
+        first, wrong = self._first()
+        if first is None:
+            self._restore_deleted()
+            now = self._exchange.ports.now()
+            self._exchange.save(replace(self._exchange.state, pulled_at=now))
+            return
+        waits = "" if self._accepted else wrong or self._removes_too_much(first)
+        if waits:
+            self._exchange.save(replace(self._exchange.state, waits=waits))
+            return
+        last = self._take(first, planning.after_accept if wrong else planning.pulled)
+        self._restore_deleted()
+        self._finish(last)
+
+    def _first(self) -> tuple[RemotePage | None, str]:
+        """Return the first page, ``None`` for no change, and why the server may be wrong."""
+        exchange, before = self._exchange, Mark.of(self._exchange.state.mark)
+        expected = (_OK, _SAME, _GONE) if self._since else (_OK,)
+        answer = exchange.answer(requests.page(exchange.repository, self._since), expected)
+        if answer.status == _SAME:
+            return None, ""
+        first = self._page(answer) if answer.status == _OK else None
+        wrong = suspicion(before, first.mark) if first else ""
+        if first is None or (wrong and self._since and self._accepted):
+            self._since = ""
+            first = self._page(exchange.answer(requests.page(exchange.repository, "")))
+            wrong = suspicion(before, first.mark)
+        return first, wrong
+
+    def _take(self, first: RemotePage, planned: _OfPage) -> RemotePage:
+        """Carry out the pages from ``first`` on; return the last one."""
+        seen: set[str] = set()
+        last = first
+        for last in self._pages(first):
+            bases = self._table.bases(self._directory)
+            seen.update(item.key for item in last.entries)
+            seen.update(item.key for item in last.left_out)
+            self._leave_out(last.left_out, bases)
+            self._apply(last.entries, partial(_of_page, planned, bases))
+        if not self._since:
+            bases = self._table.bases(self._directory)
+            lacking = {key: base for key, base in bases.items() if key not in seen}
+            restored = self._accepted and planned is planning.after_accept
+            plans = partial(planning.all_pulled, bases=lacking, seen=seen, accepted=restored)
+            self._commit(tuple(lacking), plans)
+        return last
+
+    def _finish(self, last: RemotePage) -> None:
+        """Move the mark, and learn what the server takes."""
+        exchange, before = self._exchange, self._exchange.state.limits
+        limits = replace(
+            last.limits,
+            put_bytes=min(last.limits.put_bytes, before.put_bytes),
+            put_entries=min(last.limits.put_entries, before.put_entries),
+        )
+        now = exchange.ports.now()
+        state = replace(exchange.state, mark=str(last.mark), waits="", pulled_at=now)
+        exchange.save(replace(state, limits=limits))
+        self._table.prune(self._directory)
+        exchange.release(room=_more_room(before, limits))
+
+    def _pages(self, first: RemotePage, *, hashes: bool = False) -> Iterator[RemotePage]:
+        """Yield a page and those that follow it."""
+        exchange, page = self._exchange, first
+        yield page
+        while page.next:
+            request = requests.page(exchange.repository, self._since, page.next, hashes=hashes)
+            page = self._page(exchange.answer(request), hashes=hashes)
+            if page.mark.epoch != first.mark.epoch:
+                raise exchange.failed(_MOVED)
+            yield page
+
+    def _page(self, answer: HttpResponse, *, hashes: bool = False) -> RemotePage:
+        return self._exchange.read(wire.page, answer.body, hashes=hashes)
+
+    def _removes_too_much(self, first: RemotePage) -> str:
+        """Return why a person has to accept what the pull removes, "" where it is little."""
+        exchange, bases = self._exchange, self._table.bases(self._directory)
+        entries = sum(bool(base.hash) for base in bases.values())
+        if not entries:
+            return ""
+        pages: Iterable[RemotePage] = (first,)
+        if first.next:
+            request = requests.page(exchange.repository, self._since, hashes=True)
+            page = self._page(exchange.answer(request), hashes=True)
+            pages = self._pages(page, hashes=True)
+        local = exchange.local()
+        removed = sum(
+            plan.act is Act.REMOVE
+            for page in pages
+            for plan in planning.pulled(local, bases, page.entries)
+        )
+        too_much = planning.removes_too_much(removed, entries)
+        return _REMOVES.format(removed, entries) if too_much else ""
+
+    def _leave_out(self, entries: Iterable[LeftOut], bases: Bases) -> None:
+        """Note entries that are refused and newer than what stands here."""
+        room = _LEFT_OUT - len(self._exchange.done.left_out)
+        new = [
+            item
+            for item in entries
+            if not ((base := bases.get(item.key)) and base.revision >= item.revision)
+        ][:room]
+        if new:
+            self._table.leave_out(self._directory, new)
+            self._exchange.done.left_out += new
+
+    def _apply(
+        self,
+        entries: tuple[RemoteEntry, ...],
+        planned: Callable[[tuple[RemoteEntry, ...]], Planned],
+    ) -> None:
+        """Carry out entries as one change set; where that is refused, halves of them."""
+        try:
+            self._commit(tuple(entry.key for entry in entries), planned(entries))
+        except MemdError as error:
+            if error.retryable or error.of_disk:
+                raise
+            if len(entries) == 1:
+                one = entries[0]
+                self._leave_out([LeftOut(one.key, one.revision, one.hash, error.sentence)], {})
+                return
+            half = len(entries) // 2
+            self._apply(entries[:half], planned)
+            self._apply(entries[half:], planned)
+
+    def _restore_deleted(self) -> None:
+        """Write again what was deleted here and not on the server."""
+        bases, local = self._table.bases(self._directory), self._exchange.local()
+        gone = {key: base for key, base in bases.items() if base.hash and key not in local}
+        self._commit(tuple(gone), partial(planning.deleted, bases=gone))
+
+    def _commit(self, keys: tuple[str, ...], planned: Planned) -> None:
+        """Carry out the plans of some keys as one change set."""
+        if keys:
+            commit(self._exchange, keys, planned)
+
+
+def commit(exchange: Exchange, keys: tuple[str, ...], planned: Planned) -> None:
+    """Carry out the plans of some keys as one change set. Raises what the store does."""
+    page = PagePlan(
+        keys,
+        planned,
+        exchange.ports.now(),
+        partial(exchange.table.body, exchange.directory),
+        partial(exchange.table.keep, exchange.directory),
+    )
+    committed = exchange.ports.commit(page, BY)
+    exchange.done.pages.append(page)
+    exchange.done.change = committed.change or exchange.done.change
+    if page.left_out:
+        exchange.table.leave_out(exchange.directory, page.left_out)
+        exchange.done.left_out += page.left_out
+
+
+def _of_page(planned: _OfPage, bases: Bases, entries: tuple[RemoteEntry, ...]) -> Planned:
+    return lambda local: planned(local, bases, entries)
+
+
+def _more_room(before: Limits, now: Limits) -> bool:
+    return now.max_entries > before.max_entries or now.max_bytes > before.max_bytes

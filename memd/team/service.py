@@ -1,0 +1,386 @@
+"""Team memory as the rooms above see it: the only file of this room that waits.
+
+A sync runs in a worker thread of its own, one at a time for each repository on a server. From there
+it comes back to the loop for the network and for the store's commits, so nothing waits for the
+network under a directory's lock. A directory has a task only while something is to be done there.
+"""
+
+import random
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import anyio
+from anyio import from_thread, to_thread
+from anyio.abc import TaskGroup
+
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.events import (
+    TEAM_CHANGED,
+    TEAM_CONFLICT,
+    TEAM_SUPPRESSED,
+    Event,
+    EventSink,
+)
+from memd.core.names import TEAM
+from memd.core.recent import Recent
+from memd.core.settings import Settings
+from memd.core.values import Actor, Draft, FileEdit, Project, Provenance, Tree
+from memd.remote.link import HttpRequest, HttpResponse, Link
+from memd.state.tables import TeamTable
+from memd.store.service import Store
+from memd.team import acts, entering, joining, pausing, syncing, views
+from memd.team.errors import TeamRefusedError, TeamUnreachableError
+from memd.team.exchange import Exchange, SyncPorts
+from memd.team.local import LocalFiles
+from memd.team.membership import Memberships
+from memd.team.place import Due, SyncPlace, place_of
+from memd.team.results import (
+    Joined,
+    JoinPreview,
+    LeftTeam,
+    NewestEntry,
+    SyncResult,
+    TeamMember,
+    TeamStatus,
+    TeamVersion,
+    TextDiff,
+)
+from memd.team.values import Membership, SyncState
+
+__all__ = [
+    "JoinPreview",
+    "Joined",
+    "LeftTeam",
+    "Memberships",
+    "NewestEntry",
+    "SyncResult",
+    "TeamMember",
+    "TeamStatus",
+    "TeamSyncs",
+    "TeamVersion",
+    "TextDiff",
+]
+
+T = TypeVar("T")
+_THREADS = 4  # syncs at once: each waits for its server in a thread
+
+
+class TeamSyncs:
+    """All team directories of this user. One per process; call it on the event loop.
+
+    ``settings`` returns those of a project's root and blocks. ``on_unexpected`` is told of a fault.
+    Methods raise TeamNotJoinedError, TeamUnreachableError and TeamRefusedError, and what the store
+    and the state file raise.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        table: TeamTable,
+        memberships: Memberships,
+        clock: Clock,
+        events: EventSink,
+        *,
+        settings: Callable[[str], Settings],
+        on_unexpected: Callable[[BaseException], str],
+        link: Callable[[str, str], Link] = Link,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._memberships = memberships
+        self._clock = clock
+        self._events = events
+        self._settings = settings
+        self._on_unexpected = on_unexpected
+        self._link = link
+        self._random = chance
+        self._files: Recent[str, LocalFiles] = Recent()
+        self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
+        self._threads = anyio.CapacityLimiter(_THREADS)
+        self._due: dict[str, Due] = {}
+        self._woken: dict[str, anyio.Event] = {}
+        self._group: TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Sync what changes, and in sessions now and then, until cancelled."""
+        async with anyio.create_task_group() as self._group:
+            await anyio.sleep_forever()
+
+    def noticed(self, directory: str, paths: Collection[str]) -> None:
+        """Note that files of a directory changed: those below ``team/`` are sent soon."""
+        changed = {path for path in paths if path.startswith(TEAM)}
+        if changed and (due := self._waiting(directory)):
+            due.noticed(changed, self._clock.monotonic())
+
+    def visited(self, directory: str) -> None:
+        """Note that a session begins or goes on: the directory is pulled now and then."""
+        if due := self._waiting(directory):
+            due.visited(self._clock.monotonic())
+
+    async def pull(self, directory: str) -> SyncResult:
+        """Bring the server's entries here."""
+        return await self._act(directory, lambda _: None)
+
+    async def push(self, directory: str) -> SyncResult:
+        """Send what is to be sent, whatever pause there was; pulls first."""
+        sync = partial(syncing.sync, push=True, requested=True)
+        return await self._run(await self._place(directory), sync)
+
+    async def status(self, directory: str) -> TeamStatus:
+        """Return how it stands; nothing is asked of the server."""
+        place = await self._place(directory, off=True)
+        return await self._view(place, partial(views.status, off=place.off, review=place.review))
+
+    async def diff(self, directory: str, path: str = "") -> tuple[TextDiff, ...]:
+        """Return what a push would send, and what is in conflict; of one path, if named."""
+        return await self._view(
+            await self._place(directory, off=True), partial(views.diff, path=path)
+        )
+
+    async def log(
+        self, directory: str, path: str, before: int | None = None, limit: int = 50
+    ) -> tuple[TeamVersion, ...]:
+        """Return a path's versions on the server, newest first."""
+        key = path.removeprefix(TEAM)
+        view = partial(views.log, key=key, before=before, limit=limit)
+        return await self._view(await self._place(directory), view)
+
+    async def members(self, directory: str) -> tuple[TeamMember, ...]:
+        """Return whose entries stand here."""
+        await self._place(directory, off=True)
+        bases = await to_thread.run_sync(self._table.bases, directory)
+        return views.members(bases)
+
+    async def remove(self, directory: str, path: str, reason: str) -> SyncResult:
+        """Remove an entry for all members; its text stays in the history."""
+        return await self._act(directory, partial(acts.remove, path=path, reason=reason))
+
+    async def restore(self, directory: str, path: str, revision: int | None = None) -> SyncResult:
+        """Bring back an entry's last text, or that of a revision, and send it."""
+        act = partial(acts.restore, path=path, revision=revision)
+        return await self._act(directory, act, send=path)
+
+    async def resolve(
+        self, directory: str, path: str, how: str, text: str | None = None
+    ) -> SyncResult:
+        """Decide a conflict: ours, theirs or, to ``edit``, a text is put on top and sent."""
+        act = partial(acts.resolve, path=path, how=how, text=text)
+        return await self._act(directory, act, send=path)
+
+    async def keep(self, directory: str, path: str) -> SyncResult:
+        """Send a held file after all. Raises TeamHeldError where a rule is still against it."""
+        return await self._act(directory, partial(acts.keep, path=path), send=path)
+
+    async def drop(self, directory: str, path: str) -> SyncResult:
+        """Delete a held file here; its text stays in the journal."""
+        return await self._act(directory, partial(acts.drop, path=path))
+
+    async def accept(self, directory: str) -> SyncResult:
+        """Go on with a server that looked wrong, or with a pull that removes much."""
+        place = await self._place(directory)
+
+        def accept(exchange: Exchange) -> None:
+            acts.accept(exchange)
+            if place.sends:
+                syncing.sync(exchange, push=True, requested=True)
+
+        return await self._run(place, accept)
+
+    async def preview(self, project: Project, url: str, repo: str) -> JoinPreview:
+        """Return what joining would send; nothing is asked of the server."""
+        find = partial(joining.prospect, self._memberships, project, url, repo)
+        prospect = await to_thread.run_sync(find)
+        files = self._local(project.memory_dir)
+        return await to_thread.run_sync(
+            partial(views.preview, project, prospect, files, self._clock.now())
+        )
+
+    async def join(self, project: Project, url: str, repo: str, code: str) -> Joined:
+        """Take an invitation's code for a token, join the repository, and sync."""
+        find = partial(joining.prospect, self._memberships, project, url, repo)
+        prospect = await to_thread.run_sync(find)
+        now, directory = self._clock.now(), project.memory_dir
+        enter = partial(entering.enter, self._memberships, project, prospect, code, now=now)
+        membership, role = await to_thread.run_sync(
+            partial(enter, ask=self._asks), limiter=self._threads
+        )
+        result = await self._act(directory, lambda _: None, send="")
+        summed = partial(views.summary, self._store.reading, self._table, directory)
+        types, newest = await to_thread.run_sync(summed)
+        place = (membership.server, membership.remote, membership.member, membership.device)
+        return Joined(*place, role, types, newest, result)
+
+    async def leave(self, directory: str, *, remove: bool) -> LeftTeam:
+        """Revoke this device's token; with ``remove`` the files go, which undo brings back."""
+        place = await self._place(directory, off=True)
+        membership = place.membership
+        async with self._lock(membership):
+            leaving = partial(entering.leave, self._memberships, membership, self._asks)
+            why = await to_thread.run_sync(leaving, limiter=self._threads)
+            await to_thread.run_sync(self._table.forget, directory)
+            change = None
+            if remove:
+                by = Provenance(Actor.CLIENT, reason=f"left the team of {membership.remote}")
+                change = (await self._store.commit(directory, _without_team, by)).change
+        return LeftTeam(membership.server, membership.remote, not why, why, change or "")
+
+    def _waiting(self, directory: str) -> Due | None:
+        """Return when a directory is due and wake the task for it; ``None`` before ``run``."""
+        if self._group is None:
+            return None
+        if directory not in self._due:
+            self._due[directory] = Due()
+            self._group.start_soon(self._tend, directory, self._due[directory])
+        self._woken.setdefault(directory, anyio.Event()).set()
+        return self._due[directory]
+
+    async def _tend(self, directory: str, due: Due) -> None:
+        """Sync a directory whenever it is due, until nothing is to be done there."""
+        try:
+            while await to_thread.run_sync(self._memberships.joined, directory):
+                woken = self._woken[directory] = anyio.Event()
+                now = self._clock.monotonic()
+                at = due.next(now)
+                if at is None:
+                    return
+                if at > now:
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(self._ring, at - now, woken)
+                        await woken.wait()
+                        group.cancel_scope.cancel()
+                    continue
+                changed, due.changed = due.changed, set()
+                state = await self._automatic(directory, changed)
+                now = self._clock.monotonic()
+                due.pull = now + pausing.jittered_interval(self._random)
+                wait = state.until - self._clock.now() if state else 0.0
+                due.retry = now + wait if wait > 0 else 0.0
+        finally:
+            del self._due[directory]
+            self._woken.pop(directory, None)
+
+    async def _ring(self, seconds: float, woken: anyio.Event) -> None:
+        await self._clock.sleep(seconds)
+        woken.set()
+
+    async def _automatic(self, directory: str, changed: set[str]) -> SyncState | None:
+        """Sync without being asked; return the state after it, ``None`` where that is unknown."""
+        try:
+            place = await self._place(directory, off=True)
+            if place.off:
+                return None
+            with suppress(TeamUnreachableError, TeamRefusedError):
+                sync = partial(syncing.sync, push=place.sends, changed=changed)
+                await self._run(place, sync)
+            return await to_thread.run_sync(self._table.state, directory)
+        except MemdError:
+            return None  # the disk, or the directory has just left
+        except Exception as error:  # noqa: BLE001 - the edge: no fault of a sync ends the daemon
+            self._on_unexpected(error)
+            return None
+
+    async def _place(self, directory: str, *, off: bool = False) -> SyncPlace:
+        """Return a directory's membership; ``off`` takes one that does not sync, too."""
+        find = partial(place_of, self._memberships, self._settings, directory)
+        place = await to_thread.run_sync(find)
+        if place.off and not off:
+            raise TeamRefusedError(place.membership.remote, place.off)
+        return place
+
+    async def _act(
+        self, directory: str, act: Callable[[Exchange], None], send: str | None = None
+    ) -> SyncResult:
+        """Pull and do what a person asks for; ``send`` is the path that goes out then, if any."""
+        place = await self._place(directory)
+
+        def work(exchange: Exchange) -> None:
+            syncing.sync(exchange, push=False, requested=True)
+            act(exchange)
+            if send is not None and place.sends:
+                syncing.sync(exchange, push=True, requested=True)
+            if send:
+                acts.check_sent(exchange, send)
+
+        return await self._run(place, work)
+
+    async def _run(self, place: SyncPlace, work: Callable[[Exchange], None]) -> SyncResult:
+        """Run a sync in a thread, tell of what it did, and return that."""
+        membership = place.membership
+        async with (
+            self._lock(membership),
+            self._link(membership.server, place.token) as link,
+        ):
+            exchange = await to_thread.run_sync(partial(self._exchange, place, link.send))
+            before = exchange.state
+
+            def run() -> SyncResult:
+                work(exchange)
+                return exchange.result()
+
+            try:
+                return await to_thread.run_sync(run, limiter=self._threads)
+            finally:
+                self._tell(exchange, before)
+
+    async def _view(self, place: SyncPlace, view: Callable[[Exchange], T]) -> T:
+        """Look at a directory's state, with its server at hand."""
+        async with self._link(place.membership.server, place.token) as link:
+            return await to_thread.run_sync(
+                lambda: view(self._exchange(place, link.send)), limiter=self._threads
+            )
+
+    def _asks(self, server: str, token: str, request: HttpRequest) -> HttpResponse:
+        return from_thread.run(self._ask, server, token, request)
+
+    async def _ask(self, server: str, token: str, request: HttpRequest) -> HttpResponse:
+        async with self._link(server, token) as link:
+            return await link.send(request)
+
+    def _exchange(
+        self, place: SyncPlace, send: Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
+    ) -> Exchange:
+        directory = place.membership.directory
+        ports = SyncPorts(
+            table=self._table,
+            files=self._local(directory),
+            send=lambda request: from_thread.run(send, request),
+            commit=lambda plan, by: from_thread.run(self._store.commit, directory, plan, by),
+            wait=lambda seconds: from_thread.run(self._clock.sleep, seconds),
+            now=self._clock.now,
+            monotonic=self._clock.monotonic,
+            random=self._random,
+            new_id=lambda: str(uuid4()),
+        )
+        return Exchange(place.membership, place.credentials, ports)
+
+    def _tell(self, exchange: Exchange, before: SyncState) -> None:
+        """Publish what a sync did."""
+        done, directory = exchange.done, exchange.directory
+        paths = done.paths()
+        if any(paths.values()):
+            self._events.publish(Event(TEAM_CHANGED, directory, paths))
+        for page in done.pages:
+            for item in page.conflicts:
+                params = {"path": f"{TEAM}{item.key}", "member": item.member}
+                self._events.publish(Event(TEAM_CONFLICT, directory, params))
+        why, was = (state.waits or state.paused for state in (exchange.state, before))
+        if why and why != was:
+            self._events.publish(Event(TEAM_SUPPRESSED, directory, {"reason": why}))
+
+    def _lock(self, membership: Membership) -> anyio.Lock:
+        name = f"{membership.server} {membership.repository}"
+        return self._locks.setdefault(name, anyio.Lock())
+
+    def _local(self, directory: str) -> LocalFiles:
+        return self._files.setdefault(directory, LocalFiles(self._store.reading, directory))
+
+
+def _without_team(tree: Tree) -> Draft:
+    """Return the draft that takes away all files below ``team/``."""
+    paths = [header.path for header in tree.headers() if header.path.startswith(TEAM)]
+    return Draft(tuple(FileEdit(path, None) for path in paths))

@@ -1,0 +1,40 @@
+"""What may be shared: the rules that stand between a team directory and a server, both ways. Pure.
+
+A text that is sent and one that comes in pass the same rules: a name that any disk can hold, one of
+the three types that are not about a person, a size, nothing like a credential.
+"""
+
+from memd.core.names import TEAM, NameRefusedError
+from memd.core.values import MemoryType
+from memd.documents import document, secrets
+from memd.team.values import ENTRY_BYTES, HeldEntry
+from memd.team.wire import check_key
+
+_NOT_UTF8 = "it is not UTF-8"
+_DAMAGED = "its frontmatter cannot be read"
+
+
+def refusal(key: str, key_hash: str, content: bytes, most: int = ENTRY_BYTES) -> HeldEntry | None:
+    """Return why a text is not shared, ``None`` where it may be."""
+    reason, detail = _rule(key, content, most)
+    return HeldEntry(key, key_hash, reason, detail) if reason else None
+
+
+def _rule(key: str, content: bytes, most: int) -> tuple[str, str]:
+    try:
+        check_key(key)
+    except NameRefusedError as error:
+        return "name", str(error.facts["rule"])
+    if len(content) > most:
+        return "too_large", f"it has {len(content)} bytes, an entry may have {most}"
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return "refused", _NOT_UTF8
+    parsed = document.parse(content, f"{TEAM}{key}")
+    if parsed.damaged or parsed.type in (None, MemoryType.USER):
+        return "type", _DAMAGED if parsed.damaged else f"its type is {parsed.type or 'missing'}"
+    results = secrets.find(text) or secrets.find(key)
+    if results:
+        return "secret", f"line {results[0].line} looks like a secret ({results[0].rule})"
+    return "", ""

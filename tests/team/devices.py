@@ -1,0 +1,108 @@
+"""A member's device in this process: store, state file, memberships, and the syncs over them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memd.core.settings import Settings, TeamSettings
+from memd.core.values import Actor, CommitResult, Draft, FileEdit, Project, Provenance, Tree
+from memd.state.database import open_database
+from memd.state.tables import SCHEMAS, TeamTable
+from memd.store.service import Store
+from memd.team.membership import Memberships
+from memd.team.service import Joined, TeamSyncs
+from memd.testing.clock import FakeClock
+from tests.stores import Sink, store_in
+
+ORIGIN = "git@github.com:Acme/App.git"
+_BY = Provenance(Actor.CLIENT, client="test")
+
+
+def memory(name: str, text: str, kind: str = "project") -> str:
+    """Return a memory's text."""
+    head = f"---\nname: {name}\ndescription: what {name} says\nmetadata:\n  type: {kind}\n---\n\n"
+    return f"{head}{text}\n"
+
+
+@dataclass
+class Device:
+    """One member's machine; ``faults`` are those that its syncs met."""
+
+    home: Path
+    store: Store
+    table: TeamTable
+    memberships: Memberships
+    syncs: TeamSyncs
+    clock: FakeClock
+    sink: Sink
+    project: Project
+    faults: list[BaseException]
+
+    @property
+    def directory(self) -> str:
+        """Where the memories are."""
+        return self.project.memory_dir
+
+    @property
+    def team(self) -> Path:
+        """The folder that is shared."""
+        return Path(self.directory) / "team"
+
+    async def join(self, url: str, code: str) -> Joined:
+        """Join with a code."""
+        return await self.syncs.join(self.project, url, "", code)
+
+    async def write(self, key: str, text: str | None) -> CommitResult:
+        """Write a file below ``team/`` through the store, or delete it."""
+        content = None if text is None else text.encode()
+
+        def plan(_: Tree) -> Draft:
+            return Draft((FileEdit(f"team/{key}", content),))
+
+        return await self.store.commit(self.directory, plan, _BY)
+
+    def texts(self) -> dict[str, str]:
+        """Return what stands below ``team/``, the index aside."""
+        return {
+            str(path.relative_to(self.team)): path.read_text()
+            for path in sorted(self.team.rglob("*.md"))
+            if path.name != "MEMORY.md"
+        }
+
+
+@asynccontextmanager
+async def device(
+    home: Path, *, clock: FakeClock | None = None, push: str = "auto", **more: Any
+) -> AsyncIterator[Device]:
+    """Make a device with a home and a clone of its own; what is there already stays."""
+    clock = clock or FakeClock()
+    root, directory = home / "app", home / "memory"
+    (root / ".git").mkdir(parents=True, exist_ok=True)
+    (root / ".git/config").write_text(f'[remote "origin"]\n\turl = {ORIGIN}\n')
+    database = open_database(str(home / "state.db"), SCHEMAS)
+    sink, faults = Sink(), list[BaseException]()
+
+    def unexpected(error: BaseException) -> str:
+        faults.append(error)
+        return ""
+
+    try:
+        store = store_in(home, database, clock, events=sink)
+        memberships, table = Memberships(str(home / "config")), TeamTable(database)
+        project = Project(str(root), str(root), str(directory), "test", "", enabled=True)
+        settings = Settings(team=TeamSettings(push=push))
+        syncs = TeamSyncs(
+            store,
+            table,
+            memberships,
+            clock,
+            sink,
+            settings=lambda _: settings,
+            on_unexpected=unexpected,
+            **more,
+        )
+        yield Device(home, store, table, memberships, syncs, clock, sink, project, faults)
+    finally:
+        database.close()
