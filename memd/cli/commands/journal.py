@@ -63,6 +63,7 @@ def why(invocation: Invocation) -> None:
     pairs = [
         ("memory", answer["path"] + ("" if answer["exists"] else " (not there any more)")),
         ("words of", answer.get("origin", "")),
+        ("shared by", _shared(answer.get("shared"))),
         ("first", _written(answer["first"])),
         ("last", _written(answer["last"]) if answer["last"] != answer["first"] else ""),
         ("changes", " ".join(answer["changes"])),
@@ -92,6 +93,13 @@ def purge(invocation: Invocation) -> int:
         screen.error("nothing was removed; --yes removes it for good")
         return 2
     return 0
+
+
+def _shared(by: dict[str, Any] | None) -> str:
+    """Return in words which member a team memory is from."""
+    if by is None:
+        return ""
+    return f"{by['member']} by {by['device']}, {output.ago(by['at'])}, revision {by['revision']}"
 
 
 def _surfaced(sighting: dict[str, Any] | None) -> str:

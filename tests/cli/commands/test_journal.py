@@ -138,6 +138,16 @@ def test_a_memory_says_where_it_comes_from(home: Home) -> None:
     ]
 
 
+def test_a_team_memory_says_who_shared_it(home: Home) -> None:
+    """Member, device, age and revision, as the server stamped them."""
+    by = {"member": "bob", "device": "desk", "at": iso_time(time.time() - 3605), "revision": 7}
+    results = {"path": "team/a.md", "exists": True, "first": None, "last": None, "shared": by}
+    results |= {"changes": [], "surfaced": None}
+    with ScriptedDaemon(home.places.socket, {"memory.why": results}):
+        ran = memctl(home, "why", "team/a.md")
+    assert "shared by  bob by desk, 1 h ago, revision 7\n" in ran.out
+
+
 HASH = "ab" * 32
 
 
