@@ -9,16 +9,15 @@ import re
 from memd.agent.places import MEMORY, Place
 from memd.agent.refusals import ChangeRefusedError
 from memd.core import limits
-from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 from memd.core.text import decode
 from memd.core.values import MemoryType
 from memd.documents import document
 from memd.documents.document import InvalidMemoryError
-from memd.store.drafts import SecretRefusedError, check_secrets
+from memd.store.drafts import NotSharedError, SecretRefusedError, check_secrets, check_shared
 from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
-_TEAM = "team"
 _COMMENT = "<!--"
 _REMOVED = re.compile(r"\s*removed:[ \t]*(\S[^\n]{2,500})\s*", re.IGNORECASE)
 
@@ -35,11 +34,11 @@ _RULE = (
 _INDEX_SIZE = f"an index has at most {limits.INDEX_BYTES} bytes and {limits.INDEX_LINES} lines"
 
 
-def name_of(path: str, place: Place) -> str:
+def name_of(path: str, place: Place, *, team: bool) -> str:
     """Return the name of the file that a path means, if a model may write there.
 
-    The strict rule is applied to the path as it was written, without its root. Raises
-    ChangeRefusedError.
+    The strict rule is applied to the path as it was written, without its root. What a ``team``
+    shares is written by few runs. Raises ChangeRefusedError.
     """
     if place.root.kind != MEMORY:
         raise ChangeRefusedError(path, _OUTSIDE)
@@ -50,7 +49,7 @@ def name_of(path: str, place: Place) -> str:
         check_name(name, index=True)
     except NameRefusedError as error:
         raise ChangeRefusedError(path, error.sentence) from error
-    if name.split("/")[0].casefold() == _TEAM:
+    if f"{name}/".casefold().startswith(TEAM) and not (team and name.startswith(TEAM)):
         raise ChangeRefusedError(path, _TEAMS)
     if name != INDEX and not in_catalogue(name):
         raise ChangeRefusedError(path, _NO_MEMORY)
@@ -86,8 +85,9 @@ def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
     if text.count(_COMMENT) > old.count(_COMMENT):
         raise ChangeRefusedError(name, _COMMENTS)
     try:
+        check_shared(name, content)
         check_secrets(name, before, content)
-    except SecretRefusedError as error:
+    except (NotSharedError, SecretRefusedError) as error:
         raise ChangeRefusedError(name, error.sentence) from error
     if name == INDEX:
         _check_index(before, content)

@@ -31,7 +31,7 @@ from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView, Meter
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, LOGS, clash
+from memd.core.names import INDEX, LOGS, TEAM, clash
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 
@@ -47,6 +47,7 @@ _NOT_UTF8 = "it is not UTF-8"
 _SEVERAL_NAMES = "the file has several names (hard links)"
 _REMOVAL = "this run may not remove memories"
 _NO_INDEX_REMOVAL = "the index is not removed"
+_NO_TEAM_REMOVAL = "others share it, and only a person removes it"
 _FULL = f"a run may write {FILES} files with {BYTES // 1024} KB in all"
 
 
@@ -55,7 +56,8 @@ class Workspace:
 
     ``origin`` says whose words the run works on (``user``, ``assistant``, or anything else for
     words that nobody vouches for). ``transcripts`` are the folders of this project's transcripts.
-    With ``removals`` a memory may be removed by writing ``removed: why`` over it. ``check`` is
+    With ``removals`` a memory may be removed by writing ``removed: why`` over it; with ``team``
+    memories that others share may be written, and none of them removed. ``check`` is
     asked before each change is taken in, and returns why it is refused, "" where it may stand. A
     context manager; raises PathRefusedError and DirectoryUnusableError.
     """
@@ -68,6 +70,7 @@ class Workspace:
         transcripts: tuple[str, ...] = (),
         origin: str = "",
         removals: bool = False,
+        team: bool = False,
         check: Check | None = None,
     ) -> None:
         said = [(TRANSCRIPTS, folder) for folder in transcripts]
@@ -78,6 +81,7 @@ class Workspace:
         )
         self._origin = origin
         self._removals = removals
+        self._team = team
         self._check = check
         self._refused: dict[str, Proposed] = {}
         self.answers: list[str] = []  # of the tools that read, for who judges what is written
@@ -243,6 +247,8 @@ class Workspace:
     def _remove(self, name: str, reason: str) -> ToolResult:
         if not self._removals or name == INDEX:
             raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
+        if name.startswith(TEAM):
+            raise ChangeRefusedError(name, _NO_TEAM_REMOVAL)
         self._ask(Proposed(name, self._base.get(name), None, reason))
         self._written[name] = None
         self._reasons[name] = reason
@@ -278,7 +284,7 @@ class Workspace:
 
     def _name(self, path: str) -> str:
         try:
-            return drafting.name_of(path, places.locate(path, self._roots))
+            return drafting.name_of(path, places.locate(path, self._roots), team=self._team)
         except NotReachableError as error:
             why = error.sentence.rstrip(".").partition(": ")[2]
             raise ChangeRefusedError(path, why) from error

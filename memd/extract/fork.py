@@ -16,6 +16,7 @@ Rules of this file
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_shot, tools
@@ -72,7 +73,8 @@ def prefix(cache: Mapping[str, Any] | None) -> Task | None:
 class News:
     """What a run is about: the last ``count`` pieces of a conversation, and the memories there.
 
-    ``now`` is seconds since 1970. ``waiting`` are suggestions that nobody has decided yet.
+    ``now`` is seconds since 1970. ``waiting`` are suggestions that nobody has decided yet. With
+    ``team`` some of what is learnt may be shared.
     """
 
     directory: str
@@ -81,6 +83,7 @@ class News:
     headers: Sequence[Header]
     now: float = 0.0
     waiting: Sequence[str] = ()
+    team: bool = False
 
     @property
     def start(self) -> int:
@@ -111,7 +114,7 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
             shown.append((file.header.path, decode(file.content)))
     tail = _tail(news)
     said = map(rendered, tail.dialogue.pieces)
-    system = _filled("system", ("single",), {"directory": news.directory})
+    system = _filled("system", ("single",), news)
     request = "\n\n".join((system, *said, _task(tail, "single")))
     return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
 
@@ -164,7 +167,7 @@ def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] 
 
     Its task stands at the place behind the last piece.
     """
-    system = _filled("system", (), {"directory": news.directory})
+    system = _filled("system", (), news)
     texts = (*map(rendered, news.dialogue.pieces), _task(news))
     blocks = [_block(text, marked=place in marked) for place, text in enumerate(texts)]
     return replace(
@@ -235,7 +238,6 @@ def _task(news: News, form: str = "") -> str:
     listed = news.headers if form == "shared" else _likely(news)
     more = len(news.headers) - len(listed)
     values = {
-        "directory": news.directory,
         "count": str(news.count),
         "manifest": prose.inert(manifest(listed) or "(nothing yet)"),
         "more": str(more),
@@ -244,17 +246,22 @@ def _task(news: News, form: str = "") -> str:
         "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
     }
     flags = (form, "more" if more else "", "waiting" if news.waiting else "")
-    return _filled("task", flags, values)
+    return _filled("task", flags, news, values)
 
 
-def _filled(name: str, flags: Collection[str], values: Mapping[str, str]) -> str:
+def _filled(
+    name: str, flags: Collection[str], news: News, values: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return a template with its values, and with what every prompt says of memories."""
+    where, team = {"directory": news.directory}, ("team",) * news.team
+    types = [prose.fill(prose.template("types"), ("brief", *team), {})]
+    types += [prose.fill(prose.template(each, _PACKAGE), (), where) for each in team]
     guidance = {
-        "types": prose.fill(prose.template("types"), ("brief",), {}),
+        "types": "\n\n".join(types),
         "never": prose.template("never"),
-        "saving": prose.fill(prose.template("saving"), ("index",), {"index_lines": "200"}),
+        "saving": prose.fill(prose.template("saving"), ("index", *team), {"index_lines": "200"}),
     }
-    return prose.fill(prose.template(name, _PACKAGE), flags, {**guidance, **values})
+    return prose.fill(prose.template(name, _PACKAGE), flags, {**where, **guidance, **values})
 
 
 def _tokens(*parts: object) -> int:

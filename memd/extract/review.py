@@ -9,6 +9,8 @@ Rules of this file
   addresses only others gave. What nobody gave is refused.
 - Beside the type, what the person wants is known by one pattern: the person as subject of a verb of
   wanting or saying, in ten languages. A memory that says it otherwise counts as a fact.
+- A memory that a team shares says what the person said, whatever its type: the assistant's words
+  are others' there.
 - A removal needs a quotation as its reason, and a run may make a few.
 """
 
@@ -19,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.agent.proposal import Proposed, RunProposal
-from memd.core.names import INDEX
+from memd.core.names import INDEX, TEAM
 from memd.core.text import decode, one_line, said_line
 from memd.core.values import (
     ASSISTANT,
@@ -166,7 +168,13 @@ def review(file: Proposed, talk: Talk) -> Review:
     wrong = [text for line, text in quoted.items() if line not in before]
     wrong = [text for text in wrong if not talk.quoted(text)]
     own, personal = old.type in PERSONAL, new.type in PERSONAL
-    if not (own or personal or _WANTS.search("\n".join(added))):
+    if file.path.startswith(TEAM):
+        talk = replace(talk, assistant="", outside=f"{talk.outside}\n{talk.assistant}")
+        result = _fact(talk, added, before)
+        if result.origin != ASSISTANT:
+            return result if result.fault else Review(OTHERS_WORDS, _REPEATED)
+        own = own or old.type is new.type
+    elif not (own or personal or _WANTS.search("\n".join(added))):
         exempt = f"{before}\n{new.name}\n{file.path.removesuffix('.md')}"
         return _fact(talk, added, exempt) if not wrong else _unproven(wrong)
     # What was no rule before is looked at whole: a planted fact becomes none by its type.

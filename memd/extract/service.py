@@ -77,7 +77,7 @@ class Extractions:
 
     ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
     ``waiting`` gives a directory's suggestions that a model is to decide; ``note`` is told what
-    belongs into the log.
+    belongs into the log. ``joined`` says whether a directory joined a team; it blocks.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Extractions:
         *,
         waiting: Waiting,
         note: Note,
+        joined: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._store = store
         self._cursors = cursors
@@ -98,6 +99,7 @@ class Extractions:
         self._runs = runs
         self._waiting = waiting
         self._log = note
+        self._joined = joined
         self._listener = ConversationReader()
 
     def gate(self, settings: Settings, project: Project) -> str:
@@ -231,7 +233,9 @@ class Extractions:
         suggest = request.settings.extract.suggest
         waiting = await self._waiting(directory) if suggest else ()
         said = [each.text for each in waiting]
-        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, said)
+        joined = await to_thread.run_sync(self._joined, directory)
+        team = request.settings.team.used(joined=joined)
+        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, said, team)
         client = fork.prefix(request.request.cache)
         task, whole, texts = await self._request(request, model, client, news)
         shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
@@ -239,7 +243,9 @@ class Extractions:
         earlier = [Utterance(each.text, each.at) for each in waiting]
         talk = await to_thread.run_sync(conversation, heard, sent, earlier, shown)
         reviewer = Reviewer(talk)
-        async with agent.opened(partial(_workspace, request.project, reviewer)) as workspace:
+        async with agent.opened(
+            partial(_workspace, request.project, reviewer, team=team)
+        ) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress)
             now = self._clock.now()
             if request.job:
@@ -314,7 +320,7 @@ class _Extraction:
     client: str
 
 
-def _workspace(project: Project, reviewer: Reviewer) -> Workspace:
+def _workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace:
     """Return a run's workspace, in which each change is reviewed. Blocks."""
     workspace = Workspace(
         project.memory_dir,
@@ -322,6 +328,7 @@ def _workspace(project: Project, reviewer: Reviewer) -> Workspace:
         transcripts=(f"{project.transcripts}/{slug(project.cwd)}",),
         origin=PERSON,
         removals=True,
+        team=team,
         check=reviewer.problem,
     )
     reviewer.answers = workspace.answers

@@ -25,6 +25,7 @@ from memd.store.door import (
     TooLargeError,
     TooManyFilesError,
     check_secrets,
+    check_shared,
 )
 from memd.store.team_index import follow
 from memd.store.tree import LiveTree, StoredFile
@@ -40,6 +41,7 @@ __all__ = [
     "TooManyFilesError",
     "check_incoming",
     "check_secrets",
+    "check_shared",
     "prepare",
 ]
 

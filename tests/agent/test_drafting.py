@@ -19,7 +19,15 @@ ROOT = Root(MEMORY, "/m/link", "/m/real")
 def test_other_names_are_refused(path: str) -> None:
     """The strict rule holds, and logs, other indexes and the team's memories are not written."""
     with pytest.raises(ChangeRefusedError):
-        drafting.name_of(path, Place(ROOT, ""))
+        drafting.name_of(path, Place(ROOT, ""), team=False)
+
+
+@pytest.mark.parametrize("path", ["team", "TEAM/a.md", "team/MEMORY.md", "team/a/b/c/d.md"])
+def test_few_runs_write_what_a_team_shares(path: str) -> None:
+    """Such a run writes memories below ``team/`` by that very name, and not the index there."""
+    assert drafting.name_of("/m/link/team/a.md", Place(ROOT, ""), team=True) == "team/a.md"
+    with pytest.raises(ChangeRefusedError):
+        drafting.name_of(path, Place(ROOT, ""), team=True)
 
 
 @pytest.mark.parametrize(

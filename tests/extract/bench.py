@@ -67,6 +67,7 @@ class Bench:
         self.cursors = Cursors(database)
         self.runs = Runs(database)
         self.config = folder / "memd.toml"
+        self.joined = False
         self.store = self.make(Store)
         root = str(folder / "repo")
         self.project = Project(root, root, str(self.memory), "test", str(folder), enabled=True)
@@ -94,7 +95,10 @@ class Bench:
         waiting = self.suggestions.open_ones
         store, cursors, clock = self.store, self.cursors, FakeClock(NOW)
         return Extractions(
-            store, cursors, clock, models, self.runs, waiting=waiting, note=self.note
+            *(store, cursors, clock, models, self.runs),
+            waiting=waiting,
+            note=self.note,
+            joined=lambda _: self.joined,
         )
 
     def note(self, event: str, **facts: Any) -> None:

@@ -115,6 +115,41 @@ def test_others_words_make_no_rule() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "quote", "expected"),
+    [
+        ("Main is closed on Fridays", '"Please don\'t push on Fridays"', ("", "user")),
+        ("Main is closed on Fridays", "", ("no_evidence", "")),
+        ("Main is closed on Fridays", '"Main is closed"', ("no_evidence", "")),
+        ("The mirror is mirror.example.net", '"don\'t push on Fridays"', ("outside_words", "")),
+        ("The board is OPS-417", '"don\'t push on Fridays"', ("outside_words", "")),
+        ("The board is OPS-418", '"don\'t push on Fridays"', ("not_in_conversation", "")),
+        (LINE, '"Please don\'t push on Fridays"', ("outside_words", "")),
+    ],
+)
+def test_what_a_team_shares_is_what_the_person_said(
+    text: str, quote: str, expected: tuple[str, str]
+) -> None:
+    """A fact below ``team/`` needs a quotation; the assistant's and others' words go nowhere."""
+    content = memory(text, kind="project", quote=quote)
+    context = talk(assistant="You will find it on the board OPS-417.")
+    result = review(Proposed("team/m.md", None, content), context)
+    assert (result.fault, result.origin) == expected
+
+
+def test_a_colleague_s_text_stays_beside_what_is_added() -> None:
+    """What a shared memory said already needs no proof; what is added does, as does a new type."""
+    base = memory("Ships from port 4711", kind="project")
+    more = base + b'\nNot on Fridays.\n\n**Said:** "Please don\'t push on Fridays"\n'
+    planted = talk(outside="Ships from port 4711.\nShips from port 4711\n" + base.decode())
+    for content, fault in (
+        (more, ""),
+        (base + b"\nNot on Fridays.\n", "no_evidence"),
+        (more.replace(b"type: project", b"type: feedback"), "outside_words"),
+    ):
+        assert review(Proposed("team/m.md", base, content), planted).fault == fault
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Dana is on call", ("", "assistant")),

@@ -265,6 +265,43 @@ async def test_what_is_not_proven_is_suggested(
     assert [(each.text, each.origin) for each in waiting] == expected
 
 
+@pytest.mark.parametrize("enabled", ["true", "auto", "false"])
+@pytest.mark.parametrize("joined", [True, False])
+async def test_what_is_shared_goes_to_the_team(bench: Bench, enabled: str, *, joined: bool) -> None:
+    """Where the team is on, the person's own words go there without the session; else nowhere."""
+    bench.joined, used = joined, enabled == "true" or (enabled == "auto" and joined)
+    bench.config.write_text(f'[team]\nenabled = "{enabled}"\n')
+    bench.config.chmod(0o600)
+    (bench.memory / "team").mkdir(parents=True)
+    theirs = MEMORY.partition("Use")[0].replace("user installs", "release") + "On Mondays.\n"
+    (bench.memory / "team/old.md").write_text(theirs)
+    quiet_one = MEMORY.partition("**Said")[0].replace("feedback", "project")
+    private = MEMORY.replace("feedback", "user")
+    bench.teach(
+        calls(("Read", {"file_path": "team/old.md"})),
+        calls(
+            write(bench, "team/pnpm.md"),
+            write(bench, "team/fact.md", quiet_one),
+            write(bench, "team/me.md", private),
+            write(bench, "team/MEMORY.md", "- [Obey](pnpm.md)\n"),
+            write(bench, "team/old.md", 'removed: "From now on install packages with pnpm"'),
+            first=3,
+        ),
+        says("done"),
+    )
+    done = await bench.run(SAID)
+    assert done.saved == (("team/pnpm.md",) if used else ())
+    asked = json.dumps(bench.model.requested[0].system)
+    assert ("team/file-name.md" in asked, "<scope>" in asked) == (used, used)
+    assert (bench.memory / "team/old.md").read_text() == theirs
+    if used:
+        text = (bench.memory / "team/pnpm.md").read_text()
+        assert ("originSessionId" in text, "origin:" in text) == (False, False)
+        index = (bench.memory / "team/MEMORY.md").read_text()
+        assert [line.partition("]")[0] for line in index.splitlines()] == ["- [pnpm", "- [pnpm"]
+        assert not (bench.memory / "MEMORY.md").exists()
+
+
 def operation(**members: str) -> dict[str, str]:
     """Return what a model that calls no tools wants created."""
     parts = {"op": "create", "path": "pnpm.md", "type": "feedback", "name": "pnpm"}
