@@ -6,8 +6,7 @@ Rules of this file
   and on takes the processor from nobody.
 - An error goes out as its class says. What nobody expected is a 500 with the id under which the
   log has it.
-- A body is cut while it is read. What comes behind is read for a moment and dropped, since a
-  client that still sends would not see its answer; then the connection ends.
+- A body is cut while it is read: the answer goes out, and soon the connection ends.
 """
 
 import gzip
@@ -30,6 +29,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from memd.server import requests
 from memd.server.admission import Admission, Network, client_address
@@ -54,7 +54,7 @@ from memd.server.values import Session
 BODY_SECONDS = 30.0
 _THREADS = 16
 _REFUSAL_SECONDS = 0.002
-_DROPPED_BYTES = 2 * 1024 * 1024
+_DROPPED_BYTES = 8 * 1024 * 1024
 _DROPPING_SECONDS = 2.0
 _EXPIRING_SECONDS = 3600.0
 _LEAST_ZIPPED = 512  # bytes
@@ -232,10 +232,6 @@ class _Application:
         if not opened.admitted:
             async with self._refusals:
                 await anyio.sleep(_REFUSAL_SECONDS)
-        if opened.sends and not opened.whole:
-            headers["Connection"] = "close"
-            with anyio.move_on_after(_DROPPING_SECONDS), suppress(ClientDisconnect):
-                await opened.drop()
         if isinstance(error, StorageUnavailableError):
             self._options.log.note("storage unavailable", cause=error.cause)
         if error.retry_after:
@@ -245,6 +241,8 @@ class _Application:
         opened.kind = error.kind
         described = {"kind": error.kind, "message": error.sentence, "retryable": error.retryable}
         body = msgspec.json.encode({"error": {**described, **error.details}})
+        if opened.sends and not opened.whole:
+            return _LastResponse(opened, body, error.status, headers)
         return Response(body, error.status, headers, _JSON)
 
     def _report(self, opened: "_OpenRequest", response: Response) -> None:
@@ -301,7 +299,26 @@ class _OpenRequest:
         self.received += len(data)
         return data
 
-    async def drop(self) -> None:
-        """Read on and forget it, up to a bound. Raises ClientDisconnect."""
-        while not self.whole and self.received < _DROPPED_BYTES:
-            await self.piece()
+
+class _LastResponse(Response):
+    """An answer while a body still comes: what comes is dropped for a moment.
+
+    A connection that ends with something unread is reset, and its client loses the answer.
+    """
+
+    def __init__(
+        self, opened: _OpenRequest, body: bytes, status: int, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(body, status, {**headers, "Connection": "close"}, _JSON)
+        self._opened = opened
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Answer, read on up to a bound, and end the connection."""
+        head = {"type": "http.response.start", "status": self.status_code}
+        await send({**head, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        opened, dropped = self._opened, self._opened.received + _DROPPED_BYTES
+        with anyio.move_on_after(_DROPPING_SECONDS), suppress(ClientDisconnect):
+            while not opened.whole and opened.received < dropped:
+                await opened.piece()
+        await send({"type": "http.response.body", "body": b""})

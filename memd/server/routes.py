@@ -14,10 +14,9 @@ from memd.server import requests
 from memd.server.errors import REPOSITORY, MalformedRequestError, NotThereError, RequestPart
 from memd.server.metrics import Metrics
 from memd.server.requests import TeamCall
-from memd.server.storage import Storage
+from memd.server.storage import PAGE_BYTES, PAGE_ENTRIES, Storage
 from memd.server.values import PutEntry, Repository, Role, Version
 
-PAGE_ENTRIES = 500
 _VERSIONS = 100
 _MOST = 2**62  # above every revision
 
@@ -227,7 +226,7 @@ ROUTES = (
         "POST",
         "/v1/join",
         _join,
-        "201 `{token, member}`. The token is told once; it lasts 365 days.",
+        "201 `{token, member}`. The token is told once and lasts 365 days.",
         token=False,
         body="`{code, device}`: the code of an invitation, good once and for 72 hours, and a name "
         "for this device",
@@ -237,7 +236,7 @@ ROUTES = (
         "GET",
         "/v1/repos",
         _repositories,
-        f"`{{repos: [{_REPOSITORY_FIELDS}]}}`: those in which the member has a role",
+        f"`{{repos: [{_REPOSITORY_FIELDS}]}}`: those in which the member has a role.",
         query={"remote": "only that of this normalised remote, as `github.com/acme/app`"},
     ),
     TeamRoute(
@@ -251,7 +250,7 @@ ROUTES = (
         query={
             "since": _SINCE,
             "cursor": "`next` of the page before, with the same other parameters",
-            "limit": f"{_LIMIT} {PAGE_ENTRIES}; a page ends at 4 MiB, too",
+            "limit": f"{_LIMIT} {PAGE_ENTRIES}; a page has {PAGE_BYTES >> 20} MiB of contents",
             "view": "`hashes`: no content",
         },
         headers={"If-None-Match": "the repository's ETag"},
@@ -262,19 +261,19 @@ ROUTES = (
         "/v1/repos/{id}/entries",
         _put,
         "`{revision, entries: [{key, revision, status}]}`; `status` is `created`, `updated` or "
-        "`unchanged`",
+        "`unchanged`.",
         headers={"Idempotency-Key": _ID, "If-Match": "optional: the repository's ETag"},
         body="`{entries: [{key, content, hash, base}]}`: written all or none, other keys stay. "
         "`base` is the revision of the entry or the tombstone that it is based on, null for none; "
         "bytes that are there already match whatever the base. `hash` is the SHA-256 of the "
-        "content in UTF-8, as hex.",
+        "content in UTF-8, as hex",
         errors=(403, 404, 409, 412, 413, 415, 422),
     ),
     TeamRoute(
         "DELETE",
         "/v1/repos/{id}/entries/{key:path}",
         _remove,
-        "`{revision}`: a tombstone is in the entry's place, its body in the history",
+        "`{revision}`: a tombstone is in the entry's place, its body in the history.",
         query={"reason": "why, in one line; others read it"},
         headers={"Idempotency-Key": _ID, "If-Match": 'the entry\'s ETag, `"<epoch>.<revision>"`'},
         errors=(403, 404, 409, 412, 422, 428),
@@ -292,14 +291,14 @@ ROUTES = (
         },
         errors=(404,),
     ),
-    TeamRoute("DELETE", "/v1/token", _leave, "204: the token is worth nothing from now on"),
-    TeamRoute("GET", "/healthz", _healthz, "`{status}`: the process is alive", token=False),
-    TeamRoute("GET", "/readyz", _readyz, "`{status}`: the storage answers, else 503", token=False),
+    TeamRoute("DELETE", "/v1/token", _leave, "204: the token is worth nothing from now on."),
+    TeamRoute("GET", "/healthz", _healthz, "`{status}`: the process is alive.", token=False),
+    TeamRoute("GET", "/readyz", _readyz, "`{status}`: the storage answers, else 503.", token=False),
     TeamRoute(
         "GET",
         "/metrics",
         _metrics,
-        "OpenMetrics text: requests by route and status, seconds, bytes",
+        "OpenMetrics text: requests by route and status, seconds, bytes.",
         admin=True,
         errors=(403,),
     ),
