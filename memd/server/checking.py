@@ -22,7 +22,9 @@ _LABEL = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")  # members and devices, as 
 _COMPONENTS = 3  # with "team" before it, as many as a name may have
 _REVISION_DIGITS = 18
 _REASON_CHARACTERS = 500
-_REMOTE = re.compile(r"[a-z0-9.-]+(?::\d{1,5})?(?:/[^\s/]+)+")
+_REMOTE = re.compile(
+    r"(?:\[[0-9a-f:.]+\]|[a-z0-9_-][a-z0-9._-]*)(?::[0-9]{1,5})?(?:/(?!\.\.?(?:/|$))[^/?#]+)+"
+)
 _ID = re.compile(r"[0-9a-f]{16}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -92,7 +94,12 @@ def reason(text: str) -> str:
 
 def remote(text: str) -> str:
     """Return a normalised remote. Raises MalformedRequestError."""
-    if text != text.lower() or not _REMOTE.fullmatch(text) or text.endswith(".git"):
+    if (
+        not text.isprintable()
+        or text != text.lower()
+        or not _REMOTE.fullmatch(text)
+        or text.endswith(".git")
+    ):
         raise MalformedRequestError(RequestPart.REMOTE)
     return text
 

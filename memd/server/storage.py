@@ -46,6 +46,7 @@ _LAST = 2**62  # above every revision and number
 _AFTER_ALL = "\x7f"  # behind every key
 _VERSION = "key, revision, hash, size, at, member, device, reason"
 _HEADS = "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
+_OF_ALL = "FROM versions WHERE repository = ?"
 _OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
 _OVER = "FROM versions WHERE replaced IS NULL AND hash = '' AND at < ?"
 
@@ -156,6 +157,20 @@ class Storage(Access):
             request, check, lambda write: accepting.remove(write, key, revision, reason)
         )
 
+    def _log(self, repository: str, before: int, limit: int) -> tuple[Version, ...]:
+        """Return the versions of all keys below a revision, without contents, the newest first.
+
+        Where ``limit`` would cut the entries of one write apart, some more are returned.
+        """
+        with self.driver.reading() as transaction:
+            repository_row(transaction, repository)
+            rows = transaction.rows(
+                f"SELECT {_VERSION} {_OF_ALL} AND revision < ? ORDER BY revision DESC, key LIMIT ?",
+                *(repository, min(before, _LAST), limit + self.limits.put_entries),
+            )
+        last = rows[:limit][-1][1] if rows else 0
+        return tuple(Version(*row) for row in rows if row[1] >= last)
+
     def history(
         self,
         repository: str,
@@ -167,8 +182,11 @@ class Storage(Access):
     ) -> tuple[Version, ...]:
         """Return the versions of a key below a revision, the newest first.
 
-        What stood there before it was removed has its content for a maintainer alone.
+        What stood there before it was removed has its content for a maintainer alone. Of all keys,
+        where ``key`` is "", no contents are returned.
         """
+        if not key:
+            return self._log(repository, before, limit)
         if not checking.is_key(key):
             return ()
         with self.driver.reading() as transaction:

@@ -33,6 +33,22 @@ def test_removed_bodies_are_for_maintainers(desk: Desk) -> None:
     assert contents(maintainer=True) == [memory("new life"), None, memory("one")]
 
 
+def test_the_history_of_all_keys(desk: Desk) -> None:
+    """Without a key the history is that of the repository, each write whole, without contents."""
+    desk.join("anna")
+    for folder in range(3):
+        desk.put("anna", *(entry(f"{folder}/{number}.md") for number in range(4)))
+    desk.remove("anna", "0/0.md", 1)
+    seen: list[tuple[int, str]] = []
+    before = 99
+    while part := desk.storage.history(desk.repository.id, "", before=before, limit=2):
+        assert {version.content for version in part} == {None}
+        seen += [(version.revision, version.key) for version in part]
+        before = part[-1].revision
+    assert [revision for revision, _ in seen] == [4, *[3] * 4, *[2] * 4, *[1] * 4]
+    assert len(set(seen)) == 13
+
+
 def test_pages_miss_nothing(desk: Desk) -> None:
     """Page by page, with writes in between, everything is there as it is or was a moment ago."""
     desk.join("anna")
