@@ -45,9 +45,11 @@ def missing() -> str:
     return "" if probe.returncode == 0 else f"strace may not trace here: {probe.stderr.strip()}"
 
 
-def run(root: Path, operation: str, step: str, *strace: str) -> subprocess.CompletedProcess[str]:
+def run(
+    root: Path, operation: str, step: str, *strace: str, driver: Path = DRIVER
+) -> subprocess.CompletedProcess[str]:
     """Run one step of an operation, under strace when it has arguments."""
-    command = [sys.executable, "-B", str(DRIVER), str(root), operation, step]
+    command = [sys.executable, "-B", str(driver), str(root), operation, step]
     if strace:
         command = ["strace", "-f", *strace, *command]  # its filter in the kernel kills nobody
     environ = {"PYTHONHASHSEED": "0", "PATH": os.environ["PATH"]}
@@ -55,14 +57,16 @@ def run(root: Path, operation: str, step: str, *strace: str) -> subprocess.Compl
     return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
 
 
-def points(root: Path, operation: str, step: str, *, output: bool = True) -> list[Point]:
+def points(
+    root: Path, operation: str, step: str, *, output: bool = True, driver: Path = DRIVER
+) -> list[Point]:
     """Run a step to its end and return every call of it that changes something, in order.
 
     With ``output`` also those that only say something.
     """
     log = root / "trace"
     trace = f"trace={','.join(CHANGING)}"
-    done = run(root, operation, step, "-e", trace, "-o", str(log))
+    done = run(root, operation, step, "-e", trace, "-o", str(log), driver=driver)
     assert done.returncode == 0, done.stderr
     seen: Counter[str] = Counter()
     results = []
@@ -107,11 +111,12 @@ def file_operations(root: Path, operation: str) -> list[str]:
     return results
 
 
-def killed(root: Path, operation: str, step: str, point: Point) -> str:
+def killed(root: Path, operation: str, step: str, point: Point, *, driver: Path = DRIVER) -> str:
     """Run a step and kill it just before one of its calls; return what it had said by then."""
     inject = f"inject={point.call}:signal=SIGKILL:when={point.number}"
     log = root / "trace"
-    done = run(root, operation, step, "-e", f"trace={point.call}", "-e", inject, "-o", str(log))
+    arguments = ("-e", f"trace={point.call}", "-e", inject, "-o", str(log))
+    done = run(root, operation, step, *arguments, driver=driver)
     log.unlink(missing_ok=True)
     assert done.returncode != 0, f"nothing was killed at {point}: {done.stderr}"
     return done.stdout

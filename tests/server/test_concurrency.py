@@ -141,6 +141,20 @@ def test_processes_share_a_storage(address: str) -> None:
         assert backup.check(desk.storage.driver) == ()
 
 
+def test_a_process_that_dies_leaves_no_lock(address: str) -> None:
+    """After a kill -9 of a busy writer what it wrote is whole, and others write at once."""
+    with open_desk(address) as desk:
+        desk.join("anna")
+        with subprocess.Popen([*PROGRAM, address, "0", "100000"], cwd=ROOT) as program:
+            while desk.revision() < 3:
+                assert program.poll() is None
+            program.kill()
+        written = desk.revision()
+        append(desk, 1, 1)
+        assert desk.revision() == written + 1
+        assert backup.check(desk.storage.driver) == ()
+
+
 def test_processes_open_an_empty_database_at_once(address: str) -> None:
     """Of processes that begin together each finds or makes the same tables and repository."""
 
