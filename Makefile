@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-postgres check size format crash soak soak-outside bench bench-semantic bench-notes bench-counting bench-context bench-extract bench-gateway bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo demo-team test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,6 +15,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)    ## the main job on three sample conversations, no key needed
 	@$(BIN)/python -m memd.testing.demo
+
+demo-team: $(STAMP) ## team memory: a server, and two people with three devices, no key needed
+	@$(BIN)/python -m memd.testing.demo_team
 
 test: $(STAMP)    ## every test that needs only Python
 	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"
@@ -56,6 +59,9 @@ bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=fo
 
 bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo, MODEL=sentence encoder
 	@$(BIN)/python -m benchmarks.recall_quality $(or $(DATA),../shared/corpora) $(MODEL)
+
+bench-team: $(STAMP)    ## what team memory costs, as ratios and bytes: PARTS='pull wire idle load'
+	@$(BIN)/python -m benchmarks.team $(PARTS)
 
 bench-notes: $(STAMP)   ## whether session notes are true, and what they cost; PARTS='truth speed'
 	@$(BIN)/python -m benchmarks.notes $(PARTS)

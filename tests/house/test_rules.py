@@ -36,7 +36,7 @@ DOORS = {
     "subprocess": (
         "memd/cli/commands/editing.py memd/cli/commands/service.py memd/cli/commands/shells.py"
         " memd/client/launch.py memd/model/command.py memd/testing/conformance.py"
-        " memd/testing/daemon.py"
+        " memd/testing/daemon.py memd/testing/team.py"
     ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
     "tokenizers": "memd/search/encoder.py",
