@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from memd.core import names
-from memd.core.names import NameRefusedError, check_name, printable
+from memd.core.names import NameRefusedError, check_name
 from memd.core.text import sha256
 from memd.core.values import MemoryType
 from memd.documents import document, secrets
@@ -62,8 +62,8 @@ def is_key(key: str) -> bool:
 
 
 def shown(key: str) -> str:
-    """Return a key as an answer may show it, whatever came as one."""
-    return key if is_key(key) and not secrets.find(key) else secrets.scrub(printable(key))
+    """Return a key as an answer may show it, "" for one that is none or may be a credential."""
+    return "" if not is_key(key) or _secrets(key) else key
 
 
 def is_id(text: str) -> bool:
@@ -111,12 +111,17 @@ def request_id(text: str) -> str:
     return text.lower()
 
 
+def _secrets(key: str) -> tuple[secrets.Finding, ...]:
+    """Return what looks like a credential in a key, whose ending may hide it."""
+    return secrets.find(key) or secrets.find(key.removesuffix(names.SUFFIX))
+
+
 def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Refusal]:
     """Yield each rule that an entry breaks, its secrets last."""
     key = shown(entry.key)
     if not is_key(entry.key):
         yield Refusal(key, "name")
-    for secret in secrets.find(entry.key):
+    for secret in _secrets(entry.key):
         yield Refusal(key, f"secret:{secret.rule}")
     if sha256(entry.content) != entry.hash:
         yield Refusal(key, "hash")
