@@ -139,6 +139,7 @@ class HookMethod:
             return None
         place = await services.store.where(facts.cwd, call.connection.caller.environment)
         received = _Received(dialect, event, facts, *place[:2])
+        services.team.visited(place[0].memory_dir)
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin

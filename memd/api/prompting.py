@@ -40,6 +40,7 @@ async def load_prompt(
     """The memory section of a system prompt, the same bytes for the same inputs."""
     environment = call.connection.caller.environment
     project, settings, problems = await services.store.where(cwd, environment)
+    services.team.visited(project.memory_dir)
     loaded = await services.prompts.load(
         project,
         settings,
@@ -81,6 +82,7 @@ async def prefetch(
     )
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
+    services.team.visited(project.memory_dir)
     return await services.recall.prefetch(project, settings, prompt)
 
 
@@ -104,6 +106,7 @@ async def session_start(
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     services.recall.prepare(project, settings)
+    services.team.visited(project.memory_dir)
     return Done()
 
 

@@ -22,6 +22,7 @@ from memd.review.service import Reviews
 from memd.state.tables import Ages, Runs, SpendTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
+from memd.team.service import TeamSyncs
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Services:
     reviews: Reviews
     memories: Memories
     suggestions: Suggestions
+    team: TeamSyncs
     session_notes: Notes
     contexts: Contexts
     summaries: Summaries

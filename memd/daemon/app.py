@@ -32,6 +32,7 @@ from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
+from memd.daemon.teams import ChangeRelay
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
@@ -70,6 +71,7 @@ from memd.state.tables import (
 )
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
+from memd.team.service import Memberships, TeamSyncs
 
 __all__ = ["SCHEMAS", "Log", "Ports", "daemon", "run"]
 
@@ -118,6 +120,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.jobs.run, by_kind)
             group.start_soon(_warm, services)
             group.start_soon(starter.watch)
+            group.start_soon(services.team.run)
             notes, contexts, store = services.session_notes, services.contexts, services.store
             bounded = partial(keep_bounded, database, store, services.ages)
             bounded = partial(bounded, notes=notes, contexts=contexts)
@@ -176,15 +179,8 @@ async def _compose(
 ) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
     """Return what handlers call, what begins dreams, and what jobs do."""
     clock, places = ports.clock, ports.places
-    store = Store(
-        database,
-        Configuration(places.config),
-        clock,
-        hub,
-        home=places.home,
-        environ=ports.environ,
-        headers=places.headers,
-    )
+    memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
+    store, team = _shared(ports, database, relay, memberships)
     spent = SpendTable(database, Tally(places.spent))
     programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
     models = Models(ports.environ, clock, spent, ports.origin, programs)
@@ -204,13 +200,14 @@ async def _compose(
     )
     services = Services(
         store=store,
-        prompts=Prompts(store),
-        recall=_recall(ports, database, store, models, priority=priority, tell=tell),
+        prompts=Prompts(store, memberships.joined),
+        recall=_recall(ports, database, store, models, memberships, priority=priority, tell=tell),
         extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
+        team=team,
         session_notes=_session_notes(ports, models, records),
         contexts=Contexts(clock, ContextTable(database)),
         summaries=Summaries(clock, models, records),
@@ -231,11 +228,39 @@ async def _compose(
     return services, starter, work_on(notes=services.session_notes, summaries=services.summaries)
 
 
+def _shared(
+    ports: Ports, database: Database, relay: ChangeRelay, memberships: Memberships
+) -> tuple[Store, TeamSyncs]:
+    """Return the store, and the syncs that hear of its changes through the relay."""
+    clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
+    store = Store(
+        database,
+        configuration,
+        clock,
+        relay,
+        home=places.home,
+        environ=ports.environ,
+        headers=places.headers,
+    )
+    team = TeamSyncs(
+        store,
+        TeamTable(database),
+        memberships,
+        clock,
+        relay,
+        settings=lambda root: configuration.current(root)[0],
+        on_unexpected=ports.log.unexpected,
+    )
+    relay.noticed = team.noticed
+    return store, team
+
+
 def _recall(
     ports: Ports,
     database: Database,
     store: Store,
     models: Models,
+    memberships: Memberships,
     *,
     priority: RequestPriority,
     tell: Callable[[str], None],
@@ -243,7 +268,8 @@ def _recall(
     # What the indices keep on disk is made anew when it is lost.
     folder = f"{ports.places.state_dir}/index"
     indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
-    authorship = Authorship(Journal(database).wrote, TeamTable(database).author)
+    teams = TeamTable(database)
+    authorship = Authorship(Journal(database).wrote, teams.author, memberships.joined)
     return Recall(
         store.reading,
         Ledger(database),

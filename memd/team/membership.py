@@ -88,6 +88,11 @@ class Memberships:
         self._disk = disk or real_disk()
         self._known: tuple[Identity, dict[str, Membership], tuple[str, ...]] = (None, {}, ())
 
+    @property
+    def any(self) -> bool:
+        """Whether there was a membership when somebody last asked; nothing is read now."""
+        return bool(self._known[1])
+
     def joined(self, directory: str) -> bool:
         """Say whether a memory directory joined a team."""
         return self.of(directory) is not None

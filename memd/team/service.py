@@ -7,6 +7,7 @@ network under a directory's lock. A directory has a task only while something is
 
 import random
 from collections.abc import Callable, Collection, Coroutine
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -108,8 +109,12 @@ class TeamSyncs:
 
     async def run(self) -> None:
         """Sync what changes, and in sessions now and then, until cancelled."""
-        async with anyio.create_task_group() as self._group:
-            await anyio.sleep_forever()
+        await to_thread.run_sync(self._memberships.all)
+        try:
+            async with anyio.create_task_group() as self._group:
+                await anyio.sleep_forever()
+        finally:
+            self._group = None
 
     def noticed(self, directory: str, paths: Collection[str]) -> None:
         """Note that files of a directory changed: those below ``team/`` are sent soon."""
@@ -119,7 +124,7 @@ class TeamSyncs:
 
     def visited(self, directory: str) -> None:
         """Note that a session begins or goes on: the directory is pulled now and then."""
-        if due := self._waiting(directory):
+        if self._memberships.any and (due := self._waiting(directory)):
             due.visited(self._clock.monotonic())
 
     async def pull(self, directory: str) -> SyncResult:
@@ -324,6 +329,9 @@ class TeamSyncs:
 
             try:
                 return await to_thread.run_sync(run, limiter=self._threads)
+            except CancelledError:  # of what the thread waited for: ours is under way
+                await anyio.lowlevel.checkpoint()
+                raise
             finally:
                 self._tell(exchange, before)
 

@@ -1,0 +1,23 @@
+"""What a team's syncs hear of: changes below ``team/``, whoever made them."""
+
+from collections.abc import Callable, Collection
+
+from memd.core.events import MEMORY_CHANGED, Event, EventSink
+from memd.core.values import Actor
+
+Noticed = Callable[[str, Collection[str]], None]
+
+
+class ChangeRelay:
+    """An event sink that tells ``noticed`` which paths changed, but for what a sync wrote."""
+
+    def __init__(self, events: EventSink) -> None:
+        self._events = events
+        self.noticed: Noticed = lambda _directory, _paths: None
+
+    def publish(self, event: Event) -> None:
+        """Hand one event on."""
+        self._events.publish(event)
+        if event.topic == MEMORY_CHANGED and event.params["actor"] != Actor.TEAM:
+            paths = [file["path"] for file in event.params["files"]]
+            self.noticed(event.directory, paths)
