@@ -30,14 +30,20 @@ def next_batch(
 
 
 def accepted(
-    batch: PushBatch, revisions: Mapping[str, int], *, member: str = "", device: str = ""
+    batch: PushBatch,
+    revisions: Mapping[str, int],
+    *,
+    member: str = "",
+    device: str = "",
+    at: float = 0.0,
 ) -> tuple[Base, ...]:
     """Return the bases after an answer that gave each of a batch's entries its revision.
 
-    The server's own stamp, with the time, follows with the next pull.
+    ``at`` is this device's time; the server's own stamp may follow with a pull.
     """
     return tuple(
-        Base(entry.key, entry.hash, revisions[entry.key], member, device) for entry in batch.entries
+        Base(entry.key, entry.hash, revisions[entry.key], member, device, at)
+        for entry in batch.entries
     )
 
 

@@ -1,7 +1,7 @@
 """The pull: what changed on the server is brought here, page by page. Blocks.
 
 Rules of this file
-- The mark moves after the last page. A page that comes twice changes nothing the second time.
+- The mark moves behind what is complete. A page that comes twice changes nothing then.
 - Nothing is done about a server that may be wrong, or that removes much, before a person accepts.
 - What is refused of a page is left out alone, with the rule against it.
 """
@@ -22,12 +22,14 @@ from memd.team.wire import Mark, RemotePage
 
 BY = Provenance(Actor.TEAM, reason="pulled from the team's server", origin=TEAM_MATE)
 _OK, _SAME, _GONE = 200, 304, 410
+_MOST_KEYS = 25_000  # of one pull; a repository has 5,000 entries, and tombstones of 400 days
 _LEFT_OUT = 1_000  # of a server's entries that are listed with a reason
 
 # Why a person has to accept first, in words.
 _EPOCH = "the server came back from a backup, or is another one"
 _BEHIND = "the server knows less than it did: revision {} after {}"
 _REMOVES = "the server removes {} of {} memories at once"
+_TOO_MANY = "it has more entries than a repository may have"
 _MOVED = "the repository changed while it was read"
 
 _OfPage = Callable[[Mapping[str, str], Bases, Iterable[RemoteEntry]], tuple[KeyPlan, ...]]
@@ -95,12 +97,20 @@ class Pull:
         """Carry out the pages from ``first`` on; return the last one."""
         seen: set[str] = set()
         last = first
+        goes_on = bool(self._since) or not self._table.bases(self._directory)
         for last in self._pages(first):
             bases = self._table.bases(self._directory)
             seen.update(item.key for item in last.entries)
             seen.update(item.key for item in last.left_out)
+            if len(seen) > _MOST_KEYS:
+                raise self._exchange.failed(_TOO_MANY)
             self._leave_out(last.left_out, bases)
             self._apply(last.entries, partial(_of_page, planned, bases))
+            if last.next and last.entries and goes_on:
+                # A pull that breaks goes on here: the next page may have the same revision again.
+                newest = max(entry.revision for entry in last.entries)
+                complete = str(replace(last.mark, revision=newest - 1))
+                self._exchange.save(replace(self._exchange.state, mark=complete))
         if not self._since:
             bases = self._table.bases(self._directory)
             lacking = {key: base for key, base in bases.items() if key not in seen}

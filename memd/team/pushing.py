@@ -128,12 +128,7 @@ def _put(
         raise
     keys = [item.key for item in batch.entries]
     if answer.status == _OK:
-        revisions = exchange.read(wire.accepted, answer.body, keys)
-        member, device = exchange.membership.member, exchange.membership.device
-        bases = batches.accepted(batch, revisions, member=member, device=device)
-        exchange.table.end(exchange.directory, bases, batch=batch.id)
-        exchange.done.sent += [f"{TEAM}{key}" for key in keys]
-        exchange.save(replace(exchange.state, pushed_at=exchange.ports.now()))
+        _accepted(exchange, batch, answer.body)
         return True
     problem = wire.problem(answer.status, answer.body)
     if answer.status == _CHANGED:
@@ -141,6 +136,19 @@ def _put(
         return False
     _refused(exchange, batch, problem)
     return True
+
+
+def _accepted(exchange: Exchange, batch: PushBatch, body: bytes) -> None:
+    """Move the bases of a batch; the mark, too, where nobody else wrote since the last pull."""
+    place, now = exchange.membership, exchange.ports.now()
+    keys = [item.key for item in batch.entries]
+    revision, revisions = exchange.read(wire.accepted, body, keys)
+    bases = batches.accepted(batch, revisions, member=place.member, device=place.device, at=now)
+    exchange.table.end(exchange.directory, bases, batch=batch.id)
+    exchange.done.sent += [f"{TEAM}{key}" for key in keys]
+    mark = Mark.of(exchange.state.mark)
+    after = str(replace(mark, revision=revision)) if revision == mark.revision + 1 else str(mark)
+    exchange.save(replace(exchange.state, pushed_at=now, mark=after))
 
 
 def _refused(exchange: Exchange, batch: PushBatch, problem: RemoteProblem) -> None:

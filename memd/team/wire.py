@@ -255,12 +255,13 @@ def joined(server: str, body: bytes) -> tuple[str, str]:
     return shape.token, printable(shape.member)
 
 
-def accepted(server: str, body: bytes, keys: Collection[str]) -> dict[str, int]:
-    """Return the revisions that the entries of a batch have now."""
-    result = {each.key: each.revision for each in _read(server, body, _Put).entries}
+def accepted(server: str, body: bytes, keys: Collection[str]) -> tuple[int, dict[str, int]]:
+    """Return the repository's revision, and those that the entries of a batch have now."""
+    shape = _read(server, body, _Put)
+    result = {each.key: each.revision for each in shape.entries}
     if result.keys() != set(keys):
         raise RemoteAnswerError(server, _OTHERS)
-    return result
+    return shape.revision, result
 
 
 def removed(server: str, body: bytes) -> int:
