@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core.team import REMOVED, Limits
+from memd.core.text import sha256
 from memd.server import checking
 from memd.server.driver import Transaction
 from memd.server.errors import (
@@ -26,32 +27,20 @@ from memd.server.errors import (
     RoleMissingError,
     SlowDownError,
 )
-from memd.server.values import (
-    Answer,
-    Difference,
-    PutEntry,
-    Repository,
-    Role,
-    Session,
-    Version,
-)
+from memd.server.values import Answer, PutEntry, Repository, Role, Session, Version
 
 HOUR, DAY = 3600.0, 86400.0
 REMOVALS_AN_HOUR = 20  # by a member, wherever
 REMOVALS_A_DAY = 5  # by a member in a repository, where the share of it is less
 REMOVED_SHARE = 0.2
 OPERATOR = Session(0, "memd-team", "server")  # whose acts the commands on the server's machine are
+VERSION = "key, revision, hash, size, at, member, device, reason"
+LIVE = "FROM versions WHERE repository = ? AND replaced IS NULL AND hash <> ''"
 _REMOVALS = "removals"
 _ROLES = tuple(Role)
-_HEAD = (
-    "SELECT key, revision, hash, size, at, member, device, reason FROM versions"
-    " WHERE repository = ? AND key = ? AND replaced IS NULL"
-)
-_ADD = (
-    "INSERT INTO versions"
-    " (repository, key, revision, hash, size, at, member, device, reason, content)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_HEADS = f"SELECT {VERSION} FROM versions WHERE repository = ? AND replaced IS NULL AND key IN"  # noqa: S608 - our own names
+_REPLACE = "UPDATE versions SET replaced = ? WHERE repository = ? AND key = ? AND replaced IS NULL"
+_ADD = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
 _AUDIT = (
     "INSERT INTO audit"
     " (at, repository, member, device, address, act, key, hash_before, hash_after)"
@@ -85,58 +74,54 @@ class OpenWrite:
     session: Session
     at: float
 
-    def head(self, key: str) -> Version | None:
-        """Return what a key is now, without its content, ``None`` for an unknown one."""
-        row = self.transaction.row(_HEAD, self.repository.id, key)
-        return None if row is None else Version(*row)
+    def heads(self, keys: Sequence[str]) -> dict[str, Version]:
+        """Return what keys are now, without contents; unknown ones are left out."""
+        places = ", ".join("?" * len(keys))
+        rows = self.transaction.rows(f"{_HEADS} ({places})", self.repository.id, *keys)
+        return {row[0]: Version(*row) for row in rows}
 
-    def advance(self) -> int:
-        """Give the repository its next revision and return it."""
-        revision = self.repository.revision + 1
-        self.transaction.run(
-            "UPDATE repositories SET revision = ? WHERE id = ?", revision, self.repository.id
-        )
-        return revision
+    def store(
+        self,
+        act: str,
+        contents: Mapping[str, bytes | None],
+        heads: Mapping[str, Version],
+        reason: str = "",
+    ) -> int:
+        """Make contents what their keys are, ``None`` a tombstone; return the new revision.
 
-    def add(self, version: Version, before: Version | None, act: str) -> None:
-        """Make a version what its key is, and record who did it."""
-        self.transaction.run(
-            "UPDATE versions SET replaced = ?"
-            " WHERE repository = ? AND key = ? AND replaced IS NULL",
-            self.at,
-            self.repository.id,
-            version.key,
-        )
-        each = version
-        self.transaction.run(
+        Who did it is recorded with the hashes of then and now.
+        """
+        here, revision = self.repository.id, self.repository.revision + 1
+        by, run = self.session, self.transaction
+        hashes = {key: REMOVED if body is None else sha256(body) for key, body in contents.items()}
+        run.run("UPDATE repositories SET revision = ? WHERE id = ?", revision, here)
+        run.run_many(_REPLACE, [(self.at, here, key) for key in contents])
+        who = (self.at, by.member, by.device, reason)
+        run.run_many(
             _ADD,
-            *(self.repository.id, each.key, each.revision, each.hash, each.size, each.at),
-            *(each.member, each.device, each.reason, each.content),
+            [
+                (here, key, revision, hashes[key], len(body or b""), *who, body)
+                for key, body in contents.items()
+            ],
         )
-        audit(
-            self.transaction,
-            self.session,
-            self.at,
-            act,
-            repository=self.repository.id,
-            key=version.key,
-            hashes=(before.hash if before else "", version.hash),
-        )
+        acted = (self.at, here, by.member, by.device, by.address, act)
+        then = {key: head.hash for key, head in heads.items()}
+        run.run_many(_AUDIT, [(*acted, key, then.get(key, ""), hashes[key]) for key in contents])
+        return revision
 
 
 def audit(
     transaction: Transaction,
-    session: Session,
+    by: Session,
     at: float,
     act: str,
     *,
     repository: str = "",
     key: str = "",
-    hashes: tuple[str, str] = ("", ""),
 ) -> None:
     """Record who did what."""
-    who = (session.member, session.device, session.address)
-    transaction.run(_AUDIT, at, repository, *who, act, key, *hashes)
+    who = (by.member, by.device, by.address)
+    transaction.run(_AUDIT, at, repository, *who, act, key, "", "")
 
 
 def repository_row(transaction: Transaction, repository: str, *, lock: bool = False) -> Repository:
@@ -204,88 +189,62 @@ def put(
     write: OpenWrite, entries: Sequence[PutEntry], if_match: str | None, limits: Limits
 ) -> Answer:
     """Write entries, all or none; bytes that are there already stay as they are."""
-    heads = {entry.key: write.head(entry.key) for entry in entries}
-    changed = [entry for entry in entries if not _is_there(entry, heads[entry.key])]
-    differing = [
-        _difference(entry.key, head)
-        for entry in changed
-        if entry.base != ((head := heads[entry.key]) and head.revision)
-    ]
+    heads = write.heads([entry.key for entry in entries])
+    revisions = {key: head.revision for key, head in heads.items()}
+    same = {each.key for each in entries if each.key in heads and heads[each.key].hash == each.hash}
+    changed = [entry for entry in entries if entry.key not in same]
+    differing = [each.key for each in changed if each.base != revisions.get(each.key)]
     if differing or if_match not in (None, write.repository.mark):
-        raise EntriesChangedError(differing)
+        raise EntriesChangedError([_difference(key, heads.get(key)) for key in differing])
     revision = write.repository.revision
     if changed:
-        _check_room(write, changed, heads, limits)
-        revision = write.advance()
-    who = (write.at, write.session.member, write.session.device)
-    for entry in changed:
-        version = Version(
-            entry.key, revision, entry.hash, len(entry.content), *who, content=entry.content
-        )
-        write.add(version, heads[entry.key], "put")
+        _check_room(write, changed, limits)
+        revision = write.store("put", {entry.key: entry.content for entry in changed}, heads)
     return {
         "revision": revision,
-        "entries": [_status(entry, heads[entry.key], revision) for entry in entries],
+        "entries": [
+            {"key": entry.key, "revision": revisions[entry.key], "status": "unchanged"}
+            if entry.key in same
+            else {"key": entry.key, "revision": revision, "status": _status(heads.get(entry.key))}
+            for entry in entries
+        ],
     }
 
 
 def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
     """Put a tombstone in the place of an entry."""
-    head = write.head(key)
-    if head is None:
+    heads = write.heads([key])
+    if key not in heads:
         raise NotThereError(ENTRY)
-    if head.hash == REMOVED or head.revision != revision:
-        raise EntriesChangedError([_difference(key, head)])
+    if heads[key].hash == REMOVED or heads[key].revision != revision:
+        raise EntriesChangedError([_difference(key, heads[key])])
     owner = write.transaction.row(_OWNER, *(write.repository.id, key) * 2)
     if owner != (write.session.member,):
         allow(write.transaction, write.session.member, write.repository.id, Role.MAINTAINER)
     _check_pace(write)
-    bury(write, head, reason, "remove")
-    return {"revision": write.repository.revision + 1}
+    return {"revision": write.store("remove", {key: None}, heads, reason)}
 
 
-def bury(write: OpenWrite, head: Version, reason: str, act: str) -> None:
-    """Put a tombstone in the place of whatever a key is."""
-    who = (write.at, write.session.member, write.session.device)
-    tombstone = Version(head.key, write.advance(), REMOVED, 0, *who, reason)
-    write.add(tombstone, head, act)
+def _status(before: Version | None) -> str:
+    return "created" if before is None or before.hash == REMOVED else "updated"
 
 
-def _is_there(entry: PutEntry, head: Version | None) -> bool:
-    return head is not None and head.hash == entry.hash
+def _difference(key: str, head: Version | None) -> Answer:
+    """Return what a key is; revision 0 where it is unknown, hash "" where it is removed too."""
+    revision, digest = (head.revision, head.hash) if head else (0, REMOVED)
+    return {"key": key, "revision": revision, "hash": digest}
 
 
-def _difference(key: str, head: Version | None) -> Difference:
-    return Difference(key, head.revision, head.hash) if head else Difference(key, 0, REMOVED)
-
-
-def _status(entry: PutEntry, head: Version | None, revision: int) -> Answer:
-    """Return what became of an entry: created, updated or unchanged."""
-    if head is not None and _is_there(entry, head):
-        return {"key": entry.key, "revision": head.revision, "status": "unchanged"}
-    status = "created" if head is None or head.hash == REMOVED else "updated"
-    return {"key": entry.key, "revision": revision, "status": status}
-
-
-def _check_room(
-    write: OpenWrite,
-    changed: Sequence[PutEntry],
-    heads: Mapping[str, Version | None],
-    limits: Limits,
-) -> None:
+def _check_room(write: OpenWrite, changed: Sequence[PutEntry], limits: Limits) -> None:
     """Refuse keys that clash and what makes a full repository larger.
 
     Raises EntriesRefusedError and OverLimitError.
     """
     before: dict[str, int] = dict(
-        write.transaction.rows(
-            "SELECT key, size FROM versions"
-            " WHERE repository = ? AND replaced IS NULL AND hash <> ''",
-            write.repository.id,
-        )
+        write.transaction.rows(f"SELECT key, size {LIVE}", write.repository.id)
     )
     after = before | {entry.key: len(entry.content) for entry in changed}
-    checking.check_clash([key for key in heads if key not in before], before)
+    checking.check_clash(after.keys() - before.keys(), before)
     sizes = {
         "max_entries": (len(before), len(after), limits.max_entries),
         "max_bytes": (sum(before.values()), sum(after.values()), limits.max_bytes),
@@ -298,16 +257,11 @@ def _check_room(
 def _check_pace(write: OpenWrite) -> None:
     """Refuse a removal beyond what a member may remove. Raises SlowDownError."""
     mine = "SELECT count(*), min(at) FROM versions WHERE hash = '' AND member = ? AND at > ?"
-    run, member = write.transaction.rows, write.session.member
-    [(an_hour, first)] = run(mine, member, write.at - HOUR)
+    rows, member, here = write.transaction.rows, write.session.member, write.repository.id
+    [(an_hour, first)] = rows(mine, member, write.at - HOUR)
     if an_hour >= REMOVALS_AN_HOUR:
         raise SlowDownError(_REMOVALS, first + HOUR - write.at)
-    [(a_day, first)] = run(
-        f"{mine} AND repository = ?", member, write.at - DAY, write.repository.id
-    )
-    [(live,)] = run(
-        "SELECT count(*) FROM versions WHERE repository = ? AND replaced IS NULL AND hash <> ''",
-        write.repository.id,
-    )
+    [(a_day, first)] = rows(f"{mine} AND repository = ?", member, write.at - DAY, here)
+    [(live,)] = rows(f"SELECT count(*) {LIVE}", here)
     if a_day >= max(REMOVALS_A_DAY, int(REMOVED_SHARE * (live + a_day))):
         raise SlowDownError(_REMOVALS, first + DAY - write.at)

@@ -16,7 +16,7 @@ from memd.core.values import MemoryType
 from memd.documents import document, secrets
 from memd.documents.document import InvalidMemoryError
 from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart
-from memd.server.values import PutEntry, Refusal
+from memd.server.values import Answer, PutEntry
 
 _LABEL = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")  # members and devices, as people call them
 _COMPONENTS = 3  # with "team" before it, as many as a name may have
@@ -33,7 +33,7 @@ def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
     """Refuse entries that break a rule by themselves. Raises EntriesRefusedError, which has all."""
     refusals = [refusal for entry in entries for refusal in _refusals(entry, entry_bytes)]
     times = Counter(entry.key for entry in entries)
-    refusals += [Refusal(shown(key), "duplicate") for key, count in times.items() if count > 1]
+    refusals += [_refusal(shown(key), "duplicate") for key, count in times.items() if count > 1]
     if refusals:
         raise EntriesRefusedError(refusals)
 
@@ -45,7 +45,7 @@ def check_clash(new: Iterable[str], existing: Iterable[str]) -> None:
     """
     new = tuple(new)
     if clash := names.clash(new, (*existing, *new)):
-        raise EntriesRefusedError((Refusal(clash[0], "case"),))
+        raise EntriesRefusedError((_refusal(clash[0], "case"),))
 
 
 def is_key(key: str) -> bool:
@@ -88,7 +88,7 @@ def reason(text: str) -> str:
     if not text.strip() or len(text) > _REASON_CHARACTERS or not text.isprintable():
         raise MalformedRequestError(RequestPart.REASON)
     if hits := secrets.find(text):
-        raise EntriesRefusedError((Refusal("", f"secret:{hits[0].rule}", hits[0].line),))
+        raise EntriesRefusedError((_refusal("", f"secret:{hits[0].rule}", hits[0].line),))
     return text
 
 
@@ -116,27 +116,32 @@ def _secrets(key: str) -> tuple[secrets.Finding, ...]:
     return secrets.find(key) or secrets.find(key.removesuffix(names.SUFFIX))
 
 
-def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Refusal]:
+def _refusal(key: str, rule: str, line: int = 0) -> Answer:
+    """Return a rule that an entry breaks; line 0 is the whole."""
+    return {"key": key, "rule": rule, "line": line}
+
+
+def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Answer]:
     """Yield each rule that an entry breaks, its secrets last."""
     key = shown(entry.key)
     if not is_key(entry.key):
-        yield Refusal(key, "name")
+        yield _refusal(key, "name")
     for secret in _secrets(entry.key):
-        yield Refusal(key, f"secret:{secret.rule}")
+        yield _refusal(key, f"secret:{secret.rule}")
     if sha256(entry.content) != entry.hash:
-        yield Refusal(key, "hash")
+        yield _refusal(key, "hash")
     if len(entry.content) > entry_bytes:
-        yield Refusal(key, "size")
+        yield _refusal(key, "size")
         return
     try:
         text = entry.content.decode()
     except UnicodeDecodeError:
-        yield Refusal(key, "encoding")
+        yield _refusal(key, "encoding")
         return
     if rule := _format(entry.content):
-        yield Refusal(key, rule)
+        yield _refusal(key, rule)
     for secret in secrets.find(text):
-        yield Refusal(key, f"secret:{secret.rule}", secret.line)
+        yield _refusal(key, f"secret:{secret.rule}", secret.line)
 
 
 def _format(content: bytes) -> str:

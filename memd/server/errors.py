@@ -1,12 +1,11 @@
 """Why a request is not done: one class for each failure, with its status of HTTP and its facts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
 from memd.core.errors import Fact, MemdError
-from memd.server.values import Difference, Refusal
+from memd.server.values import Answer
 
 
 class TeamServerError(MemdError):
@@ -145,9 +144,9 @@ class EntriesChangedError(TeamServerError):
     kind = "changed"
     status = 412
 
-    def __init__(self, entries: Sequence[Difference]) -> None:
+    def __init__(self, entries: Sequence[Answer]) -> None:
         super().__init__(f"{len(entries)} entries differ from what the request is based on")
-        self.details = {"entries": [asdict(entry) for entry in entries]}
+        self.details = {"entries": list(entries)}
 
 
 class OverLimitError(TeamServerError):
@@ -169,9 +168,9 @@ class EntriesRefusedError(TeamServerError):
     kind = "refused"
     status = 422
 
-    def __init__(self, entries: Sequence[Refusal]) -> None:
+    def __init__(self, entries: Sequence[Answer]) -> None:
         super().__init__(f"{len(entries)} entries break a rule")
-        self.details = {"entries": [asdict(entry) for entry in entries]}
+        self.details = {"entries": list(entries)}
 
 
 class IdReusedError(TeamServerError):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from memd.core.team import REMOVED, Limits
 from memd.core.text import sha256
 from memd.server import accepting, checking
-from memd.server.accepting import DAY, OPERATOR, OpenWrite, Request, repository_row
+from memd.server.accepting import DAY, OPERATOR, VERSION, OpenWrite, Request, repository_row
 from memd.server.access import Access
 from memd.server.driver import Driver, Row, Transaction
 from memd.server.errors import (
@@ -44,7 +44,6 @@ _LIMITS = Limits()
 _PUT_ENTRIES = "put_entries"
 _LAST = 2**62  # above every revision and number
 _AFTER_ALL = "\x7f"  # behind every key
-_VERSION = "key, revision, hash, size, at, member, device, reason"
 _HEADS = "FROM versions WHERE repository = ? AND replaced IS NULL AND (revision, key) > (?, ?)"
 _OF_ALL = "FROM versions WHERE repository = ?"
 _OF_KEY = "FROM versions WHERE repository = ? AND key = ?"
@@ -78,7 +77,7 @@ class Storage(Access):
             now = repository_row(transaction, repository)
             after = _cursor(cursor) if cursor else (_revision(since, now), _AFTER_ALL)
             rows = transaction.rows(
-                f"SELECT {_VERSION} {_HEADS} ORDER BY revision, key LIMIT ?",
+                f"SELECT {VERSION} {_HEADS} ORDER BY revision, key LIMIT ?",
                 *(repository, *after, limit + 1),
             )
             fitting = rows[:limit]
@@ -165,7 +164,7 @@ class Storage(Access):
         with self.driver.reading() as transaction:
             repository_row(transaction, repository)
             rows = transaction.rows(
-                f"SELECT {_VERSION} {_OF_ALL} AND revision < ? ORDER BY revision DESC, key LIMIT ?",
+                f"SELECT {VERSION} {_OF_ALL} AND revision < ? ORDER BY revision DESC, key LIMIT ?",
                 *(repository, min(before, _LAST), limit + self.limits.put_entries),
             )
         last = rows[:limit][-1][1] if rows else 0
@@ -192,7 +191,7 @@ class Storage(Access):
         with self.driver.reading() as transaction:
             repository_row(transaction, repository)
             rows = transaction.rows(
-                f"SELECT {_VERSION} {_OF_KEY} AND revision < ? ORDER BY revision DESC LIMIT ?",
+                f"SELECT {VERSION} {_OF_KEY} AND revision < ? ORDER BY revision DESC LIMIT ?",
                 *(repository, key, min(before, _LAST), max(1, min(limit, PAGE_ENTRIES))),
             )
             rows = _fitting(rows)
@@ -236,8 +235,7 @@ class Storage(Access):
             for repository, key, revision in transaction.rows(
                 f"SELECT repository, key, revision {_OVER}", now - TOMBSTONE_SECONDS
             ):
-                write = _locked(transaction, repository, now)
-                head = write.head(key)
+                head = _locked(transaction, repository, now).heads([key]).get(key)
                 if head is not None and head.revision == revision:
                     transaction.run(f"DELETE {_OF_KEY}", repository, key)
                     transaction.run(
@@ -249,10 +247,10 @@ class Storage(Access):
         """Erase every version of a key and leave a tombstone. Raises NotThereError."""
         with self.driver.writing() as transaction:
             write = _locked(transaction, repository, now)
-            head = write.head(key) if checking.is_key(key) else None
-            if head is None:
+            heads = write.heads([key]) if checking.is_key(key) else {}
+            if not heads:
                 raise NotThereError(ENTRY)
-            accepting.bury(write, head, "purged", "purge")
+            write.store("purge", {key: None}, heads, "purged")
             transaction.run(f"DELETE {_OF_KEY} AND replaced IS NOT NULL", repository, key)
             # A hash tells whether a guess of the secret is right.
             transaction.run(

@@ -107,24 +107,6 @@ class PutEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What a key is on the server; revision 0 where it is unknown, hash "" where it is removed."""
-
-    key: str
-    revision: int
-    hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A rule that an entry breaks, and in which line (0: the whole)."""
-
-    key: str
-    rule: str
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """Who did what: an act on a key, with the hashes before and after."""
 
