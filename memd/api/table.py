@@ -19,6 +19,7 @@ from memd.api import (
     reviewing,
     spending,
     suggesting,
+    team,
     work,
 )
 from memd.api.discover import openrpc
@@ -44,6 +45,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *context.METHODS,
         *compacting.METHODS,
         *suggesting.METHODS,
+        *team.METHODS,
         hooks.row(),
     )
     discover = operation.discovery(cache(partial(openrpc, rows)))

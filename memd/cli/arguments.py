@@ -18,6 +18,7 @@ from memd.cli import (
     notes_table,
     operation_table,
     suggestion_table,
+    team_table,
 )
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
 
@@ -27,11 +28,13 @@ COMMANDS = (
     *notes_table.COMMANDS,
     *context_table.COMMANDS,
     *dream_table.COMMANDS,
+    *team_table.COMMANDS,
     *operation_table.COMMANDS,
 )
 GROUPS = {
     "job": "background jobs",
     "session": "the life of a client's session",
+    "team": "memories shared with the members of a project",
     "service": "memd as a service of this user",
 }
 DESCRIPTION = (

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
@@ -98,7 +98,12 @@ class Surroundings:
 
 
 class Invocation:
-    """What a command gets. Close it at the end: it may hold a connection."""
+    """What a command gets. Close it at the end: it may hold a connection.
+
+    ``progress`` is called with what the daemon tells while a call takes its time.
+    """
+
+    progress: Callable[[dict[str, Any]], None] | None = None
 
     def __init__(self, options: argparse.Namespace, around: Surroundings) -> None:
         self.options = options
@@ -164,7 +169,8 @@ class Invocation:
         given = {name: value for name, value in params.items() if value is not None}
         client = self.client()
         try:
-            return client.call(method, given, self.options.timeout or seconds)
+            most = self.options.timeout or seconds
+            return client.call(method, given, most, progress=self.progress)
         except RemoteError as error:
             if error.code in _UNKNOWN and (other := self.other_version()):
                 error.hint = f"{other}: memctl shutdown, and the next command starts this one"

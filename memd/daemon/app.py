@@ -187,7 +187,8 @@ async def _compose(
     records = Runs(database)
     suggestions = Suggestions(store, SuggestionTable(database), clock)
     cursors, waiting, log = Cursors(database), suggestions.open_ones, ports.log
-    extract = Extractions(store, cursors, clock, models, records, waiting=waiting, note=log.note)
+    learns = partial(Extractions, store, cursors, clock, models, records)
+    extract = learns(waiting=waiting, note=log.note, joined=memberships.joined)
     locks, proposals = DreamTable(database), ProposalTable(database)
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
     notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)

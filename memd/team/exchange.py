@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from memd.core.names import TEAM
 from memd.core.team import LeftOut
 from memd.core.values import CommitResult, Plan, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
@@ -174,7 +173,7 @@ class Exchange:
             **{name: tuple(paths) for name, paths in done.paths().items()},
             held=(*(item for page in pages for item in page.held), *done.held),
             conflicts=tuple(item for page in pages for item in page.conflicts),
-            left_out=tuple((f"{TEAM}{item.key}", item.rule) for item in done.left_out),
+            left_out=tuple(done.left_out),
             change=done.change,
             waits=self.state.waits,
             left=len(self.outgoing()),

@@ -1,11 +1,12 @@
 """What ``team.*`` answers: a sync's doings, the state of a directory, diffs, versions, members.
 
-Paths are those of the memory directory, as ``team/releases.md``; times are seconds since 1970.
+Paths are those of the memory directory, as ``team/releases.md``, a key is one without ``team/``;
+times are seconds since 1970.
 """
 
 from dataclasses import dataclass
 
-from memd.team.values import Conflict, HeldEntry
+from memd.team.values import Conflict, HeldEntry, LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class SyncResult:
     sent: tuple[str, ...] = ()
     held: tuple[HeldEntry, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
-    left_out: tuple[tuple[str, str], ...] = ()  # path, and why memd's door refused it
+    left_out: tuple[LeftOut, ...] = ()
     change: str = ""
     waits: str = ""
     left: int = 0
@@ -103,7 +104,7 @@ class TeamStatus:
     outgoing: tuple[str, ...]
     held: tuple[HeldEntry, ...]
     conflicts: tuple[Conflict, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
     mark: str
     pulled_at: float
     pushed_at: float

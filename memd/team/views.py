@@ -37,7 +37,6 @@ def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
         "unanswered": unanswered,
         "changed": outgoing,
     }
-    left_out = table.left_out(exchange.directory).values()
     return TeamStatus(
         server=place.server,
         remote=place.remote,
@@ -48,7 +47,7 @@ def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
         outgoing=outgoing,
         held=tuple(table.held(exchange.directory).values()),
         conflicts=tuple(table.conflicts(exchange.directory).values()),
-        left_out=tuple((f"{TEAM}{item.key}", item.rule) for item in left_out),
+        left_out=tuple(table.left_out(exchange.directory).values()),
         mark=state.mark,
         pulled_at=state.pulled_at,
         pushed_at=state.pushed_at,

@@ -18,6 +18,9 @@ SPECIFIED = {
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
     "context.plan", "context.spill", "context.count", "context.observe", "context.restore",
     "context.forget", "context.show", "context.list", "context.compact",
+    "team.join", "team.leave", "team.status", "team.pull", "team.push", "team.diff", "team.log",
+    "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
+    "team.accept", "team.members",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

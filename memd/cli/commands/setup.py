@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.cli import output, service_unit
+from memd.cli.asking import agreed, present
 from memd.cli.invocation import Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
@@ -145,14 +146,11 @@ def _carry_out(
 
 def _agreed(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
     """Return whether the person on the terminal wants a client connected; nobody there, no."""
-    around, screen = invocation.around, invocation.screen
-    if not (around.stdin.isatty() and screen.live):
+    if not present(invocation):
         return False
     for diff in diffs:
-        screen.line(diff)
-    around.stderr.write(f"connect {client.title}? [y/N] ")
-    around.stderr.flush()
-    return around.stdin.readline().strip().lower() in {"y", "yes"}
+        invocation.screen.line(diff)
+    return agreed(invocation, f"connect {client.title}?")
 
 
 def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:

@@ -1,0 +1,249 @@
+"""team.*: joining a project's team, what goes out and comes in, and what waits for a person.
+
+A path is that of the memory, with or without ``team/`` before it.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from memd.api.memory import WRITE_ERRORS, ChangeMade, project_of, writable
+from memd.api.method import Limit, Result, method
+from memd.api.services import Services
+from memd.core.names import TEAM, check_name
+from memd.core.values import Actor, Provenance
+from memd.files.directory import UnwrittenFileError
+from memd.memories.writing import NothingThereError
+from memd.projects.project import NoProjectError
+from memd.rpc.connection import Call
+from memd.team.errors import (
+    TeamHeldError,
+    TeamNotJoinedError,
+    TeamRefusedError,
+    TeamUnreachableError,
+)
+from memd.team.service import (
+    Joined,
+    JoinPreview,
+    LeftTeam,
+    SyncResult,
+    TeamMember,
+    TeamStatus,
+    TeamVersion,
+    TextDiff,
+)
+
+Word = Annotated[str, msgspec.Meta(max_length=1000)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+Revision = Annotated[int, msgspec.Meta(ge=1)]
+_READ_ERRORS = (NoProjectError, TeamNotJoinedError)
+_ERRORS = (*WRITE_ERRORS, TeamNotJoinedError, TeamUnreachableError, TeamRefusedError)
+
+
+class TeamJoin(Result):
+    """What joining does, and with ``preview`` not more; ``joined`` is what it did."""
+
+    preview: JoinPreview
+    joined: Joined | None
+
+
+class TeamDiff(Result):
+    """What goes out next, and both texts of each conflict."""
+
+    files: tuple[TextDiff, ...]
+
+
+class TeamVersions(Result):
+    """Versions of an entry, newest first."""
+
+    versions: tuple[TeamVersion, ...]
+
+
+class TeamMembers(Result):
+    """Whose memories stand here, those with the most first."""
+
+    members: tuple[TeamMember, ...]
+
+
+class Shared(ChangeMade):
+    """The change that moved a memory, and where it stands now."""
+
+    path: str
+
+
+@method("team.join", "write", *_ERRORS, UnwrittenFileError)
+async def team_join(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    url: Word,
+    code: Word = "",
+    repo: Word = "",
+    preview: bool = False,
+) -> TeamJoin:
+    """Join the team of a project's repository, or say what that would do.
+
+    ``repo`` is the repository, by default the one that ``origin`` names in ``.git/config``. The
+    ``code`` of an invitation is needed where this device has no token for the server. What joins is
+    the project's memory directory; nothing in a repository does that by itself.
+    """
+    project = await writable(services, call, cwd)
+    expected = await services.team.preview(project, url, repo)
+    if preview:
+        return TeamJoin(preview=expected, joined=None)
+    joined = await services.team.join(project, url, repo, code)
+    return TeamJoin(preview=expected, joined=joined)
+
+
+@method("team.leave", "write", *_ERRORS, UnwrittenFileError)
+async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool = False) -> LeftTeam:
+    """Leave: this device's token is revoked unless another directory needs it; the files stay.
+
+    With ``remove`` they go, as a change.
+    """
+    project = await project_of(services, call, cwd)
+    return await services.team.leave(project.memory_dir, remove=remove)
+
+
+@method("team.status", "read", *_READ_ERRORS)
+async def team_status(services: Services, call: Call, *, cwd: str) -> TeamStatus:
+    """How far a project is equal with its team, and what waits for a person; asks no server."""
+    return await services.team.status((await project_of(services, call, cwd)).memory_dir)
+
+
+@method("team.pull", "write", *_ERRORS)
+async def team_pull(services: Services, call: Call, *, cwd: str) -> SyncResult:
+    """Take what others wrote, now.
+
+    Progress says how many ``files`` came so far.
+    """
+    return await services.team.pull((await writable(services, call, cwd)).memory_dir)
+
+
+@method("team.push", "write", *_ERRORS)
+async def team_push(services: Services, call: Call, *, cwd: str) -> SyncResult:
+    """Send what changed, now, even where the server refused it before."""
+    return await services.team.push((await writable(services, call, cwd)).memory_dir)
+
+
+@method("team.diff", "read", *_READ_ERRORS)
+async def team_diff(services: Services, call: Call, *, cwd: str, path: str = "") -> TeamDiff:
+    """How what stands here differs from what the team has; asks no server."""
+    directory = (await project_of(services, call, cwd)).memory_dir
+    return TeamDiff(files=await services.team.diff(directory, _path(path) if path else ""))
+
+
+@method("team.log", "read", *_READ_ERRORS, TeamUnreachableError, TeamRefusedError)
+async def team_log(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    limit: Limit = 50,
+    before: Revision | None = None,
+) -> TeamVersions:
+    """The versions of one memory on the server, newest first; ``before`` is a revision."""
+    directory = (await project_of(services, call, cwd)).memory_dir
+    versions = await services.team.log(directory, _path(path), before=before, limit=limit)
+    return TeamVersions(versions=versions)
+
+
+@method("team.share", "write", *_ERRORS, NothingThereError)
+async def team_share(
+    services: Services, call: Call, *, cwd: str, path: str, request_id: str = ""
+) -> Shared:
+    """Move a private memory below ``team/``, as one change."""
+    project = await writable(services, call, cwd)
+    by = Provenance(Actor.CLIENT, call.connection.caller.client, "", "", "team.share", "user")
+    result = await services.memories.share(project, path, by, request_id=request_id)
+    return Shared(change=result.change, path=f"{TEAM}{path}")
+
+
+@method("team.remove", "write", *_ERRORS)
+async def team_remove(
+    services: Services, call: Call, *, cwd: str, path: str, reason: Reason
+) -> SyncResult:
+    """Remove a memory for all members; it stays in the server's history."""
+    directory = (await writable(services, call, cwd)).memory_dir
+    return await services.team.remove(directory, _path(path), reason)
+
+
+@method("team.restore", "write", *_ERRORS)
+async def team_restore(
+    services: Services, call: Call, *, cwd: str, path: str, revision: Revision | None = None
+) -> SyncResult:
+    """Write a version of the server's history here and send it.
+
+    The last one before a removal unless a ``revision`` is given.
+    """
+    directory = (await writable(services, call, cwd)).memory_dir
+    return await services.team.restore(directory, _path(path), revision)
+
+
+@method("team.resolve", "write", *_ERRORS)
+async def team_resolve(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    how: Literal["theirs", "ours", "edit"],
+    text: str | None = None,
+) -> SyncResult:
+    """Decide a conflict.
+
+    The server's text stays, ours is put on top of it, or with ``edit`` a ``text``.
+    """
+    directory = (await writable(services, call, cwd)).memory_dir
+    return await services.team.resolve(directory, _path(path), how, text)
+
+
+@method("team.keep", "write", *_ERRORS, TeamHeldError)
+async def team_keep(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
+    """Send a held file although it was removed, or look again whether it may go."""
+    return await services.team.keep((await writable(services, call, cwd)).memory_dir, _path(path))
+
+
+@method("team.drop", "write", *_ERRORS)
+async def team_drop(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
+    """Delete a held file here, as a change."""
+    return await services.team.drop((await writable(services, call, cwd)).memory_dir, _path(path))
+
+
+@method("team.accept", "write", *_ERRORS)
+async def team_accept(services: Services, call: Call, *, cwd: str) -> SyncResult:
+    """Go on with a server that removed much, or is not as it was."""
+    return await services.team.accept((await writable(services, call, cwd)).memory_dir)
+
+
+@method("team.members", "read", *_READ_ERRORS)
+async def team_members(services: Services, call: Call, *, cwd: str) -> TeamMembers:
+    """Whose memories stand here; asks no server."""
+    directory = (await project_of(services, call, cwd)).memory_dir
+    return TeamMembers(members=await services.team.members(directory))
+
+
+def _path(path: str) -> str:
+    """Return a memory's path below ``team/``. Raises NameRefusedError."""
+    return check_name(path if path.startswith(TEAM) else f"{TEAM}{path}")
+
+
+METHODS = (
+    team_join,
+    team_leave,
+    team_status,
+    team_pull,
+    team_push,
+    team_diff,
+    team_log,
+    team_share,
+    team_remove,
+    team_restore,
+    team_resolve,
+    team_keep,
+    team_drop,
+    team_accept,
+    team_members,
+)

@@ -1,0 +1,329 @@
+"""team …: joining, what goes out and comes in, and what waits for a person.
+
+What colleagues wrote stands in diffs, whose every line begins with a mark, or on one line behind a
+word of ours.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+from memd.cli import output
+from memd.cli.asking import agreed, present, secret
+from memd.cli.commands.editing import edited
+from memd.cli.invocation import Invocation
+from memd.core.errors import MemdError
+from memd.core.text import iso_time, one_line
+
+_SYNC_SECONDS = 3600.0  # a first pull of 5,000 entries over a slow line
+_LINE = 200
+_FEW = 10
+_CODE, _AGREE = "--code-file FILE brings the code", "--yes does it without asking"
+_BORDERS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
+_STATES = {
+    "equal": "equal with the team",
+    "changed": "changes wait to be sent",
+    "unanswered": "changes are sent, and the server has not answered yet",
+    "paused": "paused",
+    "waits": "nothing is done until: memctl team accept",
+    "off": "off",
+}
+
+
+class UnansweredError(MemdError):
+    """A command asks, and nobody is there to answer."""
+
+    exit_status = 2
+
+    def __init__(self, way: str) -> None:
+        super().__init__(f"nothing was done: nobody is here to ask; {way}")
+
+
+class ReasonMissingError(MemdError):
+    """A removal says nothing of why."""
+
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("team remove needs --reason: the others want to know why")
+
+
+class UndecidedError(MemdError):
+    """The marks of a conflict still stand in the text."""
+
+    hint = "leave one text, or both put together, and none of the marks"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} still has marks of the conflict; nothing was written", path=path)
+
+
+def join(invocation: Invocation) -> int:
+    """Show what joining does, ask, and join."""
+    options, screen = invocation.options, invocation.screen
+    preview = invocation.request(preview=True)["preview"]
+    if not screen.as_json:
+        screen.line(output.facts(_previewed(preview)))
+    if not _confirmed(invocation, "join?"):
+        return 1
+    code = invocation.read(options.code_file).strip() if options.code_file else ""
+    if preview["code_needed"] and not code:
+        code = secret(invocation, "invitation code: ")
+        if not code:
+            raise UnansweredError(_CODE)
+    done = _syncing(invocation, code=code)
+    joined = done["joined"]
+    types = ", ".join(f"{count} {kind}" for kind, count in sorted(joined["types"].items()))
+    pairs = [
+        ("joined", f"{joined['remote']} on {joined['server']}"),
+        ("as", f"{joined['member']} by {joined['device']}, {joined['role']}"),
+        ("entries", types or "none yet"),
+        *_newest(joined["newest"]),
+    ]
+    screen.answer(done, output.facts(pairs) + "\n".join(_done(joined["sync"])))
+    return 0
+
+
+def leave(invocation: Invocation) -> None:
+    """Leave the team."""
+    done = invocation.request()
+    lines = [f"left {done['remote']} on {done['server']}"]
+    if not done["revoked"]:
+        lines.append(f"the token is still good on the server: {done['why']}")
+    lines += [f"undo the removal with: memctl undo {done['change']}"] if done["change"] else []
+    invocation.screen.answer(done, "\n".join(lines))
+
+
+def status(invocation: Invocation) -> None:
+    """Print how far the project is equal with its team."""
+    answer = invocation.request()
+    state = _STATES.get(answer["state"], answer["state"])
+    until = answer["until"] - time.time()
+    retry = f"; tried again in {output.duration(until)}" if answer["until"] and until > 0 else ""
+    pairs = [
+        ("team", f"{answer['remote']} on {answer['server']}"),
+        ("member", f"{answer['member']} by {answer['device']}"),
+        ("state", f"{state}{_why(answer)}{retry}"),
+        ("entries", answer["entries"]),
+        ("taken", _when(answer["pulled_at"])),
+        ("sent", _when(answer["pushed_at"])),
+        ("goes out", _few(answer["outgoing"])),
+        *(("conflict", f"{_path(one)}: memctl team resolve") for one in answer["conflicts"]),
+        *(("held", _held(one)) for one in answer["held"]),
+        *(("left out", f"{_path(one)}: {one['rule']}") for one in answer["left_out"]),
+    ]
+    invocation.screen.answer(answer, output.facts(pairs))
+
+
+def pull(invocation: Invocation) -> int:
+    """Take what others wrote."""
+    return _synced(invocation, _syncing(invocation))
+
+
+def push(invocation: Invocation) -> int:
+    """Send what changed; with review, show it and ask first."""
+    if not invocation.options.yes and invocation.ask("team.status")["review"]:
+        diffs = invocation.ask("team.diff")["files"]
+        for each in diffs:
+            invocation.screen.note(invocation.screen.diff(each["diff"]).removesuffix("\n"))
+        if diffs and not _confirmed(invocation, "send this?"):
+            return 1
+    return _synced(invocation, _syncing(invocation))
+
+
+def diff(invocation: Invocation) -> None:
+    """Print what goes out next, as diffs."""
+    answer = invocation.request()
+    if not answer["files"]:
+        invocation.screen.note("nothing differs from what the team has")
+    text = "".join(invocation.screen.diff(each["diff"]) for each in answer["files"])
+    invocation.screen.answer(answer, text)
+
+
+def log(invocation: Invocation) -> None:
+    """List the versions of one memory on the server."""
+    answer, screen = invocation.request(), invocation.screen
+    rows = [
+        (
+            screen.paint(str(one["revision"]), "bold"),
+            _when(one["at"]),
+            f"{one['member']} by {one['device']}",
+            output.size(one["size"]) if one["hash"] else "removed: " + _line(one["reason"]),
+        )
+        for one in answer["versions"]
+    ]
+    screen.answer(answer, output.table(rows, screen.width))
+
+
+def share(invocation: Invocation) -> int:
+    """Show a private memory, ask, and move it to the team."""
+    options, screen = invocation.options, invocation.screen
+    if not options.yes:
+        read = invocation.ask("memory.read", path=options.path)
+        screen.note(f"{read['path']}, which everybody in the team will read:\n\n{read['content']}")
+    if not _confirmed(invocation, "share this?"):
+        return 1
+    done = invocation.request(request_id=os.urandom(16).hex())
+    screen.answer(done, f"shared as {done['path']}; undo with: memctl undo {done['change']}")
+    return 0
+
+
+def remove(invocation: Invocation) -> int:
+    """Remove a memory for all members."""
+    if not invocation.options.reason:
+        raise ReasonMissingError
+    return _synced(invocation, _syncing(invocation))
+
+
+def decide(invocation: Invocation) -> int:
+    """Do what restore, keep and drop say about one memory."""
+    return _synced(invocation, _syncing(invocation))
+
+
+def resolve(invocation: Invocation) -> int:
+    """Decide a conflict, with a text of the person's own where they edit it."""
+    options = invocation.options
+    if options.how != "edit":
+        return _synced(invocation, _syncing(invocation))
+    if options.file:
+        return _synced(invocation, _syncing(invocation, text=invocation.read(options.file)))
+    (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
+    both = _marked(conflict["ours"], conflict["theirs"])
+    with edited(invocation, os.path.basename(conflict["path"]), both) as text:
+        if any(mark in text for mark in _BORDERS):
+            raise UndecidedError(conflict["path"])
+        return _synced(invocation, _syncing(invocation, text=text))
+
+
+def accept(invocation: Invocation) -> int:
+    """Go on with a server that may have lost something."""
+    waits = invocation.ask("team.status")["waits"]
+    if not waits:
+        invocation.screen.note("nothing waits to be accepted")
+        return 0
+    invocation.screen.note(waits)
+    if not _confirmed(invocation, "go on with this server?"):
+        return 1
+    return _synced(invocation, _syncing(invocation))
+
+
+def members(invocation: Invocation) -> None:
+    """List whose memories stand here."""
+    answer, screen = invocation.request(), invocation.screen
+    rows = [
+        (
+            screen.paint(_line(one["member"]), "bold"),
+            f"{one['entries']} entries",
+            f"last {_when(one['at'])}",
+            ", ".join(map(_line, one["devices"])),
+        )
+        for one in answer["members"]
+    ]
+    screen.answer(answer, output.table(rows, screen.width))
+
+
+def _confirmed(invocation: Invocation, question: str) -> bool:
+    """Return whether the command line or the person says yes. Raises UnansweredError."""
+    if invocation.options.yes:
+        return True
+    if not present(invocation):
+        raise UnansweredError(_AGREE)
+    if agreed(invocation, question):
+        return True
+    invocation.screen.note("nothing was done")
+    return False
+
+
+def _syncing(invocation: Invocation, **more: object) -> Any:
+    """Call the command's method and show how far it is while that takes long."""
+    screen = invocation.screen
+    invocation.progress = lambda value: screen.passing(f"{value['files']} files of the team")
+    try:
+        return invocation.request(seconds=_SYNC_SECONDS, **more)
+    finally:
+        screen.passing("")
+
+
+def _synced(invocation: Invocation, done: Mapping[str, Any]) -> int:
+    """Print what a sync did; 1 when something waits for a person."""
+    invocation.screen.answer(done, "\n".join(_done(done)) or "nothing to do: equal with the team")
+    for one in done["conflicts"]:
+        invocation.screen.error(f"conflict: {_path(one)}: memctl team resolve {_path(one)} HOW")
+    if done["waits"]:
+        invocation.screen.error(f"{done['waits']}: memctl team accept")
+    return 1 if done["conflicts"] or done["waits"] else 0
+
+
+def _done(sync: Mapping[str, Any]) -> Iterator[str]:
+    for words in ("taken", "merged", "removed", "sent"):
+        if sync[words]:
+            yield f"{words}: {_few(sync[words])}"
+    yield from (f"held: {_held(one)}" for one in sync["held"])
+    yield from (f"left out: {_path(one)}: {one['rule']}" for one in sync["left_out"])
+    if sync["left"]:
+        yield f"{sync['left']} more go out later"
+    if sync["change"]:
+        yield f"undo what came with: memctl undo {sync['change']}"
+
+
+def _previewed(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    yield "server", preview["server"]
+    yield "repository", preview["remote"]
+    yield "project", preview["root"]
+    yield "device", preview["device"]
+    sends = preview["sends"]
+    size = output.size(preview["bytes"])
+    yield "sends", f"{len(sends)} files, {size}: {_few(sends)}" if sends else "nothing yet"
+    yield from (("keeps back", _held(one)) for one in preview["left"])
+    yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
+
+
+def _newest(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
+    for one in entries:
+        words = f"{_line(one['member'])}, {_when(one['at'])}: {_line(one['description'])}"
+        yield one["path"], words
+
+
+def _marked(ours: str, theirs: str) -> str:
+    """Return both texts as one, with marks where they differ."""
+    mine, others = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+    lines: list[str] = []
+    for tag, a, b, c, d in SequenceMatcher(None, mine, others, autojunk=False).get_opcodes():
+        if tag == "equal":
+            lines += mine[a:b]
+        else:
+            start, middle, end = _BORDERS
+            lines += [start, *_ended(mine[a:b]), middle, *_ended(others[c:d]), end]
+    return "".join(lines)
+
+
+def _ended(lines: list[str]) -> list[str]:
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+
+
+def _held(one: Mapping[str, Any]) -> str:
+    detail = f" ({_line(one['detail'])})" if one["detail"] else ""
+    return f"{_path(one)}: {one['reason'].replace('_', ' ')}{detail}"
+
+
+def _why(answer: Mapping[str, Any]) -> str:
+    why = answer["waits"] or answer["paused"]
+    return f": {_line(why)}" if why else ""
+
+
+def _path(one: Mapping[str, Any]) -> str:
+    return f"team/{one['key']}"
+
+
+def _few(paths: list[str]) -> str:
+    more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
+    return ", ".join(paths[:_FEW]) + more
+
+
+def _when(at: float) -> str:
+    return output.ago(iso_time(at)) if at else "never"
+
+
+def _line(text: str) -> str:
+    return one_line(text, _LINE)

@@ -1,0 +1,179 @@
+"""The commands about team memory: joining, what goes out and comes in, what a person decides."""
+
+from memd.cli.grammar import MEMORIES, Command, Operand, Option, number
+
+_PATH = Operand("PATH", "the memory, as memctl list shows it or without team/", listed=MEMORIES)
+_YES = Option("--yes", "do it without asking", param="")
+
+COMMANDS = (
+    Command(
+        ("team", "join"),
+        "share the memories below team/ with a project's members",
+        "Shows the server, the repository and what would be sent, asks, and reads the invitation "
+        "code from the terminal, which does not show it, or from a file. The repository is the one "
+        "that origin names in .git/config. A device that has a token for the server needs no code "
+        "for another clone. Afterwards team/ is kept equal: changes go out within seconds, others' "
+        "come at the start of a session and every five minutes in it.",
+        "team:join",
+        method="team.join",
+        operands=(Operand("URL", "the server's address: https://host or https://host:port"),),
+        options=(
+            Option("--repo", "the repository, instead of what origin names", "REPOSITORY"),
+            Option("--code-file", "file with the code; - is standard input", "FILE", param=""),
+            _YES,
+        ),
+        examples=(
+            ("memctl team join https://team.example", "join, and type the code"),
+            ("memctl team join https://team.example --yes --code-file code", "in a script"),
+        ),
+    ),
+    Command(
+        ("team", "leave"),
+        "stop sharing, and give this device's token up",
+        "Revokes the token, unless another clone uses it. The files stay, as private files of "
+        "yours; with --remove they go, and memctl undo brings them back.",
+        "team:leave",
+        method="team.leave",
+        options=(Option("--remove", "remove the files below team/ as well"),),
+        examples=(("memctl team leave", "keep what the team knew"),),
+    ),
+    Command(
+        ("team", "status"),
+        "say how far this project is equal with its team",
+        "Server, repository, member, when it last sent and took, what goes out next, and what "
+        "waits for you: conflicts, held files, files that were left out, and why.",
+        "team:status",
+        method="team.status",
+        examples=(("memctl team status", "is everything sent?"),),
+    ),
+    Command(
+        ("team", "pull"),
+        "take what others wrote, now",
+        "Takes what is new on the server. What both sides changed is merged; where that cannot be, "
+        "the server's text stands in the file and yours is kept for memctl team resolve.",
+        "team:pull",
+        method="team.pull",
+        examples=(("memctl team pull", "do not wait for the next five minutes"),),
+    ),
+    Command(
+        ("team", "push"),
+        "send what changed here, now",
+        'Sends also where the server refused it before. With push = "review" in [team] of '
+        "memd.toml it shows the differences first and asks.",
+        "team:push",
+        method="team.push",
+        options=(_YES,),
+        examples=(("memctl team push", "try again after a refusal"),),
+    ),
+    Command(
+        ("team", "diff"),
+        "show what goes out next",
+        "Unified diffs from what the team has to what stands here; of a conflict, from the team's "
+        "text to yours.",
+        "team:diff",
+        method="team.diff",
+        operands=(_PATH._replace(optional=True),),
+        examples=(("memctl team diff", "before memctl team push"),),
+    ),
+    Command(
+        ("team", "log"),
+        "list the versions of one memory on the server",
+        "Newest first: revision, age, member, device, size; of a removal its reason.",
+        "team:log",
+        method="team.log",
+        operands=(_PATH,),
+        options=(
+            Option("--limit", "how many at most", "N", number),
+            Option("--before", "only versions before this revision", "REVISION", number),
+        ),
+        examples=(("memctl team log team/releases.md", "who wrote it"),),
+    ),
+    Command(
+        ("team", "share"),
+        "move a private memory to the team",
+        "Shows it, asks, and moves it below team/ as one change. The id of the session it came "
+        "from does not go along.",
+        "team:share",
+        method="team.share",
+        operands=(Operand("PATH", "the private memory, as memctl list shows it", listed=MEMORIES),),
+        options=(_YES,),
+        examples=(("memctl team share releases.md", "let the others know"),),
+    ),
+    Command(
+        ("team", "remove"),
+        "remove a memory for all members",
+        "Deleting the file does not do that: the next pull brings it back, since nobody can tell "
+        "deleted from not here yet. You may remove what you wrote; a maintainer, everything. It "
+        "stays in the server's history, and memctl team restore brings it back.",
+        "team:remove",
+        method="team.remove",
+        operands=(_PATH,),
+        options=(Option("--reason", "why, for the others", "TEXT"),),
+        examples=(("memctl team remove team/freeze.md --reason over", "it is no longer true"),),
+    ),
+    Command(
+        ("team", "restore"),
+        "bring back a memory that was removed or changed",
+        "The last version before it was removed, or the one of a revision, is written here and "
+        "sent as a change of yours.",
+        "team:decide",
+        method="team.restore",
+        operands=(_PATH,),
+        options=(
+            Option("--revision", "this version, as memctl team log shows it", "REVISION", number),
+        ),
+        examples=(("memctl team restore team/freeze.md", "it is true again"),),
+    ),
+    Command(
+        ("team", "resolve"),
+        "decide a conflict",
+        "The team's text stands in the file and yours is kept. theirs drops yours; ours puts yours "
+        "on top; edit opens both in your editor, marked, and sends what you save.",
+        "team:resolve",
+        method="team.resolve",
+        operands=(
+            _PATH,
+            Operand("HOW", "which text it becomes", choices=("theirs", "ours", "edit")),
+        ),
+        options=(Option("--file", "with edit: the text, instead of an editor", "FILE", param=""),),
+        examples=(("memctl team resolve team/releases.md edit", "put both together"),),
+    ),
+    Command(
+        ("team", "keep"),
+        "send a held file although it was removed, or try it again",
+        "A held file stands here and is not sent; memctl team status says why.",
+        "team:decide",
+        method="team.keep",
+        operands=(_PATH,),
+        examples=(("memctl team keep team/freeze.md", "it is still true"),),
+    ),
+    Command(
+        ("team", "drop"),
+        "delete a held file here",
+        "It goes from this device; memctl undo brings it back.",
+        "team:decide",
+        method="team.drop",
+        operands=(_PATH,),
+        examples=(("memctl team drop team/freeze.md", "as the others did"),),
+    ),
+    Command(
+        ("team", "accept"),
+        "go on with a server that may have lost something",
+        "A pull that would remove many files, or a server that is empty, older or another one than "
+        "before, changes nothing until you accept it. Then what it removed is removed here, and "
+        "what it lost is sent to it again.",
+        "team:accept",
+        method="team.accept",
+        options=(_YES,),
+        examples=(("memctl team accept", "after the server's backup was restored"),),
+    ),
+    Command(
+        ("team", "members"),
+        "list whose memories stand here",
+        "Members by the entries that stand here: how many, from which devices, and when the last "
+        "came.",
+        "team:members",
+        method="team.members",
+        examples=(("memctl team members", "who writes"),),
+    ),
+)
