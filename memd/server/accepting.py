@@ -35,7 +35,8 @@ REMOVALS_A_DAY = 5  # by a member in a repository, where the share of it is less
 REMOVED_SHARE = 0.2
 OPERATOR = Session(0, "memd-team", "server")  # whose acts the commands on the server's machine are
 VERSION = "key, revision, hash, size, at, member, device, reason"
-LIVE = "FROM versions WHERE repository = ? AND replaced IS NULL AND hash <> ''"
+REPOSITORY_ROW = "id, remote, epoch, revision, oldest, entries, bytes"
+CREATED = "created"
 _REMOVALS = "removals"
 _ROLES = tuple(Role)
 _HEADS = f"SELECT {VERSION} FROM versions WHERE repository = ? AND replaced IS NULL AND key IN"  # noqa: S608 - our own names
@@ -80,6 +81,17 @@ class OpenWrite:
         rows = self.transaction.rows(f"{_HEADS} ({places})", self.repository.id, *keys)
         return {row[0]: Version(*row) for row in rows}
 
+    def room(
+        self, contents: Mapping[str, bytes | None], heads: Mapping[str, Version]
+    ) -> tuple[int, int]:
+        """Return how many live entries and bytes there will be."""
+        bodies = [body for body in contents.values() if body is not None]
+        before = [heads[key] for key in contents if key in heads and heads[key].hash != REMOVED]
+        return (
+            self.repository.entries + len(bodies) - len(before),
+            self.repository.bytes + sum(map(len, bodies)) - sum(head.size for head in before),
+        )
+
     def store(
         self,
         act: str,
@@ -94,7 +106,11 @@ class OpenWrite:
         here, revision = self.repository.id, self.repository.revision + 1
         by, run = self.session, self.transaction
         hashes = {key: REMOVED if body is None else sha256(body) for key, body in contents.items()}
-        run.run("UPDATE repositories SET revision = ? WHERE id = ?", revision, here)
+        entries, total = self.room(contents, heads)
+        run.run(
+            "UPDATE repositories SET revision = ?, entries = ?, bytes = ? WHERE id = ?",
+            *(revision, entries, total, here),
+        )
         run.run_many(_REPLACE, [(self.at, here, key) for key in contents])
         who = (self.at, by.member, by.device, reason)
         run.run_many(
@@ -126,7 +142,7 @@ def audit(
 
 def repository_row(transaction: Transaction, repository: str, *, lock: bool = False) -> Repository:
     """Return a repository. Raises NotThereError."""
-    query = "SELECT id, remote, epoch, revision, oldest FROM repositories WHERE id = ?"
+    query = f"SELECT {REPOSITORY_ROW} FROM repositories WHERE id = ?"  # noqa: S608 - as above
     # What is no id may be no text that a database takes.
     if not checking.is_id(repository) or not (
         row := transaction.row(query + " FOR UPDATE" * lock, repository)
@@ -198,8 +214,10 @@ def put(
         raise EntriesChangedError([_difference(key, heads.get(key)) for key in differing])
     revision = write.repository.revision
     if changed:
-        _check_room(write, changed, limits)
-        revision = write.store("put", {entry.key: entry.content for entry in changed}, heads)
+        contents = {entry.key: entry.content for entry in changed}
+        _check_clash(write, [key for key in contents if _status(heads.get(key)) == CREATED])
+        _check_room(write.repository, write.room(contents, heads), limits)
+        revision = write.store("put", contents, heads)
     return {
         "revision": revision,
         "entries": [
@@ -226,7 +244,7 @@ def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
 
 
 def _status(before: Version | None) -> str:
-    return "created" if before is None or before.hash == REMOVED else "updated"
+    return CREATED if before is None or before.hash == REMOVED else "updated"
 
 
 def _difference(key: str, head: Version | None) -> Answer:
@@ -235,23 +253,27 @@ def _difference(key: str, head: Version | None) -> Answer:
     return {"key": key, "revision": revision, "hash": digest}
 
 
-def _check_room(write: OpenWrite, changed: Sequence[PutEntry], limits: Limits) -> None:
-    """Refuse keys that clash and what makes a full repository larger.
+def _check_clash(write: OpenWrite, new: Sequence[str]) -> None:
+    """Refuse new keys that are one file with a live one on some systems.
 
-    Raises EntriesRefusedError and OverLimitError.
+    Raises EntriesRefusedError.
     """
-    before: dict[str, int] = dict(
-        write.transaction.rows(f"SELECT key, size {LIVE}", write.repository.id)
-    )
-    after = before | {entry.key: len(entry.content) for entry in changed}
-    checking.check_clash(after.keys() - before.keys(), before)
-    sizes = {
-        "max_entries": (len(before), len(after), limits.max_entries),
-        "max_bytes": (sum(before.values()), sum(after.values()), limits.max_bytes),
-    }
-    for limit, (had, have, most) in sizes.items():
-        if have > max(had, most):
-            raise OverLimitError(limit, most, have)
+    if new:
+        live = write.transaction.rows(
+            "SELECT key FROM versions WHERE repository = ? AND replaced IS NULL AND hash <> ''",
+            write.repository.id,
+        )
+        checking.check_clash(new, [*new, *(key for (key,) in live)])
+
+
+def _check_room(had: Repository, room: tuple[int, int], limits: Limits) -> None:
+    """Refuse what makes a full repository larger. Raises OverLimitError."""
+    for limit, before, after, most in (
+        ("max_entries", had.entries, room[0], limits.max_entries),
+        ("max_bytes", had.bytes, room[1], limits.max_bytes),
+    ):
+        if after > max(before, most):
+            raise OverLimitError(limit, most, after)
 
 
 def _check_pace(write: OpenWrite) -> None:
@@ -262,6 +284,6 @@ def _check_pace(write: OpenWrite) -> None:
     if an_hour >= REMOVALS_AN_HOUR:
         raise SlowDownError(_REMOVALS, first + HOUR - write.at)
     [(a_day, first)] = rows(f"{mine} AND repository = ?", member, write.at - DAY, here)
-    [(live,)] = rows(f"SELECT count(*) {LIVE}", here)
-    if a_day >= max(REMOVALS_A_DAY, int(REMOVED_SHARE * (live + a_day))):
+    share = REMOVED_SHARE * (write.repository.entries + a_day)
+    if a_day >= max(REMOVALS_A_DAY, int(share)):
         raise SlowDownError(_REMOVALS, first + DAY - write.at)

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from memd.core.text import sha256
 from memd.server import checking
-from memd.server.accepting import OPERATOR, audit, repository_row, role_row
+from memd.server.accepting import OPERATOR, REPOSITORY_ROW, audit, repository_row, role_row
 from memd.server.driver import Driver, Transaction
 from memd.server.errors import MEMBER, TOKEN, NotThereError, RequestPart, UnauthorisedError
 from memd.server.values import DeviceToken, Member, Repository, Role, Session
 
 INVITATION_SECONDS = 72 * 3600.0
 TOKEN_SECONDS = 365 * 86400.0
-_REPOSITORIES = "SELECT id, remote, epoch, revision, oldest"
+_REPOSITORIES = f"SELECT {REPOSITORY_ROW}"
 
 
 class Access:
@@ -36,8 +36,8 @@ class Access:
         number = secrets.token_hex(8)
         with self.driver.writing() as transaction:
             if transaction.run(
-                "INSERT INTO repositories (id, remote, epoch, revision, oldest)"
-                " VALUES (?, ?, ?, 0, 0) ON CONFLICT (remote) DO NOTHING",
+                "INSERT INTO repositories VALUES (?, ?, ?, 0, 0, 0, 0)"
+                " ON CONFLICT (remote) DO NOTHING",
                 *(number, remote, secrets.token_hex(8)),
             ):
                 audit(transaction, OPERATOR, now, "repository", repository=number)

@@ -21,6 +21,11 @@ from memd.server.errors import BACKUP, NotEmptyError, NotThereError, StorageForm
 from memd.server.schema import NUMBERED, OTHER_FORMAT, TABLES, VERSION, Table, prepare
 from memd.server.sqlite import SQLite
 
+_MISCOUNTED = (
+    "SELECT id FROM repositories LEFT JOIN versions"
+    " ON repository = id AND replaced IS NULL AND hash <> ''"
+    " GROUP BY id, entries, bytes HAVING count(key) <> entries OR coalesce(sum(size), 0) <> bytes"
+)
 _ROWS = 100  # read at a time: each may have 64 KiB
 _UNKNOWN_REVISIONS = 1_000_000  # more than there are between a backup and its restore
 
@@ -76,6 +81,10 @@ def check(driver: Driver) -> tuple[str, ...]:
     with driver.reading() as transaction:
         problems = driver.damage(transaction)
         revisions: dict[str, int] = dict(transaction.rows("SELECT id, revision FROM repositories"))
+        problems += [
+            f"{row[0]}: the entries are not as many as counted"
+            for row in transaction.rows(_MISCOUNTED)
+        ]
         versions = next(table for table in TABLES if table.name == "versions")
         for row in _rows(transaction, versions):
             problems += [

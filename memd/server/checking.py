@@ -7,7 +7,7 @@ key differs in case alone), ``hash`` (not that of the content), ``size``, ``enco
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from memd.core import names
 from memd.core.names import NameRefusedError, check_name
@@ -38,13 +38,12 @@ def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
         raise EntriesRefusedError(refusals)
 
 
-def check_clash(new: Iterable[str], existing: Iterable[str]) -> None:
-    """Refuse new keys that are one file with another on some systems.
+def check_clash(new: Sequence[str], existing: Sequence[str]) -> None:
+    """Refuse new keys that are one file with an existing one on some systems.
 
     Raises EntriesRefusedError.
     """
-    new = tuple(new)
-    if clash := names.clash(new, (*existing, *new)):
+    if clash := names.clash(new, existing):
         raise EntriesRefusedError((_refusal(clash[0], "case"),))
 
 

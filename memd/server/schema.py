@@ -30,7 +30,8 @@ TABLES = (
         "repositories",
         "id",
         "id TEXT PRIMARY KEY, remote TEXT NOT NULL UNIQUE, epoch TEXT NOT NULL,"
-        " revision INTEGER NOT NULL, oldest INTEGER NOT NULL",
+        " revision INTEGER NOT NULL, oldest INTEGER NOT NULL, entries INTEGER NOT NULL,"
+        " bytes INTEGER NOT NULL",
     ),
     Table("members", "name", "name TEXT PRIMARY KEY, admin INTEGER NOT NULL"),
     Table(

@@ -20,7 +20,7 @@ class Role(StrEnum):
 class Repository:
     """A repository: ``revision`` grows by one with each accepted write, ``epoch`` is random.
 
-    What was removed up to ``oldest`` may be unknown by now.
+    What was removed up to ``oldest`` may be unknown by now. ``entries`` and ``bytes`` are live.
     """
 
     id: str
@@ -28,6 +28,8 @@ class Repository:
     epoch: str
     revision: int
     oldest: int = 0
+    entries: int = 0
+    bytes: int = 0
 
     @property
     def mark(self) -> str:

@@ -143,6 +143,7 @@ def test_a_restore_needs_an_empty_storage(desk: Desk, tmp_path: Path) -> None:
         ("UPDATE versions SET revision = 99, hash = hash || ? WHERE key = '1/3.md'", "no such"),
         ("UPDATE versions SET content = NULL WHERE member <> ?", "no content"),
         ("UPDATE versions SET key = '../x', reason = ? WHERE key = '1/3.md'", "key is none"),
+        ("DELETE FROM versions WHERE key = '1/3.md' AND member <> ?", "as counted"),
     ],
 )
 def test_the_check_finds_damage(desk: Desk, damage: str, words: str) -> None:
