@@ -31,6 +31,7 @@ _IDLE_SECONDS = 30
 _CHECK_SECONDS = 15.0
 _BACKLOG = 512
 _SOCKET_MODE = 0o660
+_NO_CERTIFICATE = "it is no certificate with its key"
 _PLAIN = "beyond this machine it needs --tls-cert or --behind-proxy"
 
 
@@ -42,7 +43,7 @@ class WrongListenError(MemdError):
     exit_status = 1
 
     def __init__(self, address: str, cause: str) -> None:
-        super().__init__(f"{address} cannot be listened at: {cause}", address=address)
+        super().__init__(f"{address} cannot be used: {cause}", address=address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +111,15 @@ def configured(application: Any, place: ListenAddress) -> uvicorn.Server:
 
 def serve(application: Any, place: ListenAddress, started: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; ``started`` is given the address. Raises what listen does."""
+    server = configured(application, place)
+    try:
+        server.config.load()
+    except OSError as error:  # those of ssl, too
+        raise WrongListenError(place.certificate, error.strerror or _NO_CERTIFICATE) from None
     listener, address = listen(place)
     # uvicorn sends the process its signal again once it has drained: that is the regular end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        server = configured(application, place)
-        server.config.load()
-    except OSError as error:  # ssl.SSLError too: the certificate
-        raise WrongListenError(place.certificate, error.strerror or type(error).__name__) from None
     started(address)
     try:
         server.run(sockets=[listener])
@@ -162,9 +163,13 @@ def _unix(path: str) -> socket.socket:
         if stat.S_ISSOCK(os.lstat(path).st_mode) and not _answers(path):
             os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    os.chmod(path, _SOCKET_MODE)
-    listener.listen(_BACKLOG)
+    try:
+        listener.bind(path)
+        os.chmod(path, _SOCKET_MODE)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 

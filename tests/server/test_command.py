@@ -1,0 +1,211 @@
+"""memd-team as its operator runs it."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from memd.server.command import main, parser
+from memd.server.operations import COMMANDS
+
+Run = Callable[..., tuple[int, Any]]
+REMOTE = "github.com/acme/app"
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs a command on a folder of data and returns its status and its JSON."""
+
+    def run_one(*words: str, data: str = "data") -> tuple[int, Any]:
+        status = main([*words, "--json", "--data", str(tmp_path / data)])
+        output = capsys.readouterr()
+        return status, json.loads(output.out) if output.out else output.err
+
+    return run_one
+
+
+def test_a_team_is_set_up_seen_and_taken_away(run: Run) -> None:
+    """Repositories, members, roles, codes and tokens are made, listed and taken away."""
+    assert run("repo", "add", REMOTE)[1]["remote"] == REMOTE
+    assert [each["remote"] for each in run("repo", "list")[1]] == [REMOTE]
+    assert run("invite", "anna", "--repo", REMOTE, "--hours", "1")[1]["code"]
+    assert run("member", "add", "bert", "--admin") == (0, {"member": "bert", "admin": True})
+    run("member", "grant", "bert", REMOTE, "maintainer")
+    assert run("member", "list")[1] == [
+        {"member": "anna", "admin": False, "roles": {REMOTE: "member"}},
+        {"member": "bert", "admin": True, "roles": {REMOTE: "maintainer"}},
+    ]
+    run("member", "grant", "bert", REMOTE, "none")
+    assert run("token", "issue", "bert", "prometheus")[1]["token"]
+    [token] = run("token", "list")[1]
+    assert (token["member"], token["device"], token["revoked"]) == ("bert", "prometheus", None)
+    run("token", "revoke", str(token["number"]))
+    assert run("token", "list")[1][0]["revoked"].endswith("+00:00")
+    run("member", "remove", "anna")
+    assert [each["member"] for each in run("member", "list")[1]] == ["bert"]
+    acts = [each["act"] for each in run("audit", "--limit", "3")[1]]
+    assert acts == ["remove_member", "revoke", "join"]
+
+
+def test_data_is_copied_checked_and_moved(run: Run, tmp_path: Path) -> None:
+    """A backup fills an empty storage with a new epoch, migrate moves all, neither replaces any."""
+    run("repo", "add", REMOTE)
+    file = str(tmp_path / "backup.db")
+    assert run("backup", file)[0] == 0
+    assert run("backup", file)[0] == 73
+    assert run("restore", file)[0] == 73
+    assert run("restore", file, data="new")[0] == 0
+    [old], [new] = run("repo", "list")[1], run("repo", "list", data="new")[1]
+    assert (new["id"], new["remote"]) == (old["id"], REMOTE)
+    assert new["epoch"] != old["epoch"]
+    assert run("migrate", str(tmp_path / "moved.db"))[0] == 0
+    assert run("check") == (0, [])
+    assert run("restore", str(tmp_path / "none"), data="more")[0] != 0
+
+
+def test_damage_is_seen(run: Run, tmp_path: Path) -> None:
+    """A changed byte of a text is a line of check, whose status is 1."""
+    run("repo", "add", REMOTE)
+    with serving(tmp_path / "data") as (url, _):
+        token = run("token", "issue", "anna", "laptop")[1]["token"]
+        run("member", "grant", "anna", REMOTE, "member")
+        number = run("repo", "list")[1][0]["id"]
+        put(url, token, number)
+    file = tmp_path / "data" / "team.db"
+    file.write_bytes(file.read_bytes().replace(b"On Tuesdays.", b"On Wednesda."))
+    status, problems = run("check")
+    assert (status, len(problems)) == (1, 1)
+    assert "a.md" in problems[0]["problem"]
+
+
+def test_mistakes_are_told_in_a_sentence(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong name, a missing place and an address that others could read have their status."""
+    assert run("repo", "add", "https://github.com/Acme/app.git")[0] == 65
+    assert run("invite", "anna", "--repo", "github.com/none/none")[0] != 0
+    assert run("purge", REMOTE, "a.md")[0] != 0
+    for words in (
+        ["repo", "list"],
+        [],
+        ["serve", "--data", "x", "--tls-key", "k.pem"],
+        ["serve", "--data", "x", "--listen", "nowhere"],
+        ["serve", "--data", "x", "--behind-proxy", "10.0.0.1/8"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_plain_http_stays_on_this_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beyond loopback it needs a certificate or a proxy."""
+    for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:0"):
+        assert main(["serve", "--data", str(tmp_path), "--listen", address]) == 1
+        assert "--tls-cert" in capsys.readouterr().err
+
+
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command's help says what it does, and all of its arguments have words."""
+    for command in COMMANDS:
+        with pytest.raises(SystemExit):
+            parser().parse_args([*command.words, "--help"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert (command.run.__doc__ or "").split("\n")[0] in text
+        assert all(each["help"] and name.strip("-") in text for name, each in command.arguments)
+    with pytest.raises(SystemExit):
+        parser().parse_args(["serve", "--help"])
+    assert "--behind-proxy" in capsys.readouterr().out
+
+
+def test_a_server_finishes_what_was_begun(tmp_path: Path) -> None:
+    """A request that is half there at SIGTERM is answered, and the process ends with status 0."""
+    with serving(tmp_path / "data") as (url, process):
+        body = b'{"code": "none", "device": "laptop"}'
+        kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v1/join HTTP/1.1\r\nHost: a\r\n{kind}".encode()
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as connection:
+            connection.sendall(head + body[:10])
+            with httpx2.Client(base_url=url) as client:
+                assert client.get("/readyz").status_code == 200  # so the head was read, too
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.5)
+            connection.sendall(body[10:])
+            assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
+        assert process.wait(10) == 0
+    assert not (tmp_path / "data" / "team.db-wal").exists()
+
+
+def test_a_certificate_makes_it_https(tmp_path: Path) -> None:
+    """With a certificate it speaks TLS alone; without its key it does not start."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl, which makes a certificate, is not on PATH")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    name = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key]
+    subprocess.run([*make, *name], check=True, capture_output=True)
+    given = ["--listen", "127.0.0.1:0", "--tls-cert", cert]
+    assert main(["serve", "--data", str(tmp_path / "data"), *given]) == 1
+    with serving(tmp_path / "data", *given, "--tls-key", key) as (url, _):
+        assert url.startswith("https://127.0.0.1:")
+        trusted = ssl.create_default_context(cafile=cert)
+        with httpx2.Client(base_url=url, verify=trusted) as client:
+            assert client.get("/healthz").json() == {"status": "ok"}
+        with pytest.raises(httpx2.HTTPError):
+            httpx2.get(url.replace("https", "http") + "/healthz")
+
+
+def test_a_unix_socket_is_taken_over_from_the_dead(tmp_path: Path) -> None:
+    """A socket that nobody serves is replaced, one that is served is not."""
+    path = str(tmp_path / "http.sock")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(path)
+    with serving(tmp_path / "data", "--uds", path) as (address, _):
+        assert address == f"unix:{path}"
+        assert os.stat(path).st_mode & 0o777 == 0o660
+        transport = httpx2.HTTPTransport(uds=path)
+        with httpx2.Client(transport=transport, base_url="http://team") as client:
+            assert client.get("/healthz").json() == {"status": "ok"}
+        assert main(["serve", "--data", str(tmp_path / "other"), "--uds", path]) == 1
+    assert not os.path.exists(path)
+
+
+@contextmanager
+def serving(data: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a server as a process of its own until the block ends; its status is 0 then."""
+    program = "import sys; from memd.server.command import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "serve", "--data", str(data)]
+    where = options or ("--listen", "127.0.0.1:0")
+    with subprocess.Popen(
+        [*command, *where], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+
+
+def put(url: str, token: str, repository: str) -> None:
+    """Write an entry."""
+    text = "---\nname: a\ndescription: b\ntype: project\n---\nOn Tuesdays.\n"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid.uuid4())}
+    with httpx2.Client(base_url=url, headers=headers) as client:
+        body = {"entries": [{"key": "a.md", "content": text, "hash": digest, "base": None}]}
+        assert client.put(f"/v1/repos/{repository}/entries", json=body).status_code == 200
