@@ -78,6 +78,7 @@ class Exchange:
         self.table = ports.table
         self.state = ports.table.state(self.directory)
         self.done = SyncDone()
+        self.everything = False  # whether the next pull is one of everything
         self._waited = 0.0  # for the server, in seconds
 
     def answer(

@@ -60,7 +60,7 @@ class Pull:
         self._table = exchange.table
         self._directory = exchange.directory
         self._accepted = accepted
-        self._since = exchange.state.mark
+        self._since = "" if exchange.everything else exchange.state.mark
 
     def run(self) -> None:
         """Pull all pages. Raises what ``pull`` does."""
@@ -130,6 +130,7 @@ class Pull:
         now = exchange.ports.now()
         state = replace(exchange.state, mark=str(last.mark), waits="", pulled_at=now)
         exchange.save(replace(state, limits=limits))
+        exchange.everything = False
         self._table.prune(self._directory)
         exchange.release(room=_more_room(before, limits))
 

@@ -132,6 +132,8 @@ def _put(
         return True
     problem = wire.problem(answer.status, answer.body)
     if answer.status == _CHANGED:
+        # What the server has forgotten, a tombstone of long ago, no pull of changes tells of.
+        exchange.everything = problem.forgotten
         end_from_history(exchange, batch, [key for key in keys if resent and key in problem.rules])
         return False
     _refused(exchange, batch, problem)

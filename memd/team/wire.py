@@ -141,6 +141,7 @@ class _Named(Struct):
     key: str = ""
     rule: str = ""
     line: int = 0
+    revision: _Revision | None = None
 
 
 class _Problem(Struct):
@@ -205,7 +206,8 @@ class RemoteRepository:
 class RemoteProblem:
     """Why a server refuses.
 
-    ``limit``, ``max`` and ``have`` are a 413's, ``rules`` are by key, of a 412 or a 422.
+    ``limit``, ``max`` and ``have`` are a 413's, ``rules`` are by key, of a 412 or a 422. A 412 says
+    that a key is ``forgotten`` where the server knows nothing of it.
     """
 
     status: int
@@ -215,6 +217,7 @@ class RemoteProblem:
     max: int = 0
     have: int = 0
     rules: Mapping[str, str] = field(default_factory=dict)
+    forgotten: bool = False
 
 
 def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
@@ -286,7 +289,9 @@ def problem(status: int, body: bytes) -> RemoteProblem:
         return RemoteProblem(status)
     rules = {each.key: printable(each.rule) for each in error.entries}
     kind, message = printable(error.kind), printable(error.message)
-    return RemoteProblem(status, kind, message, error.limit, error.max, error.have, rules)
+    forgotten = any(each.revision == 0 for each in error.entries)
+    limits = (error.limit, error.max, error.have)
+    return RemoteProblem(status, kind, message, *limits, rules, forgotten)
 
 
 def _entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteEntry, str]:

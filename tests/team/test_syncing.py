@@ -1,0 +1,229 @@
+"""Syncs by themselves, and over lines that lose what goes over them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+import pytest
+
+from memd.server.backup import backup, restore
+from memd.server.storage import open_storage
+from memd.team.errors import TeamRefusedError, TeamUnreachableError
+from memd.testing.clock import FakeClock
+from tests.server.servers import TeamServer, team_server
+from tests.team.devices import Device, device, memory
+from tests.team.relay import Relay, relay
+
+pytestmark = pytest.mark.anyio
+KEY, PATH, DAY = "releases.md", "team/releases.md", 86_400.0
+
+
+@asynccontextmanager
+async def lines(
+    folder: Path, names: str = "ab", push: str = "auto"
+) -> AsyncIterator[tuple[TeamServer, Relay, list[Device]]]:
+    """Make a server, a relay before it, and members' devices that reach it through the relay."""
+    clock = FakeClock()
+    with (
+        team_server(folder / "server.db", clock=clock.now) as server,
+        relay(server.url.removeprefix("http://")) as line,
+    ):
+        async with AsyncExitStack() as stack, anyio.create_task_group() as group:
+            devices: list[Device] = []
+            for name in names:
+                made = device(folder / name, clock=clock, push=push, chance=lambda: 0.5)
+                devices.append(await stack.enter_async_context(made))
+                await devices[-1].join(line.url, server.invite(name))
+                group.start_soon(devices[-1].syncs.run)
+            await anyio.wait_all_tasks_blocked()
+            line.seen.clear()
+            yield server, line, devices
+            group.cancel_scope.cancel()
+        assert [fault for one in devices for fault in one.faults] == []
+
+
+async def until(holds: Callable[[], bool], clock: FakeClock, step: float = 1.0) -> None:
+    """Let time pass in steps until something holds, for 10 minutes of the clock at most."""
+    with anyio.fail_after(20):
+        for _ in range(int(600 / step)):
+            if holds():
+                return
+            clock.advance(step)
+            await anyio.sleep(0.01)
+    assert holds()
+
+
+async def test_a_change_goes_out_by_itself_and_a_session_brings_it(tmp_path: Path) -> None:
+    """What is written is sent two seconds later, and a session elsewhere has it in minutes."""
+    async with lines(tmp_path) as (_, _, (anna, ben)):
+        ben.syncs.visited(ben.directory)
+        await anna.write(KEY, memory("releases", "Tag first."))
+        anna.syncs.noticed(anna.directory, [PATH])
+        await until(lambda: anna.table.state(anna.directory).pushed_at > 0, anna.clock)
+        await until(lambda: ben.team.joinpath(KEY).exists(), ben.clock, step=10)
+        assert ben.texts() == anna.texts()
+
+
+async def test_a_lost_answer_is_no_second_write_and_undoes_no_newer_edit(tmp_path: Path) -> None:
+    """A batch whose answer is lost is one version, and what was written since is not taken back."""
+    async with lines(tmp_path) as (server, line, (anna, ben)):
+        line.plan.extend(["pass", "mute"])
+        await anna.write(KEY, memory("releases", "First."))
+        with pytest.raises(TeamUnreachableError):
+            await anna.syncs.push(anna.directory)
+        await anna.write(KEY, memory("releases", "Second."))
+        await anna.syncs.push(anna.directory)
+        await ben.syncs.pull(ben.directory)
+        assert ben.texts() == anna.texts() == {KEY: memory("releases", "Second.")}
+        client = server.client("carl")
+        history = client.get(f"/v1/repos/{server.repository}/history?key={KEY}").json()
+        versions = history["versions"]
+        assert [each["revision"] for each in versions] == [2, 1]
+        ids = [sent.headers["Idempotency-Key"] for sent, _ in line.seen if sent.method == "PUT"]
+        assert ids[0] == ids[1] != ids[2]
+
+
+async def test_a_lost_answer_to_what_another_has_changed_since(tmp_path: Path) -> None:
+    """A batch that the server forgot is settled from the history: the newer text is taken."""
+    async with lines(tmp_path) as (_, line, (anna, ben)):
+        line.plan.extend(["pass", "mute"])
+        await anna.write(KEY, memory("releases", "First."))
+        with pytest.raises(TeamUnreachableError):
+            await anna.syncs.push(anna.directory)
+        await ben.syncs.pull(ben.directory)
+        await ben.write(KEY, memory("releases", "Ben's."))
+        await ben.syncs.push(ben.directory)
+        anna.clock.advance(8 * DAY)
+        await anna.syncs.push(anna.directory)
+        assert anna.texts() == ben.texts() == {KEY: memory("releases", "Ben's.")}
+        assert anna.table.conflicts(anna.directory) == {}
+
+
+async def test_thirty_days_offline_lose_nothing(tmp_path: Path) -> None:
+    """After 30 days without a line, with edits on both sides, all are equal but the conflicts."""
+    async with lines(tmp_path) as (_, line, (anna, ben)):
+        for name in ("both", "apart"):
+            await anna.write(f"{name}.md", memory(name, "One.\n\nTwo.\n\nThree."))
+        await anna.syncs.push(anna.directory)
+        await ben.syncs.pull(ben.directory)
+        line.gone = True
+        anna.syncs.visited(anna.directory)
+        for day in range(30):
+            await anna.write(f"day-{day}.md", memory(f"day-{day}", "Anna's."))
+            await ben.write(f"ben-{day}.md", memory(f"ben-{day}", "Ben's."))
+            anna.syncs.noticed(anna.directory, [f"team/day-{day}.md"])
+            anna.clock.advance(DAY)
+            await anyio.sleep(0.005)
+        for one, word in ((anna, "Uno."), (ben, "Eins.")):
+            await one.write("apart.md", memory("apart", f"{word}\n\nTwo.\n\nThree."))
+        await anna.write("both.md", memory("both", "Uno.\n\nTwo.\n\nThree."))
+        await ben.write("both.md", memory("both", "One.\n\nTwo.\n\nDrei."))
+        line.gone = False
+        for one in (anna, ben, anna, ben):
+            await one.syncs.push(one.directory)
+        assert anna.texts() == ben.texts()
+        assert len(anna.texts()) == 62
+        assert anna.texts()["both.md"] == memory("both", "Uno.\n\nTwo.\n\nDrei.")
+        assert list(ben.table.conflicts(ben.directory)) == ["apart.md"]
+
+
+async def test_without_credentials_hardly_a_request_is_made(tmp_path: Path) -> None:
+    """2.5 days of edits with a revoked token, and five restarts, cost 8 requests at most."""
+    async with lines(tmp_path, "a") as (server, line, (anna,)):
+        await anna.write(KEY, memory("releases", "Tag first."))
+        server.storage.revoke(1, now=anna.clock.now())
+        home = anna.home
+        line.seen.clear()
+        for part in range(6):
+            async with device(home, clock=anna.clock) as again, anyio.create_task_group() as group:
+                group.start_soon(again.syncs.run)
+                await anyio.wait_all_tasks_blocked()
+                for hour in range(10):
+                    await again.write(f"note-{part}.md", memory("note", f"Hour {hour}."))
+                    again.syncs.visited(again.directory)
+                    again.syncs.noticed(again.directory, [f"team/note-{part}.md"])
+                    again.clock.advance(3600)
+                    await anyio.sleep(0.01)
+                group.cancel_scope.cancel()
+        assert 1 <= len(line.seen) <= 8
+        with pytest.raises(TeamRefusedError):
+            await anna.syncs.push(anna.directory)
+
+
+async def test_review_sends_nothing_by_itself(tmp_path: Path) -> None:
+    """With ``team.push = review`` only a person's push sends."""
+    async with lines(tmp_path, "a", push="review") as (_, line, (anna,)):
+        await anna.write(KEY, memory("releases", "Tag first."))
+        anna.syncs.noticed(anna.directory, [PATH])
+        await until(lambda: len(line.seen) > 0, anna.clock)
+        assert {sent.method for sent, _ in line.seen} == {"GET"}
+        status = await anna.syncs.status(anna.directory)
+        assert (status.state, status.outgoing, status.review) == ("changed", (PATH,), True)
+        assert (await anna.syncs.push(anna.directory)).sent == (PATH,)
+
+
+async def test_another_origin_stops_the_sync(tmp_path: Path) -> None:
+    """A clone that names another repository now sends nothing, and says why."""
+    async with lines(tmp_path, "a") as (_, line, (anna,)):
+        (anna.home / "app/.git/config").write_text('[remote "origin"]\n\turl = /srv/other\n')
+        await anna.write(KEY, memory("releases", "Tag first."))
+        anna.syncs.noticed(anna.directory, [PATH])
+        anna.clock.advance(5)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(TeamRefusedError, match="origin"):
+            await anna.syncs.push(anna.directory)
+        assert (await anna.syncs.status(anna.directory)).state == "off"
+        assert line.seen == []
+
+
+async def test_a_server_from_a_backup_changes_nothing_before_it_is_accepted(
+    tmp_path: Path,
+) -> None:
+    """A restored server removes and overwrites nothing; what it lost is sent once accepted."""
+    async with lines(tmp_path) as (server, line, (anna, ben)):
+        await anna.write(KEY, memory("releases", "Old."))
+        await anna.syncs.push(anna.directory)
+        await ben.syncs.pull(ben.directory)
+        backup(server.storage.driver, str(tmp_path / "backup.db"))
+        await anna.write(KEY, memory("releases", "New."))
+        await anna.write("later.md", memory("later", "After the backup."))
+        await anna.syncs.push(anna.directory)
+        await ben.syncs.pull(ben.directory)
+        texts = anna.texts()
+        with closing(open_storage(str(tmp_path / "restored.db"))) as empty:
+            restore(str(tmp_path / "backup.db"), empty.driver, now=anna.clock.now())
+        with team_server(tmp_path / "restored.db", clock=anna.clock.now) as restored:
+            line.upstream = restored.url.removeprefix("http://")
+            for one in (anna, ben):
+                result = await one.syncs.push(one.directory)
+                assert (bool(result.waits), result.sent, one.texts()) == (True, (), texts)
+            for one in (anna, ben, anna, ben):
+                result = await one.syncs.accept(one.directory)
+                assert (result.waits, one.texts()) == ("", texts)
+            assert anna.table.conflicts(anna.directory) == ben.table.conflicts(ben.directory) == {}
+            held = restored.client("carl").get(f"/v1/repos/{restored.repository}/entries").json()
+            assert {each["key"]: each["content"] for each in held["entries"]} == texts
+
+
+async def test_a_pull_that_removes_much_waits(tmp_path: Path) -> None:
+    """Seven removals of seven remove nothing before a person accepts them."""
+    async with lines(tmp_path) as (server, _, (anna, ben)):
+        for number in range(7):
+            await anna.write(f"{number}.md", memory(str(number), "Text."))
+        await anna.syncs.push(anna.directory)
+        await ben.syncs.pull(ben.directory)
+        client = server.client("a")
+        path = f"/v1/repos/{server.repository}/entries"
+        page = client.get(path).json()
+        for entry in page["entries"]:
+            etag = f'"{page["epoch"]}.{entry["revision"]}"'
+            headers = {"If-Match": etag, "Idempotency-Key": str(uuid4())}
+            client.delete(f"{path}/{entry['key']}?reason=none", headers=headers).raise_for_status()
+            if entry["key"] == "3.md":
+                anna.clock.advance(DAY)
+        waits = (await ben.syncs.pull(ben.directory)).waits
+        assert (waits, len(ben.texts())) == ("the server removes 7 of 7 memories at once", 7)
+        await ben.syncs.accept(ben.directory)
+        assert ben.texts() == {}
