@@ -4,16 +4,18 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from memd.core.names import INDEX
+from memd.core.names import INDEX, INDEXES
+from memd.core.team import Base
 from memd.core.values import CursorMove
 from memd.documents import index
 from memd.state.cursors import Cursors
 from memd.state.suggestions import SuggestionTable
+from memd.state.teams import TeamTable
 from tests.changes import history
 from tests.crash.operation import OPERATIONS, prepare
 from tests.store.bench import Bench, open_bench
 
-State = tuple[dict[str, bytes], dict[str, int], CursorMove | None, list[str]]
+State = tuple[dict[str, bytes], dict[str, int], CursorMove | None, list[str], dict[str, Base]]
 # The files whose times an operation sets or must bring back.
 TIMES = {"dream": ("a.md",), "undo": ("b.md", "c.md")}
 RECOVERED_AT = 2.0
@@ -38,7 +40,8 @@ def state(bench: Bench, name: str) -> State:
     """Return what must be before or after: every file, the times that matter, what moved."""
     kept = {path: at for path, at in bench.times().items() if path in TIMES.get(name, ())}
     filed = [each.text for each in SuggestionTable(bench.database).open_in(bench.directory, 0)]
-    return bench.tree(), kept, Cursors(bench.database).get(bench.directory, "session"), filed
+    cursor = Cursors(bench.database).get(bench.directory, "session")
+    return bench.tree(), kept, cursor, filed, TeamTable(bench.database).bases(bench.directory)
 
 
 def make_case(name: str, folder: Path) -> Case:
@@ -68,11 +71,15 @@ def decision(case: Case, *, acknowledged: bool) -> str:
     with open_bench(case.root) as bench:
         bench.changes.recover(RECOVERED_AT)
         results = state(bench, case.name)
-        listed = [entry.path for entry in index.entries(results[0].get(INDEX, b""))]
+        listed = [
+            path.removesuffix(INDEX) + entry.path
+            for path in INDEXES
+            for entry in index.entries(results[0].get(path, b""))
+        ]
         recovered = {
             "neither before nor after": results not in (case.before, case.after),
             "acknowledged and lost": acknowledged and results != case.after,
-            "index and files disagree": sorted(listed) != sorted(set(results[0]) - {INDEX}),
+            "index and files disagree": sorted(listed) != sorted(set(results[0]) - {*INDEXES}),
             "a set is still open": bool(bench.journal.pending()),
         }
         OPERATIONS[case.name](bench)

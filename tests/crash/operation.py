@@ -13,6 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memd.core.errors import MemdError
+from memd.core.team import Base, moved
+from memd.core.text import sha256
 from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Suggestion, Tree
 from tests.store.bench import Bench, open_bench, topic
 
@@ -74,6 +76,14 @@ def delete(bench: Bench) -> None:
     bench.commit(Draft((FileEdit("sub/d.md", None),)), REQUEST)
 
 
+def pull(bench: Bench) -> None:
+    """Write two memories of a team, with the bases that move with them."""
+    files = {f"{name}.md": topic(name, LONG).replace(b"user", b"project") for name in "xy"}
+    bases = [Base(key, sha256(body), 7, "anna") for key, body in files.items()]
+    edits = tuple(FileEdit(f"team/{key}", body) for key, body in files.items())
+    bench.commit(Draft(edits, effects=(moved(bases),)), REQUEST)
+
+
 def bulk(bench: Bench) -> None:
     """Write nine files in three folders in one set: six new, two changed, one removed."""
     fresh = [
@@ -89,6 +99,7 @@ OPERATIONS = {
     "dream": dream,
     "undo": undo,
     "delete": delete,
+    "pull": pull,
     "bulk": bulk,
 }
 

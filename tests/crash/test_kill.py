@@ -29,6 +29,7 @@ DOUBLE = {
     "undo": 1000,
     "delete": 120,
     "bulk": 2500,
+    "pull": 900,
 }
 
 

@@ -10,6 +10,7 @@ from memd.core.text import one_line
 from memd.core.values import Header, MemoryType, Pointer
 from memd.documents.index import (
     IndexEntry,
+    derive,
     entries,
     load,
     manifest,
@@ -213,6 +214,18 @@ def test_a_reconciled_index_is_true_and_stays(
     ours = {path for path in files if not path.startswith("team/")}
     assert len(listed) == len(ours)
     assert _others(once) == _others(content)
+
+
+@given(INDEXES, FILES, TEXTS, TEXTS)
+def test_a_derived_index_lists_what_is_there(
+    content: bytes | None, files: list[str], title: str, hook: str
+) -> None:
+    """Its entries are the memories and no others, in their order; other lines stay behind them."""
+    wanted = {path: Pointer(title, hook) for path in files}
+    once = derive(content, wanted)
+    assert derive(once, wanted) == once
+    assert [entry.path for entry in entries(once or b"")] == list(wanted)
+    assert _others(derive(once, {})) == _others(once) == _others(content)
 
 
 @given(PATHS, TEXTS, TEXTS)
