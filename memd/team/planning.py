@@ -69,13 +69,10 @@ def pulled(
     """Return what a page of a server's entries does; ``local`` maps keys to live files' hashes."""
     plans = []
     for entry in entries:
-        base = bases.get(entry.key)
-        here = local.get(entry.key)
+        base, here = bases.get(entry.key), local.get(entry.key)
         after = base if base and base.revision > entry.revision else entry.base
-        plan = KeyPlan(entry.key, act(here, base, entry), here, base, entry, after)
-        if plan.act is not Act.NOTHING or after != base:  # the stamp of one's own write is new
-            plans.append(plan)
-    return tuple(plans)
+        plans.append(KeyPlan(entry.key, act(here, base, entry), here, base, entry, after))
+    return _that_do_something(plans)
 
 
 def deleted(local: Mapping[str, str], bases: Bases) -> tuple[KeyPlan, ...]:
@@ -99,34 +96,38 @@ def after_accept(
     for entry in entries:
         base, here = bases.get(entry.key), local.get(entry.key)
         remote: RemoteEntry | None = entry
-        if base and base.hash and entry.revision < base.revision and here != entry.hash:
-            decided, remote = (Act.PUSH if here else Act.RESTORE), None
-        elif base and (base.revision, base.hash) == (entry.revision, entry.hash):
+        if base and (base.revision, base.hash) == (entry.revision, entry.hash):
             decided = act(here, base, None)
-        else:
-            decided = act(here, None if entry.hash else base, entry)
+        elif base and base.hash and entry.revision < base.revision and here != entry.hash:
+            decided, remote = (Act.PUSH if here else Act.RESTORE), None
+        else:  # a text is not based on the base; what was written before a tombstone is held
+            based = base if base and base.hash and not entry.hash else None
+            decided = act(here, based, entry)
         plans.append(KeyPlan(entry.key, decided, here, base, remote, entry.base))
-    return tuple(plans)
+    return _that_do_something(plans)
 
 
 def all_pulled(
-    local: Mapping[str, str], bases: Bases, seen: Container[str], *, accepted: bool = False
+    local: Mapping[str, str],
+    bases: Bases,
+    held: Container[str],
+    seen: Container[str],
+    *,
+    accepted: bool = False,
 ) -> tuple[KeyPlan, ...]:
-    """Return what is done about the keys that a server lacks, after a pull of everything.
+    """Return what is done about keys that the server lacks, after a pull of all entries or hashes.
 
     ``seen`` are the keys of all its pages, tombstones too. A server that was ``accepted`` lost
     them, and they are sent as new. Any other has forgotten that they were removed: what stands here
-    is held.
+    is held, and what was written after the removal is sent.
     """
     plans = []
     for key, base in bases.items():
-        if key in seen:
-            continue
         here = local.get(key)
-        if not base.hash:  # a tombstone: what was written since is sent
-            decided = Act.PUSH if here else Act.FORGET
-        elif accepted:
-            decided = Act.PUSH if here else Act.RESTORE
+        if key in seen or (here and not base.hash and key in held):
+            continue
+        if accepted or not base.hash:
+            decided = Act.PUSH if here else Act.RESTORE if base.hash else Act.FORGET
         else:
             decided = Act.HOLD if here else Act.FORGET
         plans.append(KeyPlan(key, decided, here, base, None, None))
@@ -178,3 +179,9 @@ def released(
         or (entry.reason in _OF_THE_TEXT and entry.hash != here)
         or (entry.reason == "full" and room)
     )
+
+
+def _that_do_something(plans: Iterable[KeyPlan]) -> tuple[KeyPlan, ...]:
+    """Return the plans without those after which file and base are as they were."""
+    idle = (Act.NOTHING, Act.PUSH)
+    return tuple(plan for plan in plans if plan.act not in idle or plan.after != plan.base)

@@ -115,7 +115,10 @@ class Pull:
             bases = self._table.bases(self._directory)
             lacking = {key: base for key, base in bases.items() if key not in seen}
             restored = self._accepted and planned is planning.after_accept
-            plans = partial(planning.all_pulled, bases=lacking, seen=seen, accepted=restored)
+            held = self._table.held(self._directory)
+            plans = partial(
+                planning.all_pulled, bases=lacking, held=held, seen=seen, accepted=restored
+            )
             self._commit(tuple(lacking), plans)
         return last
 
