@@ -86,11 +86,12 @@ def check(driver: Driver) -> tuple[str, ...]:
             for row in transaction.rows(_MISCOUNTED)
         ]
         versions = next(table for table in TABLES if table.name == "versions")
-        for row in _rows(transaction, versions):
-            problems += [
-                f"{row[0]} {checking.shown(row[1])} {row[2]}: {problem}"
-                for problem in _problems(row, revisions.get(row[0], 0))
-            ]
+        problems += [
+            f"{row[0]} {checking.shown(row[1])} {row[2]}: {problem}"
+            for rows in _chunks(transaction, versions)
+            for row in rows
+            for problem in _problems(row, revisions.get(row[0], 0))
+        ]
     return tuple(problems)
 
 
@@ -114,25 +115,22 @@ def _copy(source: Transaction, target: Transaction) -> None:
     for table in TABLES:
         if target.row(f"SELECT 1 FROM {table.name}") is not None:  # noqa: S608 - our own names
             raise NotEmptyError
-        for row in _rows(source, table):
-            places = ", ".join("?" * len(row))
-            target.run(f"INSERT INTO {table.name} VALUES ({places})", *row)  # noqa: S608 - as above
+        for rows in _chunks(source, table):
+            places = ", ".join("?" * len(rows[0]))
+            target.run_many(f"INSERT INTO {table.name} VALUES ({places})", rows)  # noqa: S608 - as above
         if table.name in NUMBERED:
             target.renumber(table.name)
 
 
-def _rows(transaction: Transaction, table: Table) -> Iterator[Row]:
-    """Yield the rows of a table in the order of its key, which its first columns are."""
-    after: Row = ()
+def _chunks(transaction: Transaction, table: Table) -> Iterator[list[Row]]:
+    """Yield the rows of a table, some at a time, by its key, which its first columns are."""
     columns = len(table.key.split(","))
-    while True:
-        where = f"WHERE ({table.key}) > ({', '.join('?' * columns)})" if after else ""
-        query = f"SELECT * FROM {table.name} {where} ORDER BY {table.key} LIMIT {_ROWS}"  # noqa: S608 - as above
-        rows = transaction.rows(query, *after)
-        yield from rows
-        if len(rows) < _ROWS:
-            return
-        after = rows[-1][:columns]
+    above = f"WHERE ({table.key}) > ({', '.join('?' * columns)})"
+    where, after = "", ()
+    query = f"SELECT * FROM {table.name} %s ORDER BY {table.key} LIMIT {_ROWS}"  # noqa: S608 - as above
+    while rows := transaction.rows(query % where, *after):
+        yield rows
+        where, after = above, rows[-1][:columns]
 
 
 def _sync(path: str) -> None:

@@ -108,7 +108,10 @@ class Driver(ABC):
         if not self._places.acquire(timeout=BUSY_SECONDS):
             raise StorageBusyError
         try:
-            connection = self._idle.pop() if self._idle else self.connect()
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self.connect()
             try:
                 yield connection
             finally:
@@ -121,9 +124,11 @@ class Driver(ABC):
 
     def close(self) -> None:
         """Close the connections that nobody uses; the next use opens new ones."""
-        while self._idle:
-            with suppress(self.errors):
-                self._idle.pop().close()
+        with suppress(IndexError):
+            while True:
+                connection = self._idle.pop()
+                with suppress(self.errors):
+                    connection.close()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:
