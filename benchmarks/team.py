@@ -98,9 +98,11 @@ def main() -> None:
     parser.add_argument("part", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     parts = parser.parse_args().part or PARTS
     rows: list[Row] = [("", "measured", "aim")]
-    with upstream() as server:
-        for part, measure in (("pull", pull), ("wire", wire), ("idle", idle)):
-            rows += measure(server) if part in parts else []
+    if set(parts) & _ONE_CLIENT.keys():
+        with upstream() as server:
+            rows += [
+                row for part in parts if part in _ONE_CLIENT for row in _ONE_CLIENT[part](server)
+            ]
     rows += load() if "load" in parts else []
     print(table(rows))
 
@@ -200,6 +202,9 @@ def upstream() -> Iterator[Upstream]:
         repository = _fill(data)
         with team_server("--data", data) as server, _counted(server.url) as counter:
             yield Upstream(data, repository, counter)
+
+
+_ONE_CLIENT = {"pull": pull, "wire": wire, "idle": idle}
 
 
 class _Prompts:

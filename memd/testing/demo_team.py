@@ -131,8 +131,9 @@ def _save(team: Team) -> None:
     prompts = [team.ben.call("load_prompt")["prompt"] for _ in range(2)]
     team.ben.check("his prompt has its line, and is the same twice", prompts[0] == prompts[1])
     team.ben.check("the line is in the index", "](freeze.md)" in prompts[0])
-    why = team.ben.call("memory.why", path=_PATH)
-    team.ben.tell(f"memory.why names {why.get('author')}")
+    shared = team.ben.call("memory.why", path=_PATH)["shared"]
+    team.ben.tell(f"memory.why: {shared}")
+    team.ben.check("asked why, memd names Anna", shared["member"] == "anna")
 
 
 def _merge(team: Team) -> None:

@@ -9,10 +9,11 @@ from memd.testing.daemon import client, daemon_process, throw_away_home
 from memd.testing.demo import Demo
 
 
-def test_the_demo_succeeds() -> None:
+@pytest.mark.parametrize("demo", ["demo", "demo_team"])
+def test_the_demo_succeeds(demo: str) -> None:
     """Every check of the demo holds, and it says how many there were."""
     done = subprocess.run(
-        [sys.executable, "-m", "memd.testing.demo"],
+        [sys.executable, "-m", f"memd.testing.{demo}"],
         capture_output=True,
         text=True,
         timeout=100,
