@@ -121,7 +121,9 @@ class Storage(Access):
 
         def check() -> None:
             most = self.limits.put_entries
-            if not 0 < len(entries) <= most:
+            if not entries:
+                raise MalformedRequestError(RequestPart.BODY)
+            if len(entries) > most:
                 raise OverLimitError(_PUT_ENTRIES, most, len(entries))
             checking.check_entries(entries, self.limits.entry_bytes)
 

@@ -223,13 +223,14 @@ def test_a_full_repository_takes_updates(address: str) -> None:
         assert set(desk.live()) == {"a.md", "c.md"}
 
 
-@pytest.mark.parametrize("count", [0, 101])
-def test_a_write_has_1_to_100_entries(desk: Desk, count: int) -> None:
-    """A write with none or too many entries is refused by the limit's name."""
+def test_a_write_has_1_to_100_entries(desk: Desk) -> None:
+    """A write with too many entries is refused by the limit, one without any is malformed."""
     desk.join("anna")
     with pytest.raises(OverLimitError) as error:
-        desk.put("anna", *(entry(f"{number}.md") for number in range(count)))
-    assert error.value.details == {"limit": "put_entries", "max": 100, "have": count}
+        desk.put("anna", *(entry(f"{number}.md") for number in range(101)))
+    assert error.value.details == {"limit": "put_entries", "max": 100, "have": 101}
+    with pytest.raises(MalformedRequestError):
+        desk.put("anna")
 
 
 def test_keys_that_clash_are_refused(desk: Desk) -> None:
