@@ -249,7 +249,10 @@ class Rules:
             if plan.act is Act.CONFLICT or (plan.act is Act.MERGE and at):  # b.md never merges
                 conflict = str(edits(client.conflicts[at]) | edits(before))
                 text = plan.remote.hash if plan.remote else ""
-            self._check(plan, before, text, conflict, listed=accepted or bool(client.held[at]))
+            self._loses_nothing(plan, before, text, conflict, accepted=accepted)
+            # After a restore it is chance who offers first, and a held file waits for a person.
+            if before and not (accepted or client.held[at] or client.mark[0]):
+                self._is_due(plan, before, conflict)
             held = HeldEntry(plan.key, before, plan.reason) if plan.act is Act.HOLD else None
             if plan.after == plan.base:
                 held = held or client.held[at]
@@ -269,23 +272,29 @@ class Rules:
         return plan.local or ""
 
     @staticmethod
-    def _check(plan: KeyPlan, before: str, text: str, conflict: str, *, listed: bool) -> None:
-        """Raise BrokenError where an act loses a text, or makes work that nobody caused."""
+    def _loses_nothing(
+        plan: KeyPlan, before: str, text: str, conflict: str, *, accepted: bool
+    ) -> None:
+        """Raise BrokenError where an act loses a text."""
         there = known(plan.remote)
         if plan.act is Act.REMOVE:
             asked = plan.remote and plan.remote.reason == _REASON
             never(not asked, "a file is removed that nobody removed", plan)
-            never(not (is_in(before, there) or listed), "a file is removed unseen", plan)
+            never(not (is_in(before, there) or accepted), "a file is removed unseen", plan)
         else:
             taken = plan.act is Act.TAKE and is_in(before, there)
             never(not (is_in(before, text) or conflict or taken), "a local text is lost", plan)
-        forgotten = plan.remote and plan.remote.hash and plan.remote.member
-        if listed or forgotten or not before:
-            return
+
+    @staticmethod
+    def _is_due(plan: KeyPlan, before: str, conflict: str) -> None:
+        """Raise BrokenError where a person is to decide about a text that is no other's."""
+        if plan.remote is None or (plan.remote.hash and plan.remote.member):
+            return  # what is there came after a removal that nobody remembers
+        there = known(plan.remote)
         false = is_in(before, there) or is_in(there, before)
         never(conflict and false, "a conflict is none", plan)
-        held = plan.act is Act.HOLD and plan.remote
-        never(held and is_in(before, there), "a file is held that has nothing unsent", plan)
+        held = plan.act is Act.HOLD and is_in(before, there)
+        never(held, "a file is held that has nothing unsent", plan)
 
     # What holds between a client and the server at any time.
 

@@ -7,7 +7,7 @@ from tests.team.model import Fault
 
 # What happens beside the syncs themselves; each row leaves out what would hide the others.
 SCOPES = {
-    "accidents": Budget(edits=2, deletes=1, removes=0, losses=2),
+    "accidents": Budget(edits=3, deletes=1, removes=0, losses=2),
     "removals": Budget(edits=2, deletes=1, removes=1, losses=1),
     "edits": Budget(edits=3, deletes=0, removes=1, losses=1),
     "backups": Budget(edits=2, deletes=1, removes=1, losses=1, restores=1),
