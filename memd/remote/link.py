@@ -9,7 +9,7 @@ Rules of this file
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from types import TracebackType
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10.0
 PAGE_SECONDS = 60.0
-ANSWER_BYTES = 16 * 1024 * 1024
+ANSWER_BYTES = 12 * 1024 * 1024  # a page has 4 MiB of text; so no answer costs 16 MiB of memory
 _CLOSE_SECONDS = 1.0
+_PIECE_BYTES = 64 * 1024
 _GZIP = 31  # zlib's word for a gzip header and the largest window
 
 # Why a server cannot be used, in words for the sentence of its error.
@@ -157,6 +158,8 @@ class Link:
             )
             try:
                 body = await self._read(response)
+            except zlib.error:
+                raise RemoteAnswerError(self.address, _PACKED) from None
             finally:
                 with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
                     await response.aclose()
@@ -175,15 +178,10 @@ class Link:
         unpacker = zlib.decompressobj(_GZIP) if coding == "gzip" else None
         body = bytearray()
         async for part in response.aiter_raw():
-            room = self._most + 1 - len(body)
-            if unpacker and unpacker.eof:  # zlib would keep whatever follows
-                raise RemoteAnswerError(self.address, _PACKED)
-            try:
-                body += unpacker.decompress(part, room) if unpacker else part
-            except zlib.error:
-                raise RemoteAnswerError(self.address, _PACKED) from None
-            if len(body) > self._most:
-                raise RemoteAnswerError(self.address, _TOO_LONG)
+            for piece in _unpacked(unpacker, part) if unpacker else (part,):
+                body += piece
+                if len(body) > self._most:
+                    raise RemoteAnswerError(self.address, _TOO_LONG)
         if unpacker and not unpacker.eof:
             raise RemoteAnswerError(self.address, _PACKED)
         return bytes(body)
@@ -213,6 +211,16 @@ class Link:
             return httpx2.AsyncHTTPTransport(verify=secure, proxy=proxy)
         except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
             raise RemoteUnreachableError(self.address, type(error).__name__) from None
+
+
+def _unpacked(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
+    """Yield what a part of a packed body holds, little by little. Raises zlib.error."""
+    if unpacker.eof:  # zlib would keep whatever follows
+        raise zlib.error
+    piece = unpacker.decompress(part, _PIECE_BYTES)
+    while piece:
+        yield piece
+        piece = unpacker.decompress(unpacker.unconsumed_tail, _PIECE_BYTES)
 
 
 def _is_sendable(text: str) -> bool:
