@@ -116,7 +116,7 @@ class OperationTools:
             self._shown.add(path)
             why = _THERE if wanted.op == "create" else _NOT_SHOWN
             text = decode(before)
-            self._workspace.answers.append(text)
+            self._workspace.show(text, (path,))
             raise NotShownError(path, why, text)
         return decode(_updated(wanted, before))
 

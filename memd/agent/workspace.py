@@ -12,7 +12,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Self
@@ -84,7 +84,9 @@ class Workspace:
         self._team = team
         self._check = check
         self._refused: dict[str, Proposed] = {}
-        self.answers: list[str] = []  # of the tools that read, for who judges what is written
+        # Of the tools that read, for who judges what is written; and those that show a team's text.
+        self.answers: list[str] = []
+        self.shared: list[str] = []
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
@@ -138,6 +140,12 @@ class Workspace:
         """
         return self._take_in(self._name(path))
 
+    def show(self, text: str, names: Iterable[str]) -> None:
+        """Remember an answer that shows some files of the memory directory."""
+        self.answers.append(text)
+        if any(name.startswith(TEAM) for name in names):
+            self.shared.append(text)
+
     def call(
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
     ) -> ToolResult:
@@ -177,7 +185,8 @@ class Workspace:
             case tools.Edit():
                 return self._edit(given)
         result = self._answer(given, sight)
-        self.answers.append(result.text)
+        read = (entry.place for entry in sight.read)
+        self.show(result.text, (place.name for place in read if place.root.kind == MEMORY))
         self._note(sight, result.text)
         return result
 

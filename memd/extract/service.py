@@ -22,6 +22,7 @@ from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.names import TEAM
 from memd.core.settings import Settings
 from memd.core.values import (
     ASSISTANT,
@@ -29,6 +30,7 @@ from memd.core.values import (
     Actor,
     Draft,
     JobEnd,
+    MemoryFile,
     Project,
     Provenance,
     Suggestion,
@@ -237,12 +239,14 @@ class Extractions:
         team = request.settings.team.used(joined=joined)
         news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, said, team)
         client = fork.prefix(request.request.cache)
-        task, whole, texts = await self._request(request, model, client, news)
-        shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
+        task, whole, files = await self._request(request, model, client, news)
+        heads = [(header.path, f"{header.name}\n{header.description}") for header in headers]
+        texts = [*heads, *((file.header.path, file.body) for file in files)]
+        shown = [words for _, words in texts]
         sent = client.messages if client else ()
         earlier = [Utterance(each.text, each.at) for each in waiting]
         talk = await to_thread.run_sync(conversation, heard, sent, earlier, shown)
-        reviewer = Reviewer(talk)
+        reviewer = Reviewer(talk, shared=[words for path, words in texts if path.startswith(TEAM)])
         async with agent.opened(
             partial(_workspace, request.project, reviewer, team=team)
         ) as workspace:
@@ -273,7 +277,7 @@ class Extractions:
 
     async def _request(
         self, request: "_Extraction", model: Model, client: Task | None, news: fork.News
-    ) -> tuple[Task, bool, Sequence[str]]:
+    ) -> tuple[Task, bool, Sequence[MemoryFile]]:
         """Return the run, whether it goes over the whole conversation, and what it shows whole."""
         name = self._models.name(request.settings, fork.KIND)
         if model.calls_tools:
@@ -282,7 +286,7 @@ class Extractions:
         likely = await to_thread.run_sync(fork.touched, news)
         files = await self._store.read_many(news.directory, likely)
         task = await to_thread.run_sync(fork.single, news, name, files)
-        return task, False, [file.body for file in files]
+        return task, False, files
 
     def _proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
         """Look quotations up. Blocks: runs in a worker thread."""
@@ -331,7 +335,7 @@ def _workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace
         team=team,
         check=reviewer.problem,
     )
-    reviewer.answers = workspace.answers
+    reviewer.answers, reviewer.theirs = workspace.answers, workspace.shared
     return workspace
 
 

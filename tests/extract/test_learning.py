@@ -302,6 +302,32 @@ async def test_what_is_shared_goes_to_the_team(bench: Bench, enabled: str, *, jo
         assert not (bench.memory / "MEMORY.md").exists()
 
 
+@pytest.mark.parametrize("tools", [True, False])
+async def test_a_colleague_s_text_becomes_no_private_memory(bench: Bench, *, tools: bool) -> None:
+    """What a team's memory says, in its head or its body, is no memory of the person's."""
+    head = "Releases are announced in the channel ship-it before noon"
+    body = "Rollbacks need two approvals from the people on call that week."
+    theirs = MEMORY.partition("Use")[0].replace("The user installs packages with pnpm", head)
+    (bench.memory / "team").mkdir(parents=True)
+    (bench.memory / "team/release.md").write_text(f"{theirs}{body}\n")
+    copies = {
+        name: {"op": "create", "path": name, "type": "project", "name": name, "description": text}
+        for name, text in (("a.md", head), ("b.md", body), ("c.md", "Ships on Tuesdays"))
+    }
+    if tools:
+        start = theirs.replace("feedback", "project").replace(head, "About ships")
+        texts = [write(bench, name, start + each["description"]) for name, each in copies.items()]
+        bench.teach(
+            calls(("Read", {"file_path": "team/release.md"})), calls(*texts, first=2), says("x")
+        )
+    else:
+        wanted = [{**each, "body": each["description"]} for each in copies.values()]
+        bench.teach(says(json.dumps(wanted)), says("[]"))
+        bench.model.calls_tools = False
+    done = await bench.run("How are releases announced? It ships on Tuesdays.")
+    assert (done.saved, set(done.passed_over)) == (("c.md",), {"outside_words"})
+
+
 def operation(**members: str) -> dict[str, str]:
     """Return what a model that calls no tools wants created."""
     parts = {"op": "create", "path": "pnpm.md", "type": "feedback", "name": "pnpm"}
