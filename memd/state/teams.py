@@ -145,6 +145,16 @@ class TeamTable:
         query = "SELECT 1 FROM team_bodies WHERE (hash, directory) = (?, ?)"
         return blobs.read(self._database, key) if self._database.read(query, wanted) else None
 
+    def recorded(self, directory: str, key: str, body_hash: str) -> bytes | None:
+        """Return a text that a file had, by its hash; ``None`` where the journal has none."""
+        query = (
+            "SELECT 1 FROM change_files JOIN changes ON id = change"
+            " WHERE directory = ? AND path = ? AND ? IN (before, after)"
+        )
+        wanted = (os.path.realpath(directory), f"{TEAM}{key}", body_hash)
+        there = self._database.read(query, wanted)
+        return blobs.read(self._database, body_hash) if there else None
+
     def prune(self, directory: str) -> None:
         """Leave the bodies that no base, batch or conflict names to the journal's retention."""
         real, named = os.path.realpath(directory), {body for _, body in self._named(directory)}

@@ -61,7 +61,8 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
     ]
     if not wanted:
         raise TeamRefusedError(path, _NO_ENTRY)
-    text = wanted[0].content or exchange.table.body(exchange.directory, wanted[0].hash)
+    # Who is no maintainer gets no removed text of others; one's own is in the journal here.
+    text = wanted[0].content or exchange.table.recorded(exchange.directory, key, wanted[0].hash)
     if text is None:
         raise TeamRefusedError(path, _NO_TEXT)
     exchange.table.release(exchange.directory, key)

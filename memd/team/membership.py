@@ -38,7 +38,8 @@ _TEXTS = tuple(item.name for item in fields(Membership) if item.name != "at")
 _OPEN = "may be written by others; it is ignored until you run chmod go-w on it"
 
 # Why an address is none of a server, in words for the sentence of its error.
-_NO_URL = "an address is https://host or https://host:port"
+_ADDRESS = "the address"  # which may hold a password
+_NO_URL = "it has to be https://host or https://host:port"
 _PLAIN = "plain http goes to this machine alone; use https"
 _NOT_UTF8 = "a name in it is not UTF-8"
 _UNREADABLE = "what it gave is no token"
@@ -56,7 +57,7 @@ def server_address(url: str) -> str:
         host, port = parts.hostname or "", parts.port
         host = host if host.isascii() else host.encode("idna").decode()
     except ValueError as error:  # UnicodeError too
-        raise TeamRefusedError(url, _NO_URL) from error
+        raise TeamRefusedError(_ADDRESS, _NO_URL) from error
     extra = (
         any(map(str.isspace, url.strip()))
         or parts.username
@@ -65,11 +66,11 @@ def server_address(url: str) -> str:
         or parts.fragment
     )
     if parts.scheme not in ("http", "https") or extra or parts.path not in ("", "/"):
-        raise TeamRefusedError(url, _NO_URL)
+        raise TeamRefusedError(_ADDRESS, _NO_URL)
     if not re.fullmatch(r"[a-z0-9.-]+|[0-9a-f:.]*:[0-9a-f:.]*", host):
-        raise TeamRefusedError(url, _NO_URL)
+        raise TeamRefusedError(_ADDRESS, _NO_URL)
     if parts.scheme == "http" and not _loopback(host):
-        raise TeamRefusedError(url, _PLAIN)
+        raise TeamRefusedError(host, _PLAIN)
     usual = {"http": 80, "https": 443}[parts.scheme]
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}" + (f":{port}" if port not in (None, usual) else "")

@@ -25,7 +25,7 @@ from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.purge import Purge
-from memd.state.records import PlannedChange
+from memd.state.records import PlannedChange, Step
 from memd.state.retention import Pruned, Retention
 from memd.state.tables import SCHEMAS, TeamTable
 
@@ -124,6 +124,18 @@ def test_bodies_outlive_the_journal_while_something_names_them(database: Databas
         if expected == {ONE, TWO}:
             table.resolved("/m", "c.md")
         table.end("/m", [], batch="i")
+
+
+def test_a_text_of_the_journal_is_given_for_its_own_file(database: Database) -> None:
+    """A hash alone gets nobody's text: the file and its directory must have had it."""
+    table, journal = TeamTable(database), Journal(database)
+    steps = (Step("team/a.md", ONE, TWO), Step("b.md", None, THREE))
+    by = Provenance(Actor.CLIENT)
+    journal.record(PlannedChange("/m", 1.0, by, "", "", steps, BODIES, ()))
+    assert [table.recorded("/m", "a.md", each) for each in (ONE, TWO)] == [b"one", b"two"]
+    assert table.recorded("/m", "a.md", THREE) is None
+    assert table.recorded("/m", "b.md", THREE) is None
+    assert table.recorded("/other", "a.md", ONE) is None
 
 
 def test_a_purge_takes_the_bodies_of_a_team_file(tmp_path: Path) -> None:
