@@ -57,6 +57,7 @@ _LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is le
 _SAVED_SECONDS = 0.02  # for what was saved; what is late is told with the next prompt
 _GATE_SECONDS = 0.02  # of a turn's end for the gates of its notes; the job asks them again
 _NEXT = 2_500  # UTF-16 units of what notes may have, left to the prompt behind a compaction
+_TAGS = len(tags.OPEN) + len(tags.CLOSE) + 3  # around a section, with line ends
 _SENTENCE = 300  # UTF-16 units, printed before a compaction
 _JOBS = 20  # the newest, which may have saved something
 _SPILLED = ("search", "web")  # kinds of tools; Claude Code stores what the shell prints itself
@@ -176,7 +177,9 @@ class HookMethod:
             project, settings, received.session, _START_SECONDS
         )
         environment = call.connection.caller.environment
-        loaded = await services.prompts.load(project, settings, environment=environment)
+        loaded = await services.prompts.load(
+            project, settings, room=limits.BLOCK_CHARACTERS - _TAGS, environment=environment
+        )
         shown = section = loaded.prompt or ""
         own = received.dialect.loads_memory and project.client_dir == project.memory_dir
         if own:
@@ -185,8 +188,7 @@ class HookMethod:
         noted = await _noted(services, call, received, room // 2 if shown else room, until)
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
-            room -= len(tags.OPEN) + len(tags.CLOSE) + 3
-            shown = _fit(shown, room, loaded.memory_dir)
+            shown = _fit(shown, room - _TAGS, loaded.memory_dir)
             section = section if own else shown
             shown = f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"
         self._sections[received.session] = section

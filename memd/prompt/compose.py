@@ -63,7 +63,8 @@ class Parts:
     """All that a prompt depends on.
 
     ``search`` says whether to tell how to search the past; ``transcripts`` is the folder of the
-    working directory's transcripts. ``agent_scope`` is user, project or local.
+    working directory's transcripts. ``agent_scope`` is user, project or local. A ``brief`` prompt
+    has no examples.
     """
 
     variant: Variant
@@ -77,6 +78,7 @@ class Parts:
     search: bool = True
     transcripts: str = ""
     extra_guidelines: str = ""
+    brief: bool = False
 
 
 def compose(parts: Parts) -> str:
@@ -115,6 +117,7 @@ def _flags(parts: Parts) -> frozenset[str]:
         "daily": parts.variant is Variant.DAILY_LOG,
         f"agent_{parts.agent_scope}": parts.variant is Variant.AGENT,
         "index": not parts.skip_index,
+        "brief": parts.brief,
         "transcripts": bool(parts.transcripts),
     }
     return frozenset(name for name, is_set in flags.items() if is_set)

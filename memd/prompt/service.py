@@ -5,7 +5,7 @@ nothing but the project, the settings, the parameters and the indexes goes into 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
@@ -18,6 +18,7 @@ from memd.documents.index import load
 from memd.projects.project import agent_directory, slug
 from memd.prompt import compose
 from memd.prompt.compose import IndexText, Parts, Variant
+from memd.text import quoting
 
 AUTO = "auto"
 _FOLDER = TEAM.rstrip("/")
@@ -107,12 +108,15 @@ class Prompts:
         scope: str = "",
         skip_index: bool = False,
         extra_guidelines: str = "",
+        room: int | None = None,
         environment: Mapping[str, str],
     ) -> LoadedPrompt:
         """Return the prompt, its directories made first; a failure to make one is a problem.
 
-        ``environment`` is what the client forwarded. Raises UnknownModeError,
-        AgentNameMissingError and what ``agent_directory`` raises.
+        ``environment`` is what the client forwarded. A prompt that is longer than ``room``, in
+        UTF-16 units, goes without its examples, so that more of the indexes fits.
+
+        Raises UnknownModeError, AgentNameMissingError and what ``agent_directory`` raises.
         """
         variant = _variant(mode, settings)
         if not (project.enabled and settings.enabled):
@@ -131,21 +135,22 @@ class Prompts:
         indexes, facts, problems = await self._indexes(directory, paths)
         if len(indexes) < len(paths):
             variant = Variant.STANDARD
-        prompt = compose.compose(
-            Parts(
-                variant=variant,
-                display_name=settings.prompt.display_name,
-                directory=directory,
-                indexes=indexes,
-                team_directory=f"{directory}/{_FOLDER}",
-                agent=agent,
-                agent_scope=scope,
-                skip_index=skip_index,
-                search=settings.prompt.search_past_context,
-                transcripts=f"{project.transcripts}/{slug(project.cwd)}",
-                extra_guidelines=_guidelines(extra_guidelines, environment, settings),
-            )
+        parts = Parts(
+            variant=variant,
+            display_name=settings.prompt.display_name,
+            directory=directory,
+            indexes=indexes,
+            team_directory=f"{directory}/{_FOLDER}",
+            agent=agent,
+            agent_scope=scope,
+            skip_index=skip_index,
+            search=settings.prompt.search_past_context,
+            transcripts=f"{project.transcripts}/{slug(project.cwd)}",
+            extra_guidelines=_guidelines(extra_guidelines, environment, settings),
         )
+        prompt = compose.compose(parts)
+        if room is not None and quoting.units(prompt) > room:
+            prompt = compose.compose(replace(parts, brief=True))
         return LoadedPrompt(
             prompt=prompt,
             enabled=True,

@@ -145,6 +145,17 @@ async def test_the_shared_part_alone_follows_the_same_switches(shelf: Shelf) -> 
     assert await prompts.shared(PROJECT, TEAM) == ""
 
 
+async def test_a_prompt_without_room_goes_without_examples(shelf: Shelf) -> None:
+    """Where a client takes no more, the indexes come before the examples."""
+    whole = str((await load(shelf, TEAM)).prompt)
+    fitting = (await load(shelf, TEAM, room=len(whole))).prompt
+    short = str((await load(shelf, TEAM, room=len(whole) - 1)).prompt)
+    assert fitting == whole
+    assert "<examples>" in whole
+    assert "<examples>" not in short
+    assert short.endswith(whole[-200:])
+
+
 async def test_a_team_folder_that_is_a_link_is_not_named(shelf: Shelf) -> None:
     """Nobody is told to write through a link: the standard prompt comes, with the problem."""
     shelf.problems = {"team/MEMORY.md": "team is a link"}
