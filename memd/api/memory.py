@@ -33,6 +33,9 @@ from memd.rpc.connection import Call
 from memd.store.drafts import ConflictError, NotSharedError, SecretRefusedError
 from memd.store.history import ChangeNotFoundError, VersionNotFoundError
 from memd.store.service import MemoryNotFoundError, StorageFailedError
+from memd.team.errors import TeamNotJoinedError, TeamRefusedError
+
+_TEAM_OFF = "team.enabled is false"
 
 
 class MemoryOffError(MemdError):
@@ -131,7 +134,15 @@ async def memory_read(
     return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
 
-@method("memory.write", "write", *WRITE_ERRORS, NotSharedError, TwoContentsError)
+@method(
+    "memory.write",
+    "write",
+    *WRITE_ERRORS,
+    NotSharedError,
+    TeamNotJoinedError,
+    TeamRefusedError,
+    TwoContentsError,
+)
 async def memory_write(
     services: Services,
     call: Call,
@@ -165,6 +176,7 @@ async def memory_write(
     project = await writable(services, call, cwd)
     origin = PERSON
     if scope is Scope.TEAM:
+        await check_team(services, project)
         path = f"{TEAM}{path.removeprefix(TEAM)}"
     if said is not None:
         text, origin = await services.extract.proven(project, body or "", said)
@@ -246,6 +258,15 @@ async def writable(services: Services, call: Call, cwd: str) -> Project:
     if not project.enabled:
         raise MemoryOffError(project.reason)
     return project
+
+
+async def check_team(services: Services, project: Project) -> None:
+    """Raise TeamNotJoinedError or TeamRefusedError where a project uses no team's memories."""
+    settings, _ = await services.store.settings(project)
+    if settings.team.enabled == "false":
+        raise TeamRefusedError(project.memory_dir, _TEAM_OFF)
+    if not settings.team.used(joined=await services.team.joined(project.memory_dir)):
+        raise TeamNotJoinedError(project.memory_dir)
 
 
 def _by(call: Call, reason: str, session: str = "", origin: str = "user") -> Provenance:

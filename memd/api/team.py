@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import WRITE_ERRORS, ChangeMade, project_of, writable
+from memd.api.memory import WRITE_ERRORS, ChangeMade, check_team, project_of, writable
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.core.names import TEAM, check_name
@@ -156,6 +156,7 @@ async def team_share(
 ) -> Shared:
     """Move a private memory below ``team/``, as one change."""
     project = await writable(services, call, cwd)
+    await check_team(services, project)
     by = Provenance(Actor.CLIENT, call.connection.caller.client, "", "", "team.share", "user")
     result = await services.memories.share(project, path, by, request_id=request_id)
     return Shared(change=result.change, path=f"{TEAM}{path}")

@@ -68,7 +68,7 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
         "log": {"path": "logs/2026/01/x.md"},
         "type": {"path": "a.md", "type": "idea"},
         "secret": {"path": "a.md", "body": f"the token is {token}"},
-        "scope": {"path": "a.md", "scope": "team"},
+        "scope": {"path": "a.md", "scope": "shared"},
         "size": {"path": "a.md", "body": "x" * 70_000},
     }.items():
         error = await caller.refused("memory.write", **({**_PARTS, **params}))
@@ -80,7 +80,7 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
         "log": 1006,
         "type": -32602,
         "secret": 1003,
-        "scope": 1011,
+        "scope": -32602,
         "size": 1011,
     }
     assert not (await caller.call("memory.list"))["memories"]
@@ -89,10 +89,19 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
 async def test_a_write_with_scope_team_goes_below_team(caller: Caller) -> None:
     """The path gets its folder once; who deletes there hears what removes it for the team."""
     parts = _PARTS | {"type": "project", "scope": "team"}
+    config = Path(caller.home.places.config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    for enabled, code in (("auto", 1024), ("false", 1026)):
+        config.write_text(f'[team]\nenabled = "{enabled}"\n')
+        assert (await caller.refused("memory.write", path="a.md", **parts)).code == code
+        assert (await caller.refused("team.share", path="a.md")).code == code
+    config.write_text('[team]\nenabled = "true"\n')
     written = await caller.call("memory.write", path="a.md", **parts)
     assert (written["path"], written["status"]) == ("team/a.md", "created")
     again = await caller.call("memory.write", path="team/a.md", **parts)
     assert (again["path"], again["status"]) == ("team/a.md", "unchanged")
+    personal = await caller.refused("memory.write", path="b.md", **{**parts, "type": "user"})
+    assert personal.kind == "not_shared"
     error = await caller.refused("memory.delete", path="team/a.md")
     assert (error.code, "memctl team remove" in error.data["hint"]) == (1026, True)
     assert (await caller.call("memory.why", path="team/a.md"))["shared"] is None
