@@ -151,20 +151,14 @@ def repository_row(transaction: Transaction, repository: str, *, lock: bool = Fa
     return Repository(*row)
 
 
-def role_row(transaction: Transaction, member: str, repository: str) -> Role | None:
-    """Return a member's role in a repository, ``None`` where there is none."""
+def allow(transaction: Transaction, member: str, repository: str, least: Role) -> None:
+    """Do nothing where a member has a role. Raises NotThereError and RoleMissingError."""
     row = checking.is_id(repository) and transaction.row(
         "SELECT role FROM grants WHERE member = ? AND repository = ?", member, repository
     )
-    return Role(row[0]) if row else None
-
-
-def allow(transaction: Transaction, member: str, repository: str, least: Role) -> None:
-    """Do nothing where a member has a role. Raises NotThereError and RoleMissingError."""
-    role = role_row(transaction, member, repository)
-    if role is None:
+    if not row:
         raise NotThereError(REPOSITORY)
-    if _ROLES.index(role) < _ROLES.index(least):
+    if _ROLES.index(row[0]) < _ROLES.index(least):
         raise RoleMissingError(least)
 
 

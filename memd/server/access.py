@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from memd.core.text import sha256
 from memd.server import checking
-from memd.server.accepting import OPERATOR, REPOSITORY_ROW, audit, repository_row, role_row
+from memd.server.accepting import OPERATOR, REPOSITORY_ROW, audit, repository_row
 from memd.server.driver import Driver, Transaction
 from memd.server.errors import MEMBER, TOKEN, NotThereError, RequestPart, UnauthorisedError
 from memd.server.values import DeviceToken, Member, Repository, Role, Session
@@ -59,16 +59,6 @@ class Access:
                 member,
             )
         return tuple((Repository(*row[:-1]), Role(row[-1])) for row in rows)
-
-    def repository(self, repository: str) -> Repository:
-        """Return a repository. Raises NotThereError."""
-        with self.driver.reading() as transaction:
-            return repository_row(transaction, repository)
-
-    def role(self, member: str, repository: str) -> Role | None:
-        """Return a member's role in a repository, ``None`` where there is none."""
-        with self.driver.reading() as transaction:
-            return role_row(transaction, member, repository)
 
     def add_member(self, name: str, *, now: float, admin: bool = False) -> None:
         """Add a member, or say anew whether one may see the server's figures.

@@ -16,9 +16,10 @@ class TeamServerError(MemdError):
     """
 
     status: int = 500
+    sentence: str = ""
 
-    def __init__(self, sentence: str, *, retry_after: float = 0.0, **facts: Fact) -> None:
-        super().__init__(sentence, **facts)
+    def __init__(self, sentence: str = "", *, retry_after: float = 0.0, **facts: Fact) -> None:
+        super().__init__(sentence or self.sentence, **facts)
         self.retry_after = retry_after
         self.details: Mapping[str, Any] = {}
 
@@ -72,9 +73,7 @@ class UnauthorisedError(TeamServerError):
     code = 1047
     kind = "unauthorised"
     status = 401
-
-    def __init__(self) -> None:
-        super().__init__("the token or the code is unknown, over, used or revoked")
+    sentence = "the token or the code is unknown, over, used or revoked"
 
 
 class RoleMissingError(TeamServerError):
@@ -132,9 +131,7 @@ class MarkGoneError(TeamServerError):
     code = 1049
     kind = "gone"
     status = 410
-
-    def __init__(self) -> None:
-        super().__init__("the mark is too old or of another epoch: pull everything")
+    sentence = "the mark is too old or of another epoch: pull everything"
 
 
 class EntriesChangedError(TeamServerError):
@@ -229,6 +226,4 @@ class NotEmptyError(TeamServerError):
     code = 1055
     kind = "not_empty"
     exit_status = 73
-
-    def __init__(self) -> None:
-        super().__init__("there is something in it already: give an empty or a new one")
+    sentence = "there is something in it already: give an empty or a new one"

@@ -74,7 +74,7 @@ def state(desk: Desk) -> list[object]:
     """Return all that a member or the operator can read."""
     storage, number = desk.storage, desk.repository.id
     return [
-        storage.repository(number),
+        desk.fresh(),
         desk.live(),
         [storage.history(number, f"{key}.md", maintainer=True) for key in "abcd"],
         storage.members(),

@@ -85,9 +85,14 @@ class Desk:
             cursor = page.next
         return entries
 
+    def fresh(self) -> Repository:
+        """Return the repository as it is now."""
+        every = {each.id: each for each in self.storage.all_repositories()}
+        return every[self.repository.id]
+
     def revision(self) -> int:
         """Return the repository's revision."""
-        return self.storage.repository(self.repository.id).revision
+        return self.fresh().revision
 
 
 @contextmanager

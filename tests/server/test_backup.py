@@ -53,7 +53,7 @@ def test_a_restore_is_of_another_epoch(desk: Desk, tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert os.listdir(tmp_path).count("backup.db.part") == 0
     before = everything(desk)
-    mark = desk.storage.repository(desk.repository.id).mark
+    mark = desk.fresh().mark
     desk.put("anna", entry("late.md", "lost"))
     with closing(open_storage(str(tmp_path / "new.db"))) as storage:
         backup.restore(path, storage.driver, now=desk.now)

@@ -33,7 +33,7 @@ def state(desk: Desk) -> list[object]:
     """Return all that the storage holds."""
     storage, number = desk.storage, desk.repository.id
     return [
-        storage.repository(number),
+        desk.fresh(),
         desk.live(),
         [storage.history(number, key, maintainer=True) for key in ("a.md", "b.md", "c.md")],
         storage.members(),

@@ -160,7 +160,7 @@ BODIES: dict[str, tuple[bytes, int]] = {
     "no UTF-8": (b'{"entries": "\xff"}', 400),
     "a BOM": (b'\xef\xbb\xbf{"entries": []}', 400),
     "deep": (b'{"entries": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
-    "no entries": (b'{"entries": []}', 413),
+    "no entries": (b'{"entries": []}', 400),
     "too many": (json.dumps({"entries": [entry(f"b{n}.md") for n in range(101)]}).encode(), 413),
     "a wrong hash": (json.dumps({"entries": [entry("b.md", hash="0" * 64)]}).encode(), 422),
     "no hash": (json.dumps({"entries": [entry("b.md", hash="")]}).encode(), 422),

@@ -89,7 +89,7 @@ def test_since_a_mark(desk: Desk) -> None:
     """Since a mark only what changed later is told; a mark of another epoch is gone."""
     desk.join("anna")
     desk.put("anna", entry("a.md"), entry("b.md"))
-    mark = desk.storage.repository(desk.repository.id).mark
+    mark = desk.fresh().mark
     assert desk.live(mark) == {}
     desk.put("anna", entry("b.md", "new", base=1))
     desk.remove("anna", "a.md", 1)
@@ -120,10 +120,8 @@ def test_marks_and_cursors_are_input(desk: Desk, text: str) -> None:
 def test_repositories_are_input(desk: Desk, number: str) -> None:
     """An id that is none finds nothing, whatever stands in it."""
     anna = desk.join("anna")
-    assert desk.storage.role("anna", number) is None
     storage, entries = desk.storage, [entry("a.md")]
     calls: tuple[Callable[[], object], ...] = (
-        lambda: storage.repository(number),
         lambda: storage.page(number),
         lambda: storage.history(number, "a.md"),
         lambda: storage.purge(number, "a.md", now=0.0),
@@ -141,7 +139,7 @@ def test_what_is_old_is_forgotten(desk: Desk) -> None:
     desk.put("anna", entry("a.md", "one"), number=number)
     desk.put("anna", entry("a.md", "two", base=1), entry("b.md"))
     desk.remove("anna", "b.md", 2)
-    mark = desk.storage.repository(desk.repository.id).mark
+    mark = desk.fresh().mark
     start = desk.now
     desk.storage.expire(start + 6 * DAY)
     assert desk.put("anna", entry("a.md", "one"), number=number)["revision"] == 1
@@ -175,7 +173,7 @@ def test_a_key_that_lives_again_does_not_expire(desk: Desk) -> None:
     desk.put("anna", entry("a.md", "two", base=2))
     desk.storage.expire(desk.now + 401 * DAY)
     assert desk.live() == {"a.md": memory("two")}
-    assert desk.storage.repository(desk.repository.id).oldest == 0
+    assert desk.fresh().oldest == 0
 
 
 def test_a_purge_leaves_a_tombstone(desk: Desk) -> None:

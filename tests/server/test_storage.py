@@ -197,7 +197,7 @@ def test_an_id_is_a_uuid(desk: Desk, number: str) -> None:
 def test_if_match_is_of_the_repository(desk: Desk) -> None:
     """With If-Match a write is accepted at this revision and epoch of the repository alone."""
     desk.join("anna")
-    start = desk.storage.repository(desk.repository.id).mark
+    start = desk.fresh().mark
     desk.put("anna", entry("a.md"), if_match=start)
     for mark in (start, "other.1", ""):
         with pytest.raises(EntriesChangedError) as error:
