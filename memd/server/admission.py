@@ -4,12 +4,11 @@ Rules of this file
 - A span begins with the first amount, and all is allowed again when it is over.
 - What was spent counts, also where it was more than is allowed: a sender that goes on is no
   sooner free, and one body may go over the bound.
-- An address that failed too often is asked for nothing but tokens that were good before: no
-  guess of it costs a query, and others behind the same address go on.
+- An address that failed too often joins with no code, and each wrong token of it waits. A token
+  that is right goes on: others have the same address, and nobody guesses 256 bits.
 - Senders beyond ``_SENDERS`` push out those that were met first, so memory has a bound.
 """
 
-import hashlib
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -58,22 +57,19 @@ class Admission:
         self._requests = Rate(REQUESTS_A_MINUTE, 60.0)
         self._bytes = Rate(BYTES_AN_HOUR, 3600.0)
         self._failed = Rate(FAILED_LOGINS_A_MINUTE, 60.0)
-        self._good: Recent[bytes, None] = Recent(_SENDERS)  # digests of tokens
 
-    def before_login(self, address: str, token: str | None, now: float) -> None:
-        """Let a token, or with ``None`` a code, be looked up. Raises SlowDownError."""
-        wait = self._failed.wait(_sender(address), now)
-        if wait and (token is None or _digest(token) not in self._good):
+    def check_address(self, address: str, now: float) -> None:
+        """Raise SlowDownError for an address that failed too often."""
+        if wait := self._failed.wait(_sender(address), now):
             raise SlowDownError(what="failed logins", retry_after=wait)
 
-    def failed(self, address: str, token: str, now: float) -> None:
-        """Count a token or a code that is none."""
-        self._good.pop(_digest(token), None)
+    def failed(self, address: str, now: float) -> None:
+        """Count a token or a code that is none. Raises SlowDownError where there were too many."""
+        self.check_address(address, now)
         self._failed.spend(_sender(address), 1, now)
 
-    def admit(self, session: Session, token: str, now: float) -> None:
+    def admit(self, session: Session, now: float) -> None:
         """Count a request of a session. Raises SlowDownError where there were too many."""
-        self._good[_digest(token)] = None
         sender = str(session.token)
         for what, rate in (("requests", self._requests), ("bytes", self._bytes)):
             if wait := rate.wait(sender, now):
@@ -125,7 +121,3 @@ def _sender(address: str) -> str:
     if ":" not in address:
         return address
     return str(ip_network((address.partition("%")[0], _V6_PREFIX), strict=False))
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()

@@ -160,7 +160,7 @@ class _Application:
             if row.admin and not session.admin:
                 raise RoleMissingError(needed="admin")
         elif row.body:
-            self._admission.before_login(opened.address, None, now)
+            self._admission.check_address(opened.address, now)
         parameters = requests.query(request.scope["query_string"], frozenset(row.query))
         body = await self._body(row, opened, headers)
         call = TeamCall(
@@ -170,7 +170,7 @@ class _Application:
         try:
             return await self._run(self._handled, row, call)
         except UnauthorisedError:  # a code of an invitation
-            self._admission.failed(opened.address, "", now)
+            self._admission.failed(opened.address, now)
             raise
 
     def _handled(self, row: TeamRoute, call: TeamCall) -> Response:
@@ -192,14 +192,13 @@ class _Application:
     async def _session(self, address: str, headers: Mapping[str, str], now: float) -> Session:
         """Return whose request it is. Raises UnauthorisedError and SlowDownError."""
         text = requests.token(headers.get("authorization", ""))
-        self._admission.before_login(address, text or "", now)
         session = None
         if text:
             session = await self._run(self._storage.session, text, now=now, address=address)
         if session is None:
-            self._admission.failed(address, text or "", now)
+            self._admission.failed(address, now)
             raise UnauthorisedError
-        self._admission.admit(session, text or "", now)
+        self._admission.admit(session, now)
         return session
 
     async def _body(

@@ -16,7 +16,8 @@ from memd.server.operations import COMMANDS, Row
 from memd.server.storage import Storage, open_storage
 
 _FILE = "team.db"
-_CANNOT_CREATE = 73  # of sysexits
+_UNAVAILABLE, _CANNOT_CREATE = 69, 73  # of sysexits
+_INSTALL = "pip install 'memdir-daemon[team-server,team-postgres]'"
 _PORTS = 65_536
 _NO_ADDRESS = "a host and a port are expected, as 127.0.0.1:8790"
 _DESCRIPTION = """\
@@ -58,18 +59,6 @@ A new certificate is read at the next start.
 """
 
 
-class NoServerLibrariesError(MemdError):
-    """The libraries of the server are not installed."""
-
-    code = 1067
-    kind = "no_server_libraries"
-    hint = "pip install 'memdir-daemon[team-server]'"
-    exit_status = 69
-
-    def __init__(self, library: str) -> None:
-        super().__init__(f"{library} is not installed", library=library)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     commands = parser()
@@ -91,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f" ({error.hint})" if error.hint else ""
         sys.stderr.write(f"memd-team: {error.sentence}{hint}\n")
         return error.exit_status
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"memd-team: {error.name} is not installed ({_INSTALL})\n")
+        return _UNAVAILABLE
     except OSError as error:
         sys.stderr.write(f"memd-team: {error.filename}: {error.strerror}\n")
         return _CANNOT_CREATE
@@ -186,11 +178,9 @@ def _database(given: argparse.Namespace) -> str:
 
 
 def _serve(storage: Storage, given: argparse.Namespace) -> None:
-    try:  # only here: the other commands do without a server's libraries
-        from memd.server.app import TeamOptions, application  # noqa: PLC0415
-        from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise NoServerLibrariesError(error.name or "") from error
+    # Only here: the other commands do without a server's libraries.
+    from memd.server.app import TeamOptions, application  # noqa: PLC0415
+    from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
 
     def started(address: str) -> None:
         sys.stdout.write(f"{address}\n")

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -151,6 +152,9 @@ class _Connection(H11Protocol):
         idle = cycle is checked and (cycle is None or cycle.response_complete)
         # With a timer uvicorn ends it; a peer that sends a head byte by byte stops the timer.
         if unread or (idle and not waiting and self.timeout_keep_alive_task is None):
+            # Without lingering: the kernel, too, forgets what was not read.
+            connection = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.transport.abort()
         elif self in self.connections:
             self._checked = cycle, waiting

@@ -1,11 +1,15 @@
 """A server of team memory in this process, on a free port of this machine."""
 
 import io
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -67,3 +71,20 @@ def team_server(
         server.should_exit = True
         thread.join()
         storage.close()
+
+
+@contextmanager
+def server_process(data: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a server as a process of its own until the block ends; its status is 0 then."""
+    program = "import sys; from memd.server.command import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "serve", "--data", str(data)]
+    where = options or ("--listen", "127.0.0.1:0")
+    with subprocess.Popen(
+        [*command, *where], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0

@@ -8,10 +8,8 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import pytest
 
 from memd.server.command import main, parser
 from memd.server.operations import COMMANDS
+from tests.server.servers import server_process as serving
 
 Run = Callable[..., tuple[int, Any]]
 REMOTE = "github.com/acme/app"
@@ -182,23 +181,6 @@ def test_a_unix_socket_is_taken_over_from_the_dead(tmp_path: Path) -> None:
             assert client.get("/healthz").json() == {"status": "ok"}
         assert main(["serve", "--data", str(tmp_path / "other"), "--uds", path]) == 1
     assert not os.path.exists(path)
-
-
-@contextmanager
-def serving(data: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run a server as a process of its own until the block ends; its status is 0 then."""
-    program = "import sys; from memd.server.command import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "serve", "--data", str(data)]
-    where = options or ("--listen", "127.0.0.1:0")
-    with subprocess.Popen(
-        [*command, *where], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip(), process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
 
 
 def put(url: str, token: str, repository: str) -> None:
