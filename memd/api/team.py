@@ -3,6 +3,7 @@
 A path is that of the memory, with or without ``team/`` before it.
 """
 
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -92,7 +93,7 @@ async def team_join(
     expected = await services.team.preview(project, url, repo)
     if preview:
         return TeamJoin(preview=expected, joined=None)
-    joined = await services.team.join(project, url, repo, code)
+    joined = await services.team.join(project, url, repo, code, partial(_came, call))
     return TeamJoin(preview=expected, joined=joined)
 
 
@@ -118,7 +119,8 @@ async def team_pull(services: Services, call: Call, *, cwd: str) -> SyncResult:
 
     Progress says how many ``files`` came so far.
     """
-    return await services.team.pull((await writable(services, call, cwd)).memory_dir)
+    directory = (await writable(services, call, cwd)).memory_dir
+    return await services.team.pull(directory, partial(_came, call))
 
 
 @method("team.push", "write", *_ERRORS)
@@ -224,6 +226,11 @@ async def team_members(services: Services, call: Call, *, cwd: str) -> TeamMembe
     """Whose memories stand here; asks no server."""
     directory = (await project_of(services, call, cwd)).memory_dir
     return TeamMembers(members=await services.team.members(directory))
+
+
+async def _came(call: Call, files: int) -> None:
+    """Report how many files came so far."""
+    await call.progress({"files": files})
 
 
 def _path(path: str) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from memd.core.values import Project
+from memd.core.names import TEAM
+from memd.core.values import Draft, FileEdit, Project, Tree
 from memd.remote.link import (
     HttpRequest,
     HttpResponse,
@@ -83,6 +84,12 @@ def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
             why = error.sentence
     memberships.remove(membership.directory)
     return why
+
+
+def without_team(tree: Tree) -> Draft:
+    """Return the draft that takes away all files below ``team/``."""
+    paths = [header.path for header in tree.headers() if header.path.startswith(TEAM)]
+    return Draft(tuple(FileEdit(path, None) for path in paths))
 
 
 def _repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:

@@ -79,6 +79,7 @@ class Exchange:
         self.state = ports.table.state(self.directory)
         self.done = SyncDone()
         self.everything = False  # whether the next pull is one of everything
+        self.progress: Callable[[int], None] = lambda _: None  # told how many entries came so far
         self._waited = 0.0  # for the server, in seconds
 
     def answer(

@@ -226,6 +226,7 @@ def commit(exchange: Exchange, keys: tuple[str, ...], planned: Planned) -> None:
     committed = exchange.ports.commit(page, BY)
     exchange.done.pages.append(page)
     exchange.done.change = committed.change or exchange.done.change
+    exchange.progress(sum(len(each.keys) for each in exchange.done.pages))
     if page.left_out:
         exchange.table.leave_out(exchange.directory, page.left_out)
         exchange.done.left_out += page.left_out

@@ -29,7 +29,7 @@ from memd.core.events import (
 from memd.core.names import TEAM
 from memd.core.recent import Recent
 from memd.core.settings import Settings
-from memd.core.values import Actor, Draft, FileEdit, Project, Provenance, Tree
+from memd.core.values import Actor, Project, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.tables import TeamTable
 from memd.store.service import Store
@@ -66,6 +66,7 @@ __all__ = [
     "TextDiff",
 ]
 
+Progress = Callable[[int], Coroutine[Any, Any, None]]
 T = TypeVar("T")
 _THREADS = 4  # syncs at once: each waits for its server in a thread
 
@@ -131,9 +132,9 @@ class TeamSyncs:
         """Return whether a directory joined a team."""
         return await to_thread.run_sync(self._memberships.joined, directory)
 
-    async def pull(self, directory: str) -> SyncResult:
-        """Bring the server's entries here."""
-        return await self._act(directory, lambda _: None)
+    async def pull(self, directory: str, progress: Progress | None = None) -> SyncResult:
+        """Bring the server's entries here; ``progress`` is told how many came so far."""
+        return await self._act(directory, lambda _: None, progress=progress)
 
     async def push(self, directory: str) -> SyncResult:
         """Send what is to be sent, whatever pause there was; pulls first."""
@@ -205,11 +206,12 @@ class TeamSyncs:
         find = partial(joining.prospect, self._memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
         files = self._local(project.memory_dir)
-        return await to_thread.run_sync(
-            partial(views.preview, project, prospect, files, self._clock.now())
-        )
+        preview = partial(views.preview, project, prospect, files, self._clock.now())
+        return await to_thread.run_sync(preview)
 
-    async def join(self, project: Project, url: str, repo: str, code: str) -> Joined:
+    async def join(
+        self, project: Project, url: str, repo: str, code: str, progress: Progress | None = None
+    ) -> Joined:
         """Take an invitation's code for a token, join the repository, and sync."""
         find = partial(joining.prospect, self._memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
@@ -218,7 +220,7 @@ class TeamSyncs:
         membership, role = await to_thread.run_sync(
             partial(enter, ask=self._asks), limiter=self._threads
         )
-        result = await self._act(directory, lambda _: None, send="")
+        result = await self._act(directory, lambda _: None, send="", progress=progress)
         summed = partial(views.summary, self._store.reading, self._table, directory)
         types, newest = await to_thread.run_sync(summed)
         place = (membership.server, membership.remote, membership.member, membership.device)
@@ -235,7 +237,7 @@ class TeamSyncs:
             change = None
             if remove:
                 by = Provenance(Actor.CLIENT, reason=f"left the team of {membership.remote}")
-                change = (await self._store.commit(directory, _without_team, by)).change
+                change = (await self._store.commit(directory, entering.without_team, by)).change
         return LeftTeam(membership.server, membership.remote, not why, why, change or "")
 
     def _waiting(self, directory: str) -> Due | None:
@@ -302,12 +304,18 @@ class TeamSyncs:
         return place
 
     async def _act(
-        self, directory: str, act: Callable[[Exchange], None], send: str | None = None
+        self,
+        directory: str,
+        act: Callable[[Exchange], None],
+        send: str | None = None,
+        progress: Progress | None = None,
     ) -> SyncResult:
         """Pull and do what a person asks for; ``send`` is the path that goes out then, if any."""
         place = await self._place(directory)
 
         def work(exchange: Exchange) -> None:
+            if progress is not None:
+                exchange.progress = lambda count: from_thread.run(progress, count)
             syncing.sync(exchange, push=False, requested=True)
             act(exchange)
             if send is not None and place.sends:
@@ -390,9 +398,3 @@ class TeamSyncs:
 
     def _local(self, directory: str) -> LocalFiles:
         return self._files.setdefault(directory, LocalFiles(self._store.reading, directory))
-
-
-def _without_team(tree: Tree) -> Draft:
-    """Return the draft that takes away all files below ``team/``."""
-    paths = [header.path for header in tree.headers() if header.path.startswith(TEAM)]
-    return Draft(tuple(FileEdit(path, None) for path in paths))

@@ -130,6 +130,21 @@ async def test_what_one_writes_the_other_has(anna: Caller, ben: Caller, server: 
     assert (await ben.call("team.status"))["state"] == "equal"
 
 
+async def test_a_pull_says_how_far_it_is(anna: Caller, ben: Caller, server: TeamServer) -> None:
+    """Who gives a token hears how many files came."""
+    await join(anna, server, "anna")
+    await share(anna, LINES)
+    await join(ben, server, "ben")
+    await share(anna, LINES, "other.md")
+    values: list[Any] = []
+
+    async def progress(value: dict[str, Any]) -> None:
+        values.append(value)
+
+    await ben.client.call("team.pull", {"cwd": ben.cwd}, progress=progress)
+    assert values == [{"files": 1}]
+
+
 async def test_a_conflict_is_a_person_s(anna: Caller, ben: Caller, server: TeamServer) -> None:
     """The server's text stands, ours is told with it, and what is decided goes to everybody."""
     await join(anna, server, "anna")
