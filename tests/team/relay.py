@@ -12,6 +12,7 @@ of a message. What it does with the next requests is its ``plan``, one word a re
 - a number: the relay answers with this status itself.
 """
 
+import gzip
 import http.client
 import json
 import socket
@@ -51,13 +52,20 @@ class Answer:
     headers: list[tuple[str, str]]
     body: bytes
 
+    @property
+    def json(self) -> Any:
+        """What the body says."""
+        zipped = ("content-encoding", "gzip") in {(n.lower(), v) for n, v in self.headers}
+        return json.loads(gzip.decompress(self.body) if zipped else self.body)
+
 
 @dataclass
 class Relay:
     """What it does next, what it has seen, and where it sends it: a host with port.
 
     ``seen`` has each request with its status, 0 where no answer came. ``gone`` refuses all.
-    ``before`` is called with each request before anything is done with it.
+    ``before`` is called with each request before anything is done with it, ``after`` with each
+    answer that went to the client whole.
     """
 
     upstream: str
@@ -66,6 +74,7 @@ class Relay:
     kept: list[Sent] = field(default_factory=list)
     gone: bool = False
     before: Callable[[Sent], None] | None = None
+    after: Callable[[Sent, Answer], None] | None = None
     url: str = ""
 
     def ask(self, request: Sent) -> Answer:
@@ -152,6 +161,8 @@ def relay(upstream: str) -> Iterator[Relay]:
             self.close_connection = True  # what comes next is looked at on its own
             if answer is not None:
                 body = answer.body[: len(answer.body) // 2] if half else answer.body
+                if made.after is not None and not half:
+                    made.after(request, answer)
                 self.wfile.write(_head(answer) + body)
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
