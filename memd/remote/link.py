@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10.0
 PAGE_SECONDS = 60.0
-ANSWER_BYTES = 12 * 1024 * 1024  # a page has 4 MiB of text; so no answer costs 16 MiB of memory
+ANSWER_BYTES = 8 * 1024 * 1024  # twice a page's text; with its copy 16 MiB of memory
 _CLOSE_SECONDS = 1.0
 _PIECE_BYTES = 64 * 1024
 _GZIP = 31  # zlib's word for a gzip header and the largest window
@@ -38,7 +38,7 @@ _SLOW = "it did not answer in time"
 _NO_LIBRARY = "the library for it is missing (pip install 'memdir-daemon[team]')"
 _ADDRESS = "its address must be https, or http to this machine"
 _HEADER = "a header cannot be sent"
-_TOO_LONG = "the answer is longer than any answer may be"
+TOO_LONG = "the answer is longer than any answer may be"
 _PACKED = "the answer is packed in a way that was not asked for, or is damaged"
 
 
@@ -181,7 +181,8 @@ class Link:
             for piece in _unpacked(unpacker, part) if unpacker else (part,):
                 body += piece
                 if len(body) > self._most:
-                    raise RemoteAnswerError(self.address, _TOO_LONG)
+                    body.clear()  # the error's traceback would keep it
+                    raise RemoteAnswerError(self.address, TOO_LONG)
         if unpacker and not unpacker.eof:
             raise RemoteAnswerError(self.address, _PACKED)
         return bytes(body)

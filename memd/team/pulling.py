@@ -12,8 +12,9 @@ from functools import partial
 
 from memd.core.errors import MemdError
 from memd.core.values import TEAM_MATE, Actor, Provenance
-from memd.remote.link import HttpResponse
+from memd.remote.link import TOO_LONG, HttpResponse
 from memd.team import planning, requests, wire
+from memd.team.errors import TeamUnreachableError
 from memd.team.exchange import Exchange
 from memd.team.page_plan import PagePlan, Planned
 from memd.team.planning import KeyPlan
@@ -23,6 +24,7 @@ from memd.team.wire import Mark, RemotePage
 BY = Provenance(Actor.TEAM, reason="pulled from the team's server", origin=TEAM_MATE)
 _OK, _SAME, _GONE = 200, 304, 410
 _MOST_KEYS = 25_000  # of one pull; a repository has 5,000 entries, and tombstones of 400 days
+_FEW_ENTRIES = 16  # of 64 KiB: no more than an answer may have, however they are escaped
 _LEFT_OUT = 1_000  # of a server's entries that are listed with a reason
 
 # Why a person has to accept first, in words.
@@ -60,6 +62,7 @@ class Pull:
         self._table = exchange.table
         self._directory = exchange.directory
         self._accepted = accepted
+        self._entries = wire.PAGE_ENTRIES
         self._since = "" if exchange.everything else exchange.state.mark
 
     def run(self) -> None:
@@ -80,16 +83,16 @@ class Pull:
 
     def _first(self) -> tuple[RemotePage | None, str]:
         """Return the first page, ``None`` for no change, and why the server may be wrong."""
-        exchange, before = self._exchange, Mark.of(self._exchange.state.mark)
+        before = Mark.of(self._exchange.state.mark)
         expected = (_OK, _SAME, _GONE) if self._since else (_OK,)
-        answer = exchange.answer(requests.page(exchange.repository, self._since), expected)
+        answer = self._answer(expected)
         if answer.status == _SAME:
             return None, ""
         first = self._page(answer) if answer.status == _OK else None
         wrong = suspicion(before, first.mark) if first else ""
         if first is None or (wrong and self._since and self._accepted):
             self._since = ""
-            first = self._page(exchange.answer(requests.page(exchange.repository, "")))
+            first = self._page(self._answer())
             wrong = suspicion(before, first.mark)
         return first, wrong
 
@@ -142,11 +145,27 @@ class Pull:
         exchange, page = self._exchange, first
         yield page
         while page.next:
-            request = requests.page(exchange.repository, self._since, page.next, hashes=hashes)
-            page = self._page(exchange.answer(request), hashes=hashes)
+            page = self._page(self._answer(cursor=page.next, hashes=hashes), hashes=hashes)
             if page.mark.epoch != first.mark.epoch:
                 raise exchange.failed(_MOVED)
             yield page
+
+    def _answer(
+        self, expected: tuple[int, ...] = (_OK,), cursor: str = "", *, hashes: bool = False
+    ) -> HttpResponse:
+        """Return the answer with a page, with a small one where a large one is too long.
+
+        A text that JSON has to escape may take six times its bytes.
+        """
+        exchange, entries = self._exchange, self._entries
+        request = requests.page(exchange.repository, self._since, cursor, entries, hashes=hashes)
+        try:
+            return exchange.answer(request, expected)
+        except TeamUnreachableError as error:
+            if error.facts["cause"] != TOO_LONG or entries == _FEW_ENTRIES:
+                raise
+        self._entries = _FEW_ENTRIES
+        return self._answer(expected, cursor, hashes=hashes)
 
     def _page(self, answer: HttpResponse, *, hashes: bool = False) -> RemotePage:
         return self._exchange.read(wire.page, answer.body, hashes=hashes)
@@ -159,8 +178,7 @@ class Pull:
             return ""
         pages: Iterable[RemotePage] = (first,)
         if first.next:
-            request = requests.page(exchange.repository, self._since, hashes=True)
-            page = self._page(exchange.answer(request), hashes=True)
+            page = self._page(self._answer(hashes=True), hashes=True)
             pages = self._pages(page, hashes=True)
         local = exchange.local()
         removed = sum(

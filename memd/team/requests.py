@@ -28,12 +28,19 @@ def leave() -> HttpRequest:
     return HttpRequest("DELETE", "/v1/token")
 
 
-def page(repository: str, since: str, cursor: str = "", *, hashes: bool = False) -> HttpRequest:
+def page(
+    repository: str,
+    since: str,
+    cursor: str = "",
+    entries: int = PAGE_ENTRIES,
+    *,
+    hashes: bool = False,
+) -> HttpRequest:
     """Return the request for a page of what changed since a mark, all of it without one."""
     given = {"since": since, "cursor": cursor, "view": "hashes" if hashes else ""}
     wanted = urlencode({name: text for name, text in given.items() if text})
     headers = {"If-None-Match": f'"{since}"'} if since and not cursor else {}
-    path = f"/v1/repos/{repository}/entries?limit={PAGE_ENTRIES}"
+    path = f"/v1/repos/{repository}/entries?limit={entries}"
     return HttpRequest("GET", f"{path}&{wanted}" if wanted else path, headers)
 
 

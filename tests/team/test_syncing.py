@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from memd.server.backup import backup, restore
 from memd.server.storage import open_storage
@@ -44,14 +45,24 @@ async def lines(
         assert [fault for one in devices for fault in one.faults] == []
 
 
-async def until(holds: Callable[[], bool], clock: FakeClock, step: float = 1.0) -> None:
-    """Let time pass in steps until something holds, for 10 minutes of the clock at most."""
+async def calm(*devices: Device) -> None:
+    """Return once no thread of the syncs is at work."""
     with anyio.fail_after(20):
-        for _ in range(int(600 / step)):
-            if holds():
-                return
-            clock.advance(step)
-            await anyio.sleep(0.01)
+        spare = to_thread.current_default_thread_limiter()
+        quiet = 0
+        while quiet < 20:
+            await anyio.lowlevel.checkpoint()
+            busy = spare.borrowed_tokens + sum(d.syncs._threads.borrowed_tokens for d in devices)
+            quiet = 0 if busy else quiet + 1
+
+
+async def until(holds: Callable[[], bool], *devices: Device, step: float = 1.0) -> None:
+    """Let time pass in steps until something holds, for 10 minutes of the clock at most."""
+    for _ in range(int(600 / step)):
+        await calm(*devices)
+        if holds():
+            return
+        devices[0].clock.advance(step)
     assert holds()
 
 
@@ -61,8 +72,8 @@ async def test_a_change_goes_out_by_itself_and_a_session_brings_it(tmp_path: Pat
         ben.syncs.visited(ben.directory)
         await anna.write(KEY, memory("releases", "Tag first."))
         anna.syncs.noticed(anna.directory, [PATH])
-        await until(lambda: anna.table.state(anna.directory).pushed_at > 0, anna.clock)
-        await until(lambda: ben.team.joinpath(KEY).exists(), ben.clock, step=10)
+        await until(lambda: anna.table.state(anna.directory).pushed_at > 0, anna)
+        await until(lambda: ben.team.joinpath(KEY).exists(), ben, step=10)
         assert ben.texts() == anna.texts()
 
 
@@ -115,7 +126,7 @@ async def test_thirty_days_offline_lose_nothing(tmp_path: Path) -> None:
             await ben.write(f"ben-{day}.md", memory(f"ben-{day}", "Ben's."))
             anna.syncs.noticed(anna.directory, [f"team/day-{day}.md"])
             anna.clock.advance(DAY)
-            await anyio.sleep(0.005)
+            await calm(anna, ben)
         for one, word in ((anna, "Uno."), (ben, "Eins.")):
             await one.write("apart.md", memory("apart", f"{word}\n\nTwo.\n\nThree."))
         await anna.write("both.md", memory("both", "Uno.\n\nTwo.\n\nThree."))
@@ -145,7 +156,7 @@ async def test_without_credentials_hardly_a_request_is_made(tmp_path: Path) -> N
                     again.syncs.visited(again.directory)
                     again.syncs.noticed(again.directory, [f"team/note-{part}.md"])
                     again.clock.advance(3600)
-                    await anyio.sleep(0.01)
+                    await calm(again)
                 group.cancel_scope.cancel()
         assert 1 <= len(line.seen) <= 8
         with pytest.raises(TeamRefusedError):
@@ -157,7 +168,7 @@ async def test_review_sends_nothing_by_itself(tmp_path: Path) -> None:
     async with lines(tmp_path, "a", push="review") as (_, line, (anna,)):
         await anna.write(KEY, memory("releases", "Tag first."))
         anna.syncs.noticed(anna.directory, [PATH])
-        await until(lambda: len(line.seen) > 0, anna.clock)
+        await until(lambda: len(line.seen) > 0, anna)
         assert {sent.method for sent, _ in line.seen} == {"GET"}
         status = await anna.syncs.status(anna.directory)
         assert (status.state, status.outgoing, status.review) == ("changed", (PATH,), True)
