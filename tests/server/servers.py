@@ -74,10 +74,14 @@ def team_server(
 
 
 @contextmanager
-def server_process(data: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run a server as a process of its own until the block ends; its status is 0 then."""
+def server_process(data: Path | str, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a server as a process of its own until the block ends; its status is 0 then.
+
+    ``data`` is its folder, or the address of a database.
+    """
     program = "import sys; from memd.server.command import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "serve", "--data", str(data)]
+    where_data = ("--data", str(data)) if isinstance(data, Path) else ("--database", data)
+    command = [sys.executable, "-c", program, "serve", *where_data]
     where = options or ("--listen", "127.0.0.1:0")
     with subprocess.Popen(
         [*command, *where], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

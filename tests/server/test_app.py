@@ -106,3 +106,33 @@ def test_what_is_there_already_matches_whatever_its_base(server: TeamServer) -> 
         "revision": 1,
         "entries": [{"key": "a.md", "revision": 1, "status": "unchanged"}],
     }
+
+
+def test_the_servers_figures_are_for_admins(server: TeamServer) -> None:
+    """An admin's token reads OpenMetrics, in which every request counted."""
+    server.storage.add_member("ops", now=server.clock(), admin=True)
+    client = server.client("ops")
+    client.get("/v1/repos")
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    lines = answer.text.splitlines()
+    assert lines[-1] == "# EOF"
+    assert 'memd_team_requests_total{route="GET /v1/repos",status="200"} 1' in lines
+    assert 'memd_team_request_seconds_bucket{le="+Inf"} 1' in lines
+    types = {line.split()[2] for line in lines if line.startswith("# TYPE ")}
+    samples = {line.partition("{")[0].split()[0] for line in lines if not line.startswith("#")}
+    assert all(any(name.startswith(each) for each in types) for name in samples)
+
+
+def test_a_storage_that_fails_is_told(server: TeamServer) -> None:
+    """Without its storage the server lives, is not ready, and says so with 503."""
+    client = server.client("anna")
+    with server.storage.driver.writing() as transaction:
+        transaction.run("ALTER TABLE format RENAME TO gone")
+    try:
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/readyz").status_code == 503
+    finally:
+        with server.storage.driver.writing() as transaction:
+            transaction.run("ALTER TABLE gone RENAME TO format")
+    assert client.get("/readyz").status_code == 200
