@@ -113,6 +113,7 @@ def pull(server: Upstream) -> list[Row]:
         floor = _seconds(lambda: _plain(home))
         with daemon_process(home), Line(home.places.socket) as line:
             first = _seconds(lambda: _join(home, line, server))
+            _call(home, line, "memory.search", query="export")  # waits until all are indexed
         begin = time.perf_counter()
         with daemon_process(home), Line(home.places.socket) as line:
             ready = time.perf_counter() - begin
