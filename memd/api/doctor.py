@@ -17,6 +17,7 @@ from memd.core.values import Project
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.rpc.connection import Call
+from memd.team.errors import TeamNotJoinedError
 
 
 class Check(msgspec.Struct):
@@ -53,6 +54,7 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
         await _stored_check(services),
         _problems("recovery", "nothing was left half done", tuple(services.notes)),
         _problems("watching", noticed, services.store.watching()),
+        await _memberships_check(services),
         await _clock_check(services),
     ]
     if cwd is not None:
@@ -118,6 +120,7 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         _problems("paths", project.memory_dir, project.problems),
         _client_check(project),
         _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
+        *await _team_checks(services, project.memory_dir),
     ]
 
 
@@ -131,6 +134,30 @@ def _client_check(project: Project) -> Check:
     detail = f"Claude Code keeps its memory in {theirs}, memd in {ours} ({project.source})"
     remedy = "set autoMemoryDirectory of Claude Code and memd's directory alike, or switch one off"
     return Check(name, "warning", detail, remedy)
+
+
+async def _memberships_check(services: Services) -> Check:
+    """Return whether what says which projects joined a team counts, and their tokens."""
+    problems = await to_thread.run_sync(services.memberships.problems)
+    return _problems("teams", services.memberships.folder, problems)
+
+
+async def _team_checks(services: Services, directory: str) -> list[Check]:
+    """Return how far a project is equal with its team, if it joined one."""
+    name = "team"
+    try:
+        team = await services.team.status(directory)
+    except TeamNotJoinedError:
+        return []
+    except MemdError as error:
+        return [Check(name, "failed", error.sentence, error.hint)]
+    waiting = len(team.conflicts) + len(team.held)
+    detail = f"{team.remote} on {team.server}: {team.state}"
+    detail += f", {team.waits or team.paused}" if team.waits or team.paused else ""
+    if team.waits or team.paused or waiting:
+        detail += f", {waiting} files wait for you" if waiting else ""
+        return [Check(name, "warning", detail, "memctl team status says more")]
+    return [Check(name, "ok", detail)]
 
 
 async def _notes_check(services: Services, call: Call, settings: Settings) -> Check:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
+from anyio import to_thread
 from msgspec.structs import asdict
 
 from memd.api.method import (
@@ -265,7 +266,8 @@ async def check_team(services: Services, project: Project) -> None:
     settings, _ = await services.store.settings(project)
     if settings.team.enabled == "false":
         raise TeamRefusedError(project.memory_dir, _TEAM_OFF)
-    if not settings.team.used(joined=await services.team.joined(project.memory_dir)):
+    joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
+    if not settings.team.used(joined=joined):
         raise TeamNotJoinedError(project.memory_dir)
 
 

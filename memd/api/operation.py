@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from memd.api.memory import project_of
 from memd.api.method import Method, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
-from memd.core.errors import WrongParameterError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
 from memd.rpc.connection import Call
@@ -66,7 +67,8 @@ class Status(Result):
     person to decide, by memory directory, for the directories among ``projects``. ``suggestions``
     counts those of all projects that wait, went out to a session, or were decided of late.
     ``contexts`` counts conversations, stored results and their bytes, and lost prompt caches with
-    the tokens that were paid again.
+    the tokens that were paid again. ``teams`` has the state of each directory that joined a team,
+    as ``team.status`` has it.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Status(Result):
     proposals: dict[str, int]
     suggestions: SuggestionCounts
     contexts: ContextTotals
+    teams: dict[str, str]
     model: ModelState
     spend: spending.SpendToday
     notes: list[str]
@@ -173,6 +176,7 @@ async def status(services: Services, _call: Call) -> Status:
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         suggestions=await services.suggestions.counts(),
         contexts=await services.contexts.totals(),
+        teams=await _teams(services),
         model=services.models.state(settings),
         spend=await spending.today(services, settings),
         notes=list(services.notes),
@@ -214,6 +218,16 @@ async def _subscription(
     if cwd is None:
         return named, None
     return named, (await project_of(services, call, cwd)).memory_dir
+
+
+async def _teams(services: Services) -> dict[str, str]:
+    """Return the state of each directory that joined a team."""
+    states = {}
+    for membership in await to_thread.run_sync(services.memberships.all):
+        with suppress(MemdError):  # it has just left, or its directory cannot be read
+            state = await services.team.status(membership.directory)
+            states[membership.directory] = state.state
+    return states
 
 
 def _rss() -> int:

@@ -22,7 +22,7 @@ from memd.review.service import Reviews
 from memd.state.tables import Ages, Runs, SpendTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
-from memd.team.service import TeamSyncs
+from memd.team.service import Memberships, TeamSyncs
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class Services:
     memories: Memories
     suggestions: Suggestions
     team: TeamSyncs
+    memberships: Memberships
     session_notes: Notes
     contexts: Contexts
     summaries: Summaries

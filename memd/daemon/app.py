@@ -209,6 +209,7 @@ async def _compose(
         memories=Memories(store, clock),
         suggestions=suggestions,
         team=team,
+        memberships=memberships,
         session_notes=_session_notes(ports, models, records),
         contexts=Contexts(clock, ContextTable(database)),
         summaries=Summaries(clock, models, records),

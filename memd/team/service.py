@@ -128,10 +128,6 @@ class TeamSyncs:
         if self._memberships.any and (due := self._waiting(directory)):
             due.visited(self._clock.monotonic())
 
-    async def joined(self, directory: str) -> bool:
-        """Return whether a directory joined a team."""
-        return await to_thread.run_sync(self._memberships.joined, directory)
-
     async def pull(self, directory: str, progress: Progress | None = None) -> SyncResult:
         """Bring the server's entries here; ``progress`` is told how many came so far."""
         return await self._act(directory, lambda _: None, progress=progress)

@@ -89,6 +89,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "model": "ok",
         "notes": "ok",
         "stored results": "ok",
+        "teams": "ok",
         "recovery": "ok",
         "clock": "ok",
         "watching": "ok",

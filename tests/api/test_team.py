@@ -253,6 +253,32 @@ async def test_switched_off_is_off_at_once(anna: Caller, server: TeamServer) -> 
     assert (await anna.refused("team.pull")).kind == "team_refused"
 
 
+async def test_doctor_and_status_know_the_team(
+    anna: Caller, ben: Caller, server: TeamServer
+) -> None:
+    """What waits for a person is a warning with what helps; a token that others may read, too."""
+    assert (await anna.plain("status"))["teams"] == {}
+    rows = {row["name"]: row for row in (await anna.call("doctor"))["checks"]}
+    assert (rows["teams"]["state"], "team" in rows) == ("ok", False)
+    await join(anna, server, "anna")
+    await join(ben, server, "ben")
+    rows = {row["name"]: row for row in (await anna.call("doctor"))["checks"]}
+    assert (rows["team"]["state"], rows["team"]["detail"][-5:]) == ("ok", "equal")
+    await share(anna, LINES)
+    await ben.call("team.pull")
+    await share(anna, LINES.replace("Fridays", "Mondays"))
+    await share(ben, LINES.replace("Fridays", "Tuesdays"))
+    rows = {row["name"]: row for row in (await ben.call("doctor"))["checks"]}
+    assert (rows["team"]["state"], "1 files wait" in rows["team"]["detail"]) == ("warning", True)
+    config = Path(os.path.dirname(anna.home.places.config))
+    (token,) = config.glob("team-*.token")
+    token.chmod(0o644)
+    rows = {row["name"]: row for row in (await anna.call("doctor"))["checks"]}
+    assert (rows["teams"]["state"], token.name in rows["teams"]["detail"]) == ("warning", True)
+    assert rows["team"]["state"] == "warning"
+    assert list((await anna.plain("status"))["teams"].values()) == ["off"]
+
+
 @pytest.mark.parametrize(
     ("method", "params"),
     [

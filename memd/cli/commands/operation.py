@@ -31,6 +31,7 @@ def status(invocation: Invocation) -> None:
     pairs += _proposals(answer)
     pairs += _suggestions(answer)
     pairs += _contexts(answer)
+    pairs += _teams(answer)
     pairs += _model(answer)
     pairs += [("note", note) for note in answer["notes"]]
     invocation.screen.answer(answer, output.facts(pairs))
@@ -78,6 +79,15 @@ def _contexts(answer: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("context", f"conversations: {totals['conversations']}; {stored}"),
         ("", lost if totals["breaks"] else ""),
+    ]
+
+
+def _teams(answer: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return the projects that joined a team and are not equal with it."""
+    return [
+        ("team", f"{state} in {directory}: memctl team status")
+        for directory, state in (answer.get("teams") or {}).items()
+        if state != "equal"
     ]
 
 

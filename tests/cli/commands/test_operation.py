@@ -67,6 +67,15 @@ def test_the_status_tells_of_conversations(home: Home) -> None:
     ]
 
 
+def test_the_status_tells_of_teams(home: Home) -> None:
+    """Projects that are equal with their team are not worth a line."""
+    answer = {**STATUS, "teams": {"/m/a": "equal", "/m/b": "waits"}}
+    with ScriptedDaemon(home.places.socket, {"status": answer}):
+        ran = memctl(home, "status")
+    lines = [line for line in ran.out.splitlines() if line.startswith("team")]
+    assert [" ".join(line.split()) for line in lines] == ["team waits in /m/b: memctl team status"]
+
+
 def test_the_status_tells_of_suggestions(home: Home) -> None:
     """Where there are or were any, a line counts them and names the command."""
     none = {"open": 0, "offered": 0, "taken": 0, "dismissed": 0, "expired": 0}
