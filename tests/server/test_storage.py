@@ -221,6 +221,11 @@ def test_a_full_repository_takes_updates(address: str) -> None:
         desk.remove("anna", "b.md", 1)
         desk.put("anna", entry("c.md", "one"))
         assert set(desk.live()) == {"a.md", "c.md"}
+    with open_desk(address, Limits(max_entries=1, max_bytes=1)) as fuller:
+        fuller.sessions = desk.sessions
+        fuller.put("anna", entry("a.md", "six", base=2))
+        with pytest.raises(OverLimitError):
+            fuller.put("anna", entry("a.md", "seven", base=5))
 
 
 def test_a_write_has_1_to_100_entries(desk: Desk) -> None:
