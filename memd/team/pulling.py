@@ -84,7 +84,10 @@ class Pull:
     def _first(self) -> tuple[RemotePage | None, str]:
         """Return the first page, ``None`` for no change, and why the server may be wrong."""
         before = Mark.of(self._exchange.state.mark)
-        expected = (_OK, _SAME, _GONE) if self._since else (_OK,)
+        expected: tuple[int, ...] = (_OK, _GONE) if self._since else (_OK,)
+        held = self._table.held(self._directory).values()
+        if self._since and all(each.reason != "full" for each in held):
+            expected = (_OK, _SAME, _GONE)  # else whether there is room by now is wanted, too
         answer = self._answer(expected)
         if answer.status == _SAME:
             return None, ""
@@ -158,7 +161,14 @@ class Pull:
         A text that JSON has to escape may take six times its bytes.
         """
         exchange, entries = self._exchange, self._entries
-        request = requests.page(exchange.repository, self._since, cursor, entries, hashes=hashes)
+        request = requests.page(
+            exchange.repository,
+            self._since,
+            cursor,
+            entries,
+            hashes=hashes,
+            known=_SAME in expected,
+        )
         try:
             return exchange.answer(request, expected)
         except TeamUnreachableError as error:

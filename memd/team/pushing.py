@@ -36,6 +36,7 @@ def push(exchange: Exchange) -> None:
     """
     for turn in range(_ROUNDS):
         if _send_all(exchange):
+            exchange.table.prune(exchange.directory)
             return
         exchange.ports.wait(exchange.ports.random() * _JITTER_SECONDS * 2**turn)
         pull(exchange)

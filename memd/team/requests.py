@@ -35,11 +35,15 @@ def page(
     entries: int = PAGE_ENTRIES,
     *,
     hashes: bool = False,
+    known: bool = False,
 ) -> HttpRequest:
-    """Return the request for a page of what changed since a mark, all of it without one."""
+    """Return the request for a page of what changed since a mark, all of it without one.
+
+    ``known``: there is no need of an answer where nothing changed.
+    """
     given = {"since": since, "cursor": cursor, "view": "hashes" if hashes else ""}
     wanted = urlencode({name: text for name, text in given.items() if text})
-    headers = {"If-None-Match": f'"{since}"'} if since and not cursor else {}
+    headers = {"If-None-Match": f'"{since}"'} if known and since else {}
     path = f"/v1/repos/{repository}/entries?limit={entries}"
     return HttpRequest("GET", f"{path}&{wanted}" if wanted else path, headers)
 

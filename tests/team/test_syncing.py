@@ -1,5 +1,6 @@
 """Syncs by themselves, and over lines that lose what goes over them."""
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
@@ -9,13 +10,14 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from memd.core.team import Limits
 from memd.server.backup import backup, restore
 from memd.server.storage import open_storage
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from memd.testing.clock import FakeClock
 from tests.server.servers import TeamServer, team_server
 from tests.team.devices import Device, device, memory
-from tests.team.relay import Relay, relay
+from tests.team.relay import Relay, Sent, relay
 
 pytestmark = pytest.mark.anyio
 KEY, PATH, DAY = "releases.md", "team/releases.md", 86_400.0
@@ -238,3 +240,40 @@ async def test_a_pull_that_removes_much_waits(tmp_path: Path) -> None:
         assert (waits, len(ben.texts())) == ("the server removes 7 of 7 memories at once", 7)
         await ben.syncs.accept(ben.directory)
         assert ben.texts() == {}
+
+
+async def test_a_full_repository_takes_updates_and_holds_the_rest(tmp_path: Path) -> None:
+    """What has no room is held, updates go on, and more room ends the hold by itself."""
+    async with lines(tmp_path, "a") as (server, _, (anna,)):
+        server.storage.limits = Limits(max_entries=3, put_entries=2)
+        for number in range(5):
+            await anna.write(f"{number}.md", memory(str(number), "Text."))
+        result = await anna.syncs.push(anna.directory)
+        assert ({held.reason for held in result.held}, len(result.sent)) == ({"full"}, 3)
+        await anna.write("0.md", memory("0", "Newer."))
+        assert (await anna.syncs.push(anna.directory)).sent == ("team/0.md",)
+        server.storage.limits = Limits(put_entries=1)
+        assert sorted((await anna.syncs.push(anna.directory)).sent) == ["team/3.md", "team/4.md"]
+        assert (await anna.syncs.status(anna.directory)).state == "equal"
+
+
+async def test_a_server_that_hangs_does_not_keep_memd_from_ending(tmp_path: Path) -> None:
+    """A sync that waits for its server ends with the daemon, and its batch waits on disk."""
+    reached = threading.Event()
+    over = threading.Event()
+
+    def hang(_: Sent) -> None:
+        reached.set()
+        over.wait(20)
+
+    async with lines(tmp_path, "a") as (_, line, (anna,)):
+        line.before = hang
+        await anna.write(KEY, memory("releases", "Tag first."))
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(anna.syncs.push, anna.directory)
+                await to_thread.run_sync(reached.wait)
+                group.cancel_scope.cancel()
+        over.set()
+        line.before = None
+        assert (await anna.syncs.push(anna.directory)).sent == (PATH,)
