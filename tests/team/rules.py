@@ -39,12 +39,16 @@ class Rules:
 
     def edit(self, client: Client, at: int, bit: int) -> Client:
         """Write on top of what was known of the key here."""
-        before = edits(client.files[at])
-        if not before:
-            out = client.batch.entries if client.batch else ()
-            before = edits(known(client.bases[at]))
-            before |= sum(edits(entry.hash) for entry in out if entry.key == KEYS[at])
-        return change(client, at, files=str(before | bit))
+        return change(client, at, files=str(self._last(client, at) | bit))
+
+    @staticmethod
+    def _last(client: Client, at: int) -> int:
+        """Return the edits that a person here knows of, in the file or before it was deleted."""
+        if client.files[at]:
+            return edits(client.files[at])
+        out = client.batch.entries if client.batch else ()
+        sent = (edits(entry.hash) for entry in out if entry.key == KEYS[at])
+        return reduce(or_, sent, edits(known(client.bases[at])))
 
     def delete(self, client: Client, at: int) -> Client:
         """Delete a file, which removes it for nobody."""
@@ -75,8 +79,7 @@ class Rules:
 
     def resolve(self, client: Client, at: int, *, ours: bool) -> Client:
         """End a conflict with their text, or put ours on top."""
-        theirs = client.files[at] or known(client.bases[at])
-        both = str(edits(theirs) | edits(client.conflicts[at]))
+        both = str(self._last(client, at) | edits(client.conflicts[at]))
         return change(client, at, conflicts="", files=both if ours else client.files[at])
 
     # The server.
@@ -138,9 +141,11 @@ class Rules:
         )
 
     def expire(self, server: Server) -> Server:
-        """Forget tombstones and ids."""
+        """Forget tombstones and ids; nobody restores a backup that is so old."""
         heads = tuple(head if head and head.hash else None for head in server.heads)
-        return server._replace(heads=heads, answers=frozenset(), horizon=server.revision)
+        return server._replace(
+            heads=heads, answers=frozenset(), horizon=server.revision, backup=None
+        )
 
     def _buried(self, server: Server, head: RemoteEntry, at: int, bit: int, reason: str) -> Server:
         member = str(edits(head.hash) | bit)
@@ -293,7 +298,7 @@ class Rules:
         there = known(plan.remote)
         false = is_in(before, there) or is_in(there, before)
         never(conflict and false, "a conflict is none", plan)
-        held = plan.act is Act.HOLD and is_in(before, there)
+        held = plan.act is Act.HOLD and plan.base and is_in(before, there)
         never(held, "a file is held that has nothing unsent", plan)
 
     # What holds between a client and the server at any time.
