@@ -189,6 +189,8 @@ class Sweep:
         self.root.mkdir()
         with self.server():
             assert ended(*in_child(self.prepare)) == ["prepared"]
+        for left in self.root.rglob("*.sock"):
+            left.unlink()  # no copy can be made of it
         put_back(self.root, self.template)
 
     def home(self, name: str) -> Home:
