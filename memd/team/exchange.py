@@ -145,6 +145,11 @@ class Exchange:
             self.table.save(self.directory, state)
             self.state = state
 
+    def check_accepted(self) -> None:
+        """Raise TeamRefusedError while the server may be wrong and a person has to accept."""
+        if self.state.waits:
+            raise TeamRefusedError(self.membership.remote, self.state.waits)
+
     def local(self) -> dict[str, str]:
         """Return the hashes of the files below ``team/`` by key."""
         return hashes(self.ports.files.files(self.ports.now()))

@@ -130,7 +130,7 @@ class TeamSyncs:
 
     async def pull(self, directory: str, progress: Progress | None = None) -> SyncResult:
         """Bring the server's entries here; ``progress`` is told how many came so far."""
-        return await self._act(directory, lambda _: None, progress=progress)
+        return await self._act(directory, progress=progress)
 
     async def push(self, directory: str) -> SyncResult:
         """Send what is to be sent, whatever pause there was; pulls first."""
@@ -216,7 +216,7 @@ class TeamSyncs:
         membership, role = await to_thread.run_sync(
             partial(enter, ask=self._asks), limiter=self._threads
         )
-        result = await self._act(directory, lambda _: None, send="", progress=progress)
+        result = await self._act(directory, send="", progress=progress)
         summed = partial(views.summary, self._store.reading, self._table, directory)
         types, newest = await to_thread.run_sync(summed)
         place = (membership.server, membership.remote, membership.member, membership.device)
@@ -302,7 +302,7 @@ class TeamSyncs:
     async def _act(
         self,
         directory: str,
-        act: Callable[[Exchange], None],
+        act: Callable[[Exchange], None] | None = None,
         send: str | None = None,
         progress: Progress | None = None,
     ) -> SyncResult:
@@ -313,7 +313,9 @@ class TeamSyncs:
             if progress is not None:
                 exchange.progress = lambda count: from_thread.run(progress, count)
             syncing.sync(exchange, push=False, requested=True)
-            act(exchange)
+            if act is not None:
+                exchange.check_accepted()
+                act(exchange)
             if send is not None and place.sends:
                 syncing.sync(exchange, push=True, requested=True)
             if send:

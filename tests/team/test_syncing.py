@@ -212,6 +212,8 @@ async def test_a_server_from_a_backup_changes_nothing_before_it_is_accepted(
             for one in (anna, ben):
                 result = await one.syncs.push(one.directory)
                 assert (bool(result.waits), result.sent, one.texts()) == (True, (), texts)
+            with pytest.raises(TeamRefusedError, match="backup"):
+                await anna.syncs.remove(anna.directory, PATH, "outdated")
             for one in (anna, ben, anna, ben):
                 result = await one.syncs.accept(one.directory)
                 assert (result.waits, one.texts()) == ("", texts)
