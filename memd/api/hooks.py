@@ -36,7 +36,7 @@ from memd.context.service import ContextRequest
 from memd.conversation.history import tool_kind
 from memd.core import limits
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import INDEX
+from memd.core.names import INDEXES
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Actor, Project, Provenance
@@ -339,7 +339,7 @@ async def _written(services: Services, call: Call, received: _Received) -> str:
     with suppress(MemdError):  # a secret in a description, say: then it has no line
         made = await services.store.attribute(directory, paths, by)
         await services.recall.given(session, directory, paths)
-        if made.change and paths != {INDEX}:
+        if made.change and not paths <= {*INDEXES}:
             return f"{tags.OPEN}\n{_LINE_MADE}\n{tags.CLOSE}"
     return ""
 

@@ -22,7 +22,7 @@ from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import EventSink
-from memd.core.names import INDEX
+from memd.core.names import INDEX, INDEXES
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import (
@@ -275,7 +275,7 @@ class Store:
         async with self._lock(real):
             await self._noticed(real, claim=True)
             since = self._clock.now() - _JUST_NOW_SECONDS
-            await to_thread.run_sync(self._journal.attribute, real, {*paths, INDEX}, by, since)
+            await to_thread.run_sync(self._journal.attribute, real, {*paths, *INDEXES}, by, since)
         return await self.commit(directory, partial(pointing_to, paths), by)
 
     async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:

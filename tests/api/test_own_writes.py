@@ -66,6 +66,21 @@ async def test_a_line_of_the_assistants_own_is_the_only_one(caller: Caller) -> N
     assert {each[0] for each in await changes(caller)} == {"client", "assistant"}
 
 
+async def test_a_shared_memory_is_in_the_team_s_index_at_once(caller: Caller) -> None:
+    """A memory below ``team/`` is listed there alone; a line that the assistant adds is memd's."""
+    await caller.write()
+    folder = await caller.folder()
+    before = (folder / "MEMORY.md").read_text()
+    answer = await wrote(caller, folder / "team/uses-pnpm.md")
+    assert "added the line" in answer["hookSpecificOutput"]["additionalContext"]
+    line = "- [uses-pnpm](uses-pnpm.md) \u2014 pnpm and never npm in this monorepo\n"
+    assert (folder / "team/MEMORY.md").read_text() == line
+    assert await wrote(caller, folder / "team/MEMORY.md", "- [Mine](uses-pnpm.md)\n") is None
+    assert (folder / "team/MEMORY.md").read_text() == line
+    assert (folder / "MEMORY.md").read_text() == before
+    assert {each[0] for each in await changes(caller)} == {"client", "assistant"}
+
+
 async def test_a_look_that_came_first_changes_nothing(caller: Caller) -> None:
     """What memd had noticed already is the client's as well once the hook tells."""
     await caller.write()
