@@ -131,6 +131,7 @@ COMMANDS = (
             ),
             Option("--title", "the title of its line in the index", "TEXT"),
             Option("--hook", "the rest of that line", "TEXT"),
+            Option("--scope", "for you, or for the team", choices=("private", "team")),
             Option("--session", "the session it comes from", "ID", param="session_id"),
             Option("--update", "change the memory that is there", param=""),
             _BASE,

@@ -103,7 +103,7 @@ COMMANDS = (
         ("team", "remove"),
         "remove a memory for all members",
         "Deleting the file does not do that: the next pull brings it back, since nobody can tell "
-        "deleted from not here yet. You may remove what you wrote; a maintainer, everything. It "
+        "deleted from not here yet. You may remove what you added; a maintainer, everything. It "
         "stays in the server's history, and memctl team restore brings it back.",
         "team:remove",
         method="team.remove",

@@ -17,7 +17,9 @@ from memd.team.wire import Mark
 
 _TRIES = 2  # more, of a removal whose answer is lost; its id makes them one
 _VERSIONS = 100
-_OK, _UNKNOWN, _CHANGED = 200, 404, 412
+_OK, _ROLE, _UNKNOWN, _CHANGED, _TOO_MANY = 200, 403, 404, 412, 429
+_OF_THE_ACT = (_ROLE, _TOO_MANY)  # what a member may not remove keeps nothing else from going on
+_ANSWERS = (_OK, _UNKNOWN, _CHANGED, *_OF_THE_ACT)
 
 # Why something cannot be done, in words for the sentence of its error.
 _NO_ENTRY = "the team has no such memory"
@@ -41,6 +43,9 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
         exchange.repository, key, etag, reason, request=exchange.ports.new_id()
     )
     answer = _sent(exchange, request)
+    if answer.status in _OF_THE_ACT:
+        problem = wire.problem(answer.status, answer.body)
+        raise TeamRefusedError(path, problem.message, status=answer.status)
     if answer.status != _OK:
         pull(exchange)
         raise TeamRefusedError(path, _NEWER, status=answer.status)
@@ -122,10 +127,10 @@ def _sent(exchange: Exchange, request: HttpRequest) -> HttpResponse:
     """Return the answer to a removal, asked for again where it is lost."""
     for turn in range(_TRIES):
         try:
-            return exchange.answer(request, (_OK, _UNKNOWN, _CHANGED))
+            return exchange.answer(request, _ANSWERS)
         except TeamUnreachableError:
             exchange.ports.wait(exchange.ports.random() * 2.0**turn)
-    return exchange.answer(request, (_OK, _UNKNOWN, _CHANGED))
+    return exchange.answer(request, _ANSWERS)
 
 
 def _write(exchange: Exchange, key: str, content: bytes | None, reason: str) -> None:

@@ -190,6 +190,24 @@ async def test_removing_is_an_act_of_its_own(anna: Caller, ben: Caller, server: 
     assert "Fridays" in await text(ben)
 
 
+async def test_what_a_member_may_not_remove_stops_nothing(
+    anna: Caller, ben: Caller, server: TeamServer
+) -> None:
+    """A refused removal is that member's alone: their sync goes on; a maintainer may."""
+    await join(anna, server, "anna")
+    await join(ben, server, "ben")
+    await share(anna, LINES)
+    await ben.call("team.pull")
+    refused = await ben.refused("team.remove", path="freeze.md", reason="x")
+    assert (refused.kind, "maintainer" in refused.message) == ("team_refused", True)
+    assert (await ben.call("team.status"))["state"] == "equal"
+    assert (await share(ben, "More.", "other.md"))["sent"] == ["team/other.md"]
+    code = server.invite("ben", Role.MAINTAINER)
+    await ben.call("team.join", url=server.url, code=code)
+    done = await ben.call("team.remove", path="freeze.md", reason="x")
+    assert done["removed"] == ["team/freeze.md"]
+
+
 async def test_a_private_memory_moves_over(anna: Caller, server: TeamServer) -> None:
     """It is shared as one change, which undo takes back; what is about the person stays."""
     await join(anna, server, "anna")

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memd.cli.commands.memories import wrote
+from memd.cli.commands.memories import scope_of, wrote
 from memd.cli.invocation import Invocation
 from memd.core.errors import MemdError
 
@@ -35,6 +35,7 @@ def edit(invocation: Invocation) -> None:
                 "memory.write",
                 path=path,
                 content=text,
+                scope=scope_of(path),
                 base_hash=read["hash"],
                 request_id=os.urandom(16).hex(),
             )

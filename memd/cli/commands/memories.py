@@ -7,6 +7,7 @@ from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
+from memd.core.names import TEAM
 
 _CONFLICT = 1002
 
@@ -110,7 +111,11 @@ def add(invocation: Invocation) -> None:
     text = _text(invocation)
     try:
         written = invocation.request(
-            path=path, base_hash=base_hash, request_id=os.urandom(16).hex(), **text
+            path=path,
+            base_hash=base_hash,
+            scope=options.scope or scope_of(path),
+            request_id=os.urandom(16).hex(),
+            **text,
         )
     except RemoteError as error:
         if error.code == _CONFLICT and base_hash == "":
@@ -124,6 +129,11 @@ def remove(invocation: Invocation) -> None:
     done = invocation.request(request_id=os.urandom(16).hex())
     words = f"deleted {invocation.options.path}; undo with: memctl undo {done['change']}"
     invocation.screen.answer(done, words)
+
+
+def scope_of(path: str) -> str | None:
+    """Return the scope that a path names, ``None`` for the usual one."""
+    return "team" if path.startswith(TEAM) else None
 
 
 def wrote(written: dict[str, Any]) -> str:

@@ -95,3 +95,13 @@ def test_an_editor_must_be_there(home: Home, editor: str) -> None:
     assert ran.status == 1
     assert f"the editor {editor} could not be started" in ran.err
     assert "set VISUAL or EDITOR" in ran.err
+
+
+def test_a_team_memory_is_edited_for_the_team(home: Home) -> None:
+    """What lies below team/ goes back with its scope."""
+    script = Path(home.path) / "editor.py"
+    script.write_text(f"import sys; path = sys.argv[-1]\n{APPEND}\n")
+    answers = {"memory.read": READ | {"path": "team/a.md"}, "memory.write": WRITTEN}
+    with ScriptedDaemon(home.places.socket, answers) as daemon:
+        ran = memctl(home, "edit", "team/a.md", EDITOR=f"'{sys.executable}' '{script}'")
+    assert (ran.status, daemon.params("memory.write")["scope"]) == (0, "team")

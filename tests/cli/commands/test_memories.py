@@ -152,3 +152,22 @@ def test_a_memory_is_deleted(home: Home) -> None:
     assert (ran.status, ran.out) == (0, "deleted a.md; undo with: memctl undo c2\n")
     params = daemon.params("memory.delete")
     assert (params["path"], params["base_hash"]) == ("a.md", "h")
+
+
+@pytest.mark.parametrize(
+    ("words", "scope"),
+    [
+        (("team/a.md",), "team"),
+        (("a.md", "--scope", "team"), "team"),
+        (("a.md", "--scope", "private"), "private"),
+        (("a.md",), None),
+    ],
+)
+def test_a_path_or_an_option_says_whom_a_memory_is_for(
+    home: Home, words: tuple[str, ...], scope: str | None
+) -> None:
+    """What lies below team/ is written for the team, as --scope says it of any path."""
+    written = {"path": "a.md", "hash": "h", "change": "c1", "status": "created"}
+    with ScriptedDaemon(home.places.socket, {"memory.write": written}) as daemon:
+        assert memctl(home, "add", *words, "--name", "a", "--body", "b").status == 0
+    assert daemon.params("memory.write").get("scope") == scope
