@@ -57,6 +57,7 @@ class Trial:
         self.anna, self.bert = here.desks["anna"], here.desks["bert"]
         self.keys = [f"{name}{number}.md" for name in "abc"]
         changed, gone, _ = self.keys
+        here.tick()
         for key in (changed, gone):
             self.anna.write(key, body(key, (1, 1)))
         self.anna.call("team.push")

@@ -152,6 +152,7 @@ class TeamMachine(RuleBasedStateMachine):
         other = "bert" if who == "anna" else "anna"
         self._ask(who, "team.push")
         self.write(other, key, slots[0])
+        self.look()
         if how == "remove":
             self.proof.acted(who, key, how)
             self._ask(who, "team.remove", path=f"team/{key}", reason="outdated")
@@ -159,6 +160,7 @@ class TeamMachine(RuleBasedStateMachine):
             self.delete(who, key)
         else:
             self.write(who, key, slots[1])
+        self.look()
         self._ask(who, "team.push")
         self._ask(other, how if how in {"team.pull", "team.status"} else "team.push")
 
