@@ -39,7 +39,6 @@ __all__ = [
     "StoreDraft",
     "TooLargeError",
     "TooManyFilesError",
-    "check_incoming",
     "check_secrets",
     "check_shared",
     "prepare",
@@ -226,15 +225,6 @@ def _index_edit(
     if content is not None and not own.restores:
         _check_index(tree.index(), content)
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
-
-
-def check_incoming(path: str, content: bytes) -> None:
-    """Refuse what the door refuses of a new memory, whatever lies there now.
-
-    Raises NameRefusedError, TooLargeError, NotSharedError, SecretRefusedError, SecretInNameError.
-    """
-    door.check_edits((FileEdit(path, content),))
-    _check_body(path, None, content)
 
 
 def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:

@@ -11,6 +11,7 @@ from memd.remote.link import (
     RemoteAnswerError,
     RemoteUnreachableError,
 )
+from memd.store.drafts import StoreDraft
 from memd.team import requests, wire
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from memd.team.joining import Prospect
@@ -87,9 +88,9 @@ def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
 
 
 def without_team(tree: Tree) -> Draft:
-    """Return the draft that takes away all files below ``team/``."""
+    """Return the draft that takes away all files below ``team/``, whatever their names."""
     paths = [header.path for header in tree.headers() if header.path.startswith(TEAM)]
-    return Draft(tuple(FileEdit(path, None) for path in paths))
+    return StoreDraft(tuple(FileEdit(path, None) for path in paths), restores=True)
 
 
 def _repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:
