@@ -37,6 +37,7 @@ _GZIP = 31  # zlib's word for a gzip header and the largest window
 _SLOW = "it did not answer in time"
 _NO_LIBRARY = "the library for it is missing (pip install 'memdir-daemon[team]')"
 _ADDRESS = "its address must be https, or http to this machine"
+_UNTRUSTED = "its certificate is not trusted here (SSL_CERT_FILE may name its authority)"
 _HEADER = "a header cannot be sent"
 TOO_LONG = "the answer is longer than any answer may be"
 _PACKED = "the answer is packed in a way that was not asked for, or is damaged"
@@ -166,7 +167,9 @@ class Link:
         except httpx2.RemoteProtocolError as error:
             raise RemoteAnswerError(self.address, type(error).__name__) from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise RemoteUnreachableError(self.address, type(error).__name__) from None
+            untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
+            cause = _UNTRUSTED if untrusted else type(error).__name__
+            raise RemoteUnreachableError(self.address, cause) from None
         facts = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status_code, facts, body)
 

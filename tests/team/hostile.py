@@ -3,6 +3,7 @@
 import hashlib
 import json
 import socket
+import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +25,7 @@ class HostileServer:
 
 
 @contextmanager
-def hostile(answers: Answers) -> Iterator[HostileServer]:
+def hostile(answers: Answers, secure: ssl.SSLContext | None = None) -> Iterator[HostileServer]:
     """Answer each connection's first request with what ``answers`` makes of its first line."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = HostileServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
@@ -33,6 +34,8 @@ def hostile(answers: Answers) -> Iterator[HostileServer]:
     def serve(connection: socket.socket) -> None:
         with suppress(OSError), connection:
             connection.settimeout(10)
+            if secure is not None:
+                connection = secure.wrap_socket(connection, server_side=True)
             head = b""
             while b"\r\n\r\n" not in head and (part := connection.recv(65536)):
                 head += part

@@ -1,6 +1,8 @@
 """A hostile server: nothing escapes, little is spent, and what stands here stays as it is."""
 
 import json
+import shutil
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -310,3 +312,20 @@ async def test_texts_that_json_escapes_come_in_small_pages(tmp_path: Path) -> No
 
     result, texts, _ = await pulled(tmp_path, answers)
     assert (len(result.taken), len(texts)) == (24, 25)
+
+
+async def test_a_certificate_that_nobody_vouches_for_gets_no_token(tmp_path: Path) -> None:
+    """A server with a certificate of its own making, or without TLS, is told nothing."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl, which makes a certificate, is not on PATH")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1"]
+    await anyio.run_process([*make, "-keyout", key, "-out", cert])
+    secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secure.load_cert_chain(cert, key)
+    for given, why in ((secure, "certificate"), (None, "")):
+        with hostile(body(b"{}"), given) as server:
+            async with Link(server.url.replace("http:", "https:"), TOKEN) as link:
+                with pytest.raises(RemoteUnreachableError, match=why):
+                    await link.send(HttpRequest("GET", "/"))
+            assert TOKEN not in "".join(server.heads)
