@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -50,6 +51,7 @@ from tests.team.worlds import NAMES, ServerClock
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)$")
 Say = Callable[[Any], None]
 _HOUR = 3600.0
+_LOOK_SECONDS = 0.05
 _ROUNDS = 6
 OPERATIONS: dict[str, tuple[str, dict[str, str]]] = {
     "pull": ("team.pull", {}),
@@ -239,15 +241,26 @@ class Sweep:
             configured(served, ListenAddress()).run(sockets=[self.listener.dup()])
 
     @contextmanager
-    def server(self, *strace: str) -> Iterator[None]:
-        """Serve for the length of the block, held by strace if wanted."""
+    def server(self, *strace: str) -> Iterator[Callable[[], None]]:
+        """Serve for the length of the block, held by strace if wanted.
+
+        Yields what serves again, unheld, where the server has died: its socket is still open.
+        """
         child, reader = in_child(lambda _: self.serve(stop=bool(strace)))
         tracer = hold(child, strace) if strace else None
+
+        def revive() -> None:
+            nonlocal child
+            if os.waitpid(child, os.WNOHANG)[0]:
+                child, _ = in_child(lambda _: self.serve(stop=False))
+
         try:
-            yield
+            yield revive
         finally:
+            revive()
             os.kill(child, signal.SIGTERM)
-            ended(child, reader)
+            os.waitpid(child, 0)
+            os.close(reader)
             if tracer is not None:
                 tracer.communicate(timeout=60)
 
@@ -263,9 +276,11 @@ class Sweep:
     def run(self, *strace: str) -> bool:
         """Do the operation while who is to die is held; return whether it was acknowledged."""
         client = strace if self.who == "memd" else ()
-        with self.server(*(() if client else strace)):
+        with self.server(*(() if client else strace)) as revive:
             child, reader = in_child(lambda say: self.operate(say, stop=bool(client)))
             tracer = hold(child, client) if client else None
+            while not select.select([reader], [], [], _LOOK_SECONDS)[0]:
+                revive()
             said = ended(child, reader)
             if tracer is not None:
                 tracer.communicate(timeout=60)
