@@ -17,6 +17,7 @@ from memd.files.directory import UnwrittenFileError
 from memd.memories.writing import NothingThereError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
+from memd.store.drafts import NotSharedError
 from memd.team.errors import (
     TeamHeldError,
     TeamNotJoinedError,
@@ -39,6 +40,7 @@ Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 Revision = Annotated[int, msgspec.Meta(ge=1)]
 _READ_ERRORS = (NoProjectError, TeamNotJoinedError)
 _ERRORS = (*WRITE_ERRORS, TeamNotJoinedError, TeamUnreachableError, TeamRefusedError)
+_SENDS = (*_ERRORS, TeamHeldError)
 
 
 class TeamJoin(Result):
@@ -152,7 +154,7 @@ async def team_log(
     return TeamVersions(versions=versions)
 
 
-@method("team.share", "write", *_ERRORS, NothingThereError)
+@method("team.share", "write", *_ERRORS, NothingThereError, NotSharedError)
 async def team_share(
     services: Services, call: Call, *, cwd: str, path: str, request_id: str = ""
 ) -> Shared:
@@ -173,7 +175,7 @@ async def team_remove(
     return await services.team.remove(directory, _path(path), reason)
 
 
-@method("team.restore", "write", *_ERRORS)
+@method("team.restore", "write", *_SENDS)
 async def team_restore(
     services: Services, call: Call, *, cwd: str, path: str, revision: Revision | None = None
 ) -> SyncResult:
@@ -185,7 +187,7 @@ async def team_restore(
     return await services.team.restore(directory, _path(path), revision)
 
 
-@method("team.resolve", "write", *_ERRORS)
+@method("team.resolve", "write", *_SENDS)
 async def team_resolve(
     services: Services,
     call: Call,
@@ -203,7 +205,7 @@ async def team_resolve(
     return await services.team.resolve(directory, _path(path), how, text)
 
 
-@method("team.keep", "write", *_ERRORS, TeamHeldError)
+@method("team.keep", "write", *_SENDS)
 async def team_keep(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
     """Send a held file although it was removed, or look again whether it may go."""
     return await services.team.keep((await writable(services, call, cwd)).memory_dir, _path(path))

@@ -26,7 +26,6 @@ class JoinPreview:
     bytes: int
     left: tuple[HeldEntry, ...]
     code_needed: bool
-    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

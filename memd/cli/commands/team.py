@@ -22,6 +22,12 @@ _LINE = 200
 _FEW = 10
 _CODE, _AGREE = "--code-file FILE brings the code", "--yes does it without asking"
 _BORDERS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
+# What the server said last, by the status of HTTP.
+_REFUSALS = {
+    "401": "the server does not take this device's token; memctl team join with a new code",
+    "403": "the server does not let this member do that, as a reader who changed a file",
+    "404": "the server does not know the repository, or this member in it",
+}
 _STATES = {
     "equal": "equal with the team",
     "changed": "changes wait to be sent",
@@ -308,7 +314,8 @@ def _held(one: Mapping[str, Any]) -> str:
 
 
 def _why(answer: Mapping[str, Any]) -> str:
-    why = answer["waits"] or answer["paused"]
+    status = answer["paused"].removeprefix("push ")
+    why = answer["waits"] or _REFUSALS.get(status, answer["paused"])
     return f": {_line(why)}" if why else ""
 
 

@@ -32,7 +32,6 @@ PREVIEW = {
     "server": "https://team.example", "remote": "github.com/acme/app", "root": "/src/app",
     "directory": "/m", "device": "laptop", "sends": ["team/y.md"], "bytes": 2048,
     "left": [{**HELD, "reason": "secret", "detail": "aws-key in line 3"}], "code_needed": True,
-    "joined": False,
 }  # fmt: skip
 JOINED = {
     "server": "https://team.example", "remote": "github.com/acme/app", "member": "anna",
@@ -160,10 +159,10 @@ def test_the_code_is_not_shown(home: Home) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            {"state": "paused", "paused": "401 unauthorised", "until": 1.0},
-            "paused: 401 unauthorised",
-        ),
+        ({"state": "paused", "paused": "401", "until": 1.0}, "team join with a new code"),
+        ({"state": "paused", "paused": "push 403"}, "as a reader who changed a file"),
+        ({"state": "paused", "paused": "push 415"}, "paused: push 415"),
+        ({"state": "off", "paused": "team.enabled is false"}, "off: team.enabled is false"),
         ({"state": "waits", "waits": "12 would go"}, "memctl team accept: 12 would go"),
         ({"outgoing": [f"team/{n}.md" for n in range(12)]}, "team/9.md and 2 more"),
         ({"held": [HELD]}, "held     team/a.md: only here"),
