@@ -114,8 +114,8 @@ class _Application:
         while True:
             try:
                 await self._run(self._storage.expire, self._options.clock())
-            except TeamServerError as error:
-                self._options.log.note("not expired", kind=error.kind)
+            except Exception as error:  # noqa: BLE001 - the edge: requests are served all the same
+                self._options.log.fault(error)
             await anyio.sleep(_EXPIRING_SECONDS)
 
     async def _handle(self, row: TeamRoute, request: Request) -> Response:

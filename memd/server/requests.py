@@ -8,7 +8,7 @@ Rules of this file
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -44,11 +44,11 @@ class TeamCall:
 
     address: str
     now: float
-    session: Session | None = None
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    session: Session | None
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
 
     def whose(self) -> Session:
         """Return whose request it is. Raises UnauthorisedError, where a route forgot to ask."""

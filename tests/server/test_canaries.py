@@ -31,8 +31,7 @@ def test_no_canary_is_stored_answered_or_logged(tmp_path: Path) -> None:
             named = entry | {"key": f"{canary}.md"}
             write = {"Idempotency-Key": str(uuid.uuid4()), "If-Match": '"a.1"'}
             answers += [
-                client.put(f"{path}/entries", json={"entries": [entry]}, headers=write),
-                client.put(f"{path}/entries", json={"entries": [named]}, headers=write),
+                client.put(f"{path}/entries", json={"entries": [entry, named]}, headers=write),
                 client.delete(
                     f"{path}/entries/a.md", params={"reason": canary[:400]}, headers=write
                 ),

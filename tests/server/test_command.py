@@ -25,8 +25,10 @@ REMOTE = "github.com/acme/app"
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return what runs a command on a folder of data and returns its status and its JSON."""
+    for name in ("DATA", "DATABASE"):
+        monkeypatch.delenv(f"MEMD_TEAM_{name}", raising=False)
 
     def run_one(*words: str, data: str = "data") -> tuple[int, Any]:
         status = main([*words, "--json", "--data", str(tmp_path / data)])
@@ -128,6 +130,21 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         parser().parse_args(["serve", "--help"])
     assert "--behind-proxy" in capsys.readouterr().out
+
+
+def test_the_environment_says_where_the_data_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An option goes before the environment, and of the environment the database."""
+    for name in ("given", "folder", "file"):
+        monkeypatch.setenv("MEMD_TEAM_DATA", str(tmp_path / "folder"))
+        if name == "file":
+            monkeypatch.setenv("MEMD_TEAM_DATABASE", str(tmp_path / "file.db"))
+        given = ["--data", str(tmp_path / "given")] if name == "given" else []
+        assert main(["repo", "add", f"example.com/{name}", *given]) == 0
+    assert (tmp_path / "given" / "team.db").is_file()
+    assert (tmp_path / "folder" / "team.db").is_file()
+    assert (tmp_path / "file.db").is_file()
 
 
 def test_a_server_finishes_what_was_begun(tmp_path: Path) -> None:
