@@ -76,7 +76,6 @@ def test_a_restore_is_of_another_epoch(desk: Desk, tmp_path: Path) -> None:
 
 def test_a_move_changes_nothing(desk: Desk, tmp_path: Path) -> None:
     """A copy in another database is the same to the last mark, and numbers go on behind it."""
-    fill(desk)
     with open_desk(str(tmp_path / "first.db")) as first:
         fill(first)
         before = everything(first)

@@ -40,6 +40,7 @@ def append(desk: Desk, writer: int, times: int) -> None:
         while True:
             page = desk.storage.page(desk.repository.id)
             head = page.entries[0] if page.entries else None
+            assert head is None or sha256(head.content or b"") == head.hash
             text = (head.content or b"") if head else memory("lines:")
             new = entry("a.md", text + line.encode() + b"\n", head.revision if head else None)
             try:
@@ -187,6 +188,17 @@ def test_many_readers_share_few_connections(desk: Desk) -> None:
     desk.put("anna", entry("a.md"))
     results = together(lambda _: [desk.live() for _ in range(5)], 20)
     assert results == [[{"a.md": memory()}] * 5] * 20
+
+
+@pytest.mark.parametrize("address", [POSTGRES], indirect=True)
+def test_texts_are_compared_byte_by_byte(desk: Desk) -> None:
+    """Whatever the language of a database is, keys have the order of their bytes in it."""
+    with desk.storage.driver.reading() as transaction:
+        rows = transaction.rows(
+            "SELECT DISTINCT collation_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND data_type = 'text'"
+        )
+    assert rows == [("C",)]
 
 
 @pytest.mark.parametrize("address", [POSTGRES], indirect=True)

@@ -84,6 +84,16 @@ def test_a_failure_at_any_statement_changes_nothing(name: str, tmp_path: Path) -
         assert backup.check(driver) == ()
 
 
+def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    """Each connection to SQLite syncs its log at every commit."""
+    with (
+        closing(open_storage(str(tmp_path / "team.db"))) as storage,
+        storage.driver.connection() as connection,
+    ):
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
 def test_a_writer_that_hangs_keeps_nobody_for_ever(tmp_path: Path) -> None:
     """While another process holds the database for writing, reads go on and writes are told so."""
     path = str(tmp_path / "team.db")
