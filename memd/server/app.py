@@ -114,7 +114,7 @@ class _Application:
         while True:
             try:
                 await self._run(self._storage.expire, self._options.clock())
-            except Exception as error:  # noqa: BLE001 - the edge: requests are served all the same
+            except TeamServerError as error:
                 self._options.log.fault(error)
             await anyio.sleep(_EXPIRING_SECONDS)
 
