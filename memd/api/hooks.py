@@ -36,7 +36,7 @@ from memd.context.service import ContextRequest
 from memd.conversation.history import tool_kind
 from memd.core import limits
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import INDEXES
+from memd.core.names import INDEX, INDEXES, TEAM
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Actor, Project, Provenance
@@ -188,7 +188,8 @@ class HookMethod:
         noted = await _noted(services, call, received, room // 2 if shown else room, until)
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
-            shown = _fit(shown, room - _TAGS, loaded.memory_dir)
+            index = f"{loaded.memory_dir}/{TEAM if own else ''}{INDEX}"
+            shown = _fit(shown, room - _TAGS, index)
             section = section if own else shown
             shown = f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"
         self._sections[received.session] = section
@@ -253,12 +254,12 @@ def _parents(payload: Payload, answered: float | None = None) -> Parents:
     return partial(parents, payload.transcript_path, payload.session_id, answered)
 
 
-def _fit(prompt: str, room: int, directory: str) -> str:
+def _fit(prompt: str, room: int, index: str) -> str:
     """Return a prompt within so many UTF-16 units, as clients count; whole lines, and a note."""
     units = prompt.encode("utf-16-le")
     if len(units) <= 2 * room:
         return prompt
-    note = f"\n(There is more: read {directory}/MEMORY.md for the whole index.)"
+    note = f"\n(There is more: read {index} for the whole index.)"
     cut = units[: 2 * (room - len(note))].decode("utf-16-le", errors="ignore")
     return cut.rpartition("\n")[0] + note
 

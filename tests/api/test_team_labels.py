@@ -50,6 +50,10 @@ async def test_a_client_with_the_private_index_is_told_of_the_shared_one(
     assert context.startswith(f"{tags.OPEN}\n## Shared memory\n")
     assert f"{team}/MEMORY.md" in context
     assert "mine.md" not in context
+    lines = "".join(f"- [Tests {n}](tests{n}.md)\n" for n in range(199))
+    (team / "MEMORY.md").write_text(lines.replace("\n", f" — {'x' * 99}\n"))
+    cut = (await hook(caller, "SessionStart", source="clear"))["hookSpecificOutput"]
+    assert f"(There is more: read {team}/MEMORY.md for" in cut["additionalContext"]
     configure(caller, "[team]\nenabled = false\n")
     assert await hook(caller, "SessionStart", source="startup") is None
 
