@@ -109,6 +109,8 @@ class PagePlan:
             self.held.append(HeldEntry(plan.key, plan.local or "", plan.reason, reason))
         elif act is Act.ADOPT and ours is not None:
             self._bodies[sha256(ours)] = ours
+        elif act is Act.PUSH and plan.remote and plan.remote.content is not None:
+            self._bodies[plan.remote.hash] = plan.remote.content  # what a merge will begin with
         if plan.after is None:
             self._gone.append(plan.key)
         else:

@@ -99,7 +99,8 @@ def after_accept(
         if base and (base.revision, base.hash) == (entry.revision, entry.hash):
             decided = act(here, base, None)
         elif base and base.hash and entry.revision < base.revision and here != entry.hash:
-            decided, remote = (Act.PUSH if here else Act.RESTORE), None
+            decided = Act.PUSH if here else Act.RESTORE
+            remote = entry if here else None  # the newer text of the two is written again
         else:  # a text is not based on the base; what was written before a tombstone is held
             based = base if base and base.hash and not entry.hash else None
             decided = act(here, based, entry)

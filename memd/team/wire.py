@@ -53,6 +53,7 @@ _MARK = re.compile(r"([A-Za-z0-9_-]{1,64})\.([0-9]{1,16})")
 _TOO_MUCH = "it holds more than a page may"
 _TWICE = "it names an entry twice"
 _AHEAD = "an entry is newer than the repository"
+_UNCHANGED = "unchanged"  # the status of bytes that were there
 _OTHERS = "it speaks of other entries than were sent"
 _DAMAGED = "its text is not the one that its hash names"
 _FOLDER = "a folder of it ends in .md"
@@ -117,8 +118,12 @@ class _Revised(Struct):
     key: str = ""
 
 
+class _Written(_Revised):
+    status: str = ""
+
+
 class _Put(_Revised):
-    entries: list[_Revised] = []
+    entries: list[_Written] = []
 
 
 class _Version(Struct):
@@ -259,12 +264,16 @@ def joined(server: str, body: bytes) -> tuple[str, str]:
 
 
 def accepted(server: str, body: bytes, keys: Collection[str]) -> tuple[int, dict[str, int]]:
-    """Return the repository's revision, and those that the entries of a batch have now."""
+    """Return the revision that a batch made, and those that its entries have now.
+
+    It is 0 where the server had each text already: the newest revision is another member's then.
+    """
     shape = _read(server, body, _Put)
     result = {each.key: each.revision for each in shape.entries}
     if result.keys() != set(keys):
         raise RemoteAnswerError(server, _OTHERS)
-    return shape.revision, result
+    wrote = any(each.status != _UNCHANGED for each in shape.entries)
+    return (shape.revision if wrote else 0), result
 
 
 def removed(server: str, body: bytes) -> int:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from memd.team.values import PushBatch, RemoteEntry
 from tests.team.model import (
+    COMMON,
     KEYS,
     BrokenError,
     Client,
@@ -30,6 +31,7 @@ class Budget(NamedTuple):
     losses: int = 1  # requests and answers lost, doubled or late, and crashes
     restores: int = 0
     expiries: int = 0
+    copies: int = 0  # of one text that anybody may write
 
 
 class State(NamedTuple):
@@ -148,6 +150,8 @@ class World:
         made: list[tuple[str, int | None, Client | None]] = []
         for at, key in enumerate(KEYS):
             made.append((f"edits {key}", self._spent(budget, "edits"), rules.edit(client, at, bit)))
+            copied = rules.edit(client, at, COMMON)
+            made.append((f"copies the text into {key}", self._spent(budget, "copies"), copied))
             if client.files[at]:
                 cost = self._spent(budget, "deletes")
                 made.append((f"deletes {key}", cost, rules.delete(client, at)))

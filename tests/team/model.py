@@ -10,6 +10,7 @@ from typing import NamedTuple
 from memd.team.values import Base, HeldEntry, PushBatch, RemoteEntry
 
 KEYS = ("a.md", "b.md")
+COMMON = 1 << 30  # the edit of a text that anybody may write
 
 
 class Fault(StrEnum):
@@ -21,6 +22,7 @@ class Fault(StrEnum):
     NEW_ID = "a new id on each resend"
     SEQUENCE = "revisions from a database's sequence"
     NO_TOMBSTONE = "a tombstone is no base"
+    EARLY_MARK = "the mark moves with an answer that wrote nothing"
 
 
 class BrokenError(AssertionError):
@@ -48,7 +50,7 @@ class Server(NamedTuple):
     horizon: int = 0
     heads: tuple[RemoteEntry | None, ...] = (None, None)
     versions: tuple[tuple[RemoteEntry, ...], ...] = ((), ())
-    answers: frozenset[tuple[str, tuple[int, ...]]] = frozenset()
+    answers: frozenset[tuple[str, tuple[int, ...], int]] = frozenset()
     open: tuple[PushBatch, int] | None = None
     backup: "Server | None" = None
 
@@ -63,10 +65,16 @@ class Page(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a batch: revisions, or for a 412 the bases that the history gives."""
+    """The answer to a batch: revisions, or for a 412 the bases that the history gives.
+
+    ``written`` is the repository's revision after a batch that wrote something, else 0, and
+    ``forgotten`` whether the server has nothing of a key that the batch knew.
+    """
 
     revisions: tuple[int, ...]
+    written: int = 0
     settled: tuple[Base, ...] = ()
+    forgotten: bool = False
 
 
 class Client(NamedTuple):

@@ -11,6 +11,7 @@ from memd.team import batches, planning
 from memd.team.planning import KeyPlan
 from memd.team.values import REMOVED, Act, Base, HeldEntry, Limits, PushBatch, RemoteEntry
 from tests.team.model import (
+    COMMON,
     KEYS,
     Answer,
     Client,
@@ -86,16 +87,17 @@ class Rules:
 
     def put(self, server: Server, batch: PushBatch) -> tuple[Server, Answer]:
         """Return the server after a batch, and its answer."""
-        for batch_id, revisions in server.answers:
+        for batch_id, revisions, written in server.answers:
             if batch_id == batch.id:
-                return server, Answer(revisions)
+                return server, Answer(revisions, written)
         pairs = [(entry, server.heads[KEYS.index(entry.key)]) for entry in batch.entries]
         for entry, head in pairs:
             if head and self.fault is Fault.NO_TOMBSTONE and head.hash == REMOVED:
                 continue
             if (head and head.revision) != entry.base and (head and head.hash) != entry.hash:
                 versions = dict(zip(KEYS, server.versions, strict=True))
-                return server, Answer((), batches.settled_from_history(batch, versions))
+                settled = batches.settled_from_history(batch, versions)
+                return server, Answer((), 0, settled, any(there is None for _, there in pairs))
         taken = server.open[1] if server.open else 0
         return self._commit(server, batch, max(server.revision, taken) + 1)
 
@@ -117,9 +119,11 @@ class Rules:
             new = RemoteEntry(entry.key, entry.hash, revision, member=former)
             revisions.append(revision)
             server = self._written(server, at, new)
-        answers = server.answers | {(batch.id, tuple(revisions))}
         revision = max(server.revision, *revisions)
-        return server._replace(revision=revision, answers=answers), Answer(tuple(revisions))
+        wrote = revision > server.revision or self.fault is Fault.EARLY_MARK
+        answer = Answer(tuple(revisions), revision if wrote else 0)
+        answers = server.answers | {(batch.id, answer.revisions, answer.written)}
+        return server._replace(revision=revision, answers=answers), answer
 
     def take_number(self, server: Server, batch: PushBatch) -> Server:
         """Give a batch a revision that is committed later: the fault of a sequence."""
@@ -218,7 +222,10 @@ class Rules:
             bases = batches.accepted(client.batch, revisions)
         for base in bases:
             client = change(client, KEYS.index(base.key), bases=base)
-        return client._replace(batch=None, everything=not arrived.revisions)
+        epoch, revision = client.mark
+        if arrived.written == revision + 1:  # nobody else wrote since the last pull
+            client = client._replace(mark=(epoch, arrived.written))
+        return client._replace(batch=None, everything=arrived.forgotten)
 
     def _pulled(self, client: Client, page: Page) -> Client:
         accepted = page.epoch != client.mark[0]
@@ -296,6 +303,8 @@ class Rules:
         if plan.remote is None or (plan.remote.hash and plan.remote.member):
             return  # what is there came after a removal that nobody remembers
         there = known(plan.remote)
+        if edits(before) & edits(there) & COMMON:
+            return  # both wrote the same, and that neither on top of the other's
         false = is_in(before, there) or is_in(there, before)
         never(conflict and false, "a conflict is none", plan)
         held = plan.act is Act.HOLD and plan.base and is_in(before, there)

@@ -115,7 +115,7 @@ def test_an_accepted_server_loses_nothing(
     here = {"a.md": local} if local else {}
     (plan,) = planning.after_accept(here, {"a.md": base} if base else {}, [remote])
     assert (plan.act, plan.after) == (act, remote.base)
-    assert (plan.remote is None) == (act in (Act.PUSH, Act.RESTORE))
+    assert (plan.remote is None) == (act is Act.RESTORE)
 
 
 def test_an_accepted_server_that_has_the_base_changes_nothing() -> None:

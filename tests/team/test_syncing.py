@@ -114,6 +114,20 @@ async def test_a_lost_answer_to_what_another_has_changed_since(tmp_path: Path) -
         assert anna.table.conflicts(anna.directory) == {}
 
 
+async def test_what_the_server_had_already_hides_nothing(tmp_path: Path) -> None:
+    """Who sends what another just wrote, with a text more, still gets that other text."""
+    async with lines(tmp_path) as (_, line, (anna, ben)):
+        line.plan.extend(["pass", "lose"])
+        await anna.write(KEY, memory("releases", "The same."))
+        with pytest.raises(TeamUnreachableError):
+            await anna.syncs.push(anna.directory)
+        await ben.write(KEY, memory("releases", "The same."))
+        await ben.write("more.md", memory("more", "Ben's."))
+        await ben.syncs.push(ben.directory)
+        await anna.syncs.push(anna.directory)
+        assert anna.texts() == ben.texts()
+
+
 async def test_thirty_days_offline_lose_nothing(tmp_path: Path) -> None:
     """After 30 days without a line, with edits on both sides, all are equal but the conflicts."""
     async with lines(tmp_path) as (_, line, (anna, ben)):
