@@ -11,7 +11,7 @@ from typing import Protocol
 import anyio
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM
+from memd.core.names import INDEX, INDEXES, TEAM
 from memd.core.settings import Settings
 from memd.core.values import MemoryFile, Project
 from memd.documents.index import load
@@ -22,7 +22,6 @@ from memd.text import quoting
 
 AUTO = "auto"
 _FOLDER = TEAM.rstrip("/")
-_BOTH = (INDEX, f"{TEAM}{INDEX}")
 _AGENT_SCOPE = "user"  # what a sub-agent learns holds across projects unless its author says else
 _GUIDELINES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
 _OFF = "memory is switched off in the settings"
@@ -131,7 +130,7 @@ class Prompts:
             )
         elif variant is Variant.TEAM and not await self._is_shared(directory, settings):
             variant = Variant.STANDARD
-        paths = _BOTH if variant is Variant.TEAM else (INDEX,)
+        paths = INDEXES if variant is Variant.TEAM else (INDEX,)
         indexes, facts, problems = await self._indexes(directory, paths)
         if len(indexes) < len(paths):
             variant = Variant.STANDARD
@@ -173,7 +172,7 @@ class Prompts:
             or not await self._is_shared(directory, settings)
         ):
             return ""
-        indexes, _, _ = await self._indexes(directory, _BOTH)
+        indexes, _, _ = await self._indexes(directory, INDEXES)
         return compose.shared(f"{directory}/{_FOLDER}", indexes[1]) if len(indexes) > 1 else ""
 
     async def _is_shared(self, directory: str, settings: Settings) -> bool:
