@@ -27,6 +27,8 @@ def sync(
     now, credentials = exchange.ports.now(), exchange.credentials
     if not requested and not pausing.may_pull(exchange.state, now, credentials):
         return
+    if requested:  # what was left out may come in by now: a link that stood there is gone
+        exchange.everything = bool(exchange.table.left_out(exchange.directory))
     batch = exchange.table.batch(exchange.directory)
     if batch is not None and not exchange.state.waits:
         resend(exchange, batch)

@@ -152,6 +152,23 @@ async def test_what_may_not_be_shared_is_held_and_the_rest_goes(team: Team) -> N
     assert token not in team.server.log.getvalue()
 
 
+async def test_a_link_is_neither_followed_nor_replaced(team: Team, tmp_path: Path) -> None:
+    """What a link stands for is left out and told, and comes in once the link is gone."""
+    outside = tmp_path / "outside.md"
+    outside.write_text(memory("outside", "Untouched."))
+    team.ben.team.mkdir(parents=True)
+    for name in (KEY, "own.md"):
+        (team.ben.team / name).symlink_to(outside)
+    await team.shared()
+    [left] = (await team.ben.syncs.status(team.ben.directory)).left_out
+    assert (left.key, (team.ben.team / KEY).is_symlink()) == (KEY, True)
+    assert outside.read_text() == memory("outside", "Untouched.")
+    assert list(team.anna.texts()) == [KEY]  # a link is not sent either
+    (team.ben.team / KEY).unlink()
+    assert (await team.ben.syncs.pull(team.ben.directory)).taken == (PATH,)
+    assert (await team.ben.syncs.status(team.ben.directory)).left_out == ()
+
+
 async def test_a_reader_gets_all_and_sends_nothing(team: Team, tmp_path: Path) -> None:
     """Who may only read has what others write, and own changes stay here."""
     await team.shared()
