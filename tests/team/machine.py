@@ -235,6 +235,8 @@ class TeamMachine(RuleBasedStateMachine):
         for who, desk in self.desks.items():
             stored = desk.stored() | set(self.unnoticed.values())
             self.proof.files(who, desk.hashes(), knows=desk.knows, stored=stored)
+            conflicts = desk.call("team.status")["conflicts"]
+            self.proof.conflicts(who, {row["key"]: row["member"] for row in conflicts})
         self.proof.step += 1
 
     def teardown(self) -> None:

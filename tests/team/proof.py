@@ -153,6 +153,16 @@ class Proof:
         )
         return here or (there and (key, old) in self.ever)
 
+    def conflicts(self, member: str, others: Mapping[str, str]) -> None:
+        """Look at a member's conflicts: whose the server's text is, by key.
+
+        One's own text stands against oneself only where a backup brought an older one of it back.
+        """
+        replaced = any(act.kind == "replace" for act in self.acts)
+        own = [key for key, other in others.items() if other == member]
+        if own and not replaced:
+            self._broken(Version(own[0], 0, "", member), "it is in conflict with its own writer")
+
     def rest(self, members: Mapping[str, Held]) -> None:
         """Look at all once nothing is on its way: the files are equal but for what is held."""
         newest: dict[str, Version] = {}

@@ -84,6 +84,15 @@ def test_a_written_text_is_somewhere(proof: Proof) -> None:
         proof.files("anna", {"a.md": "h2"}, knows=1, stored=())
 
 
+def test_nobody_is_in_conflict_with_themselves(proof: Proof) -> None:
+    """One's own write that comes back as a stranger's was pulled before its answer."""
+    proof.conflicts("anna", {"a.md": "bert"})
+    with pytest.raises(BrokenPromiseError, match="own writer"):
+        proof.conflicts("anna", {"a.md": "anna"})
+    proof.replaced([])
+    proof.conflicts("anna", {"a.md": "anna"})
+
+
 def test_at_rest_all_are_equal(proof: Proof) -> None:
     """A difference that is not listed as held is none that may be."""
     proof.files("bert", {"a.md": "h1", "b.md": "x"}, knows=1, stored=())
