@@ -40,6 +40,15 @@ _ADDRESS = "its address must be https, or http to this machine"
 _UNTRUSTED = "its certificate is not trusted here (SSL_CERT_FILE may name its authority)"
 _HEADER = "a header cannot be sent"
 TOO_LONG = "the answer is longer than any answer may be"
+_BROKEN = "what it answered is no HTTP"
+_CAUSES = {
+    "ConnectError": "no connection",
+    "ConnectTimeout": "no connection in time",
+    "ReadError": "the connection broke",
+    "ReadTimeout": _SLOW,
+    "WriteError": "the connection broke",
+    "WriteTimeout": "it did not take the request in time",
+}
 _PACKED = "the answer is packed in a way that was not asked for, or is damaged"
 
 
@@ -164,11 +173,11 @@ class Link:
             finally:
                 with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
                     await response.aclose()
-        except httpx2.RemoteProtocolError as error:
-            raise RemoteAnswerError(self.address, type(error).__name__) from None
+        except httpx2.RemoteProtocolError:
+            raise RemoteAnswerError(self.address, _BROKEN) from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            cause = _UNTRUSTED if untrusted else type(error).__name__
+            cause = _UNTRUSTED if untrusted else _cause(error)
             raise RemoteUnreachableError(self.address, cause) from None
         facts = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status_code, facts, body)
@@ -215,6 +224,12 @@ class Link:
             return httpx2.AsyncHTTPTransport(verify=secure, proxy=proxy)
         except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
             raise RemoteUnreachableError(self.address, type(error).__name__) from None
+
+
+def _cause(error: Exception) -> str:
+    """Return in words what keeps a server from answering."""
+    name = type(error).__name__
+    return f"{_CAUSES[name]} ({name})" if name in _CAUSES else name
 
 
 def _unpacked(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:

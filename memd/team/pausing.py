@@ -13,7 +13,8 @@ INTERVAL_SECONDS = 5 * 60.0
 _SPREAD = 0.2
 _DOUBLINGS = 9  # 2 s doubled nine times is more than 15 min
 _PUSH = "push "  # a pause of pushes alone
-_NO_ACCESS = (401, 403, 404)
+# Whoever may only read is told so by a 403 of a push, and goes on reading.
+_NO_ACCESS = (401, 404)
 # A sync answers these itself, and no waiting helps: too old a mark, other bases, too large.
 _ANSWERED = (410, 412, 413)
 _TRANSIENT = (409, 429)
@@ -35,7 +36,7 @@ def after(
     ``retry_after`` is the server's, in seconds. ``random`` returns a number from 0 to below 1.
     ``credentials`` is the digest of token and settings that the request went with, ``pushing``
     whether it was a push: its success ends each pause, and its refusal stops pulls only where the
-    server gives no access. A 422 that names entries is no failure and is not to be handed in.
+    server gives no access at all. A 422 that names entries is no failure and not to be handed in.
     """
     if status in _ANSWERED:
         return state

@@ -59,10 +59,13 @@ def test_a_server_may_ask_for_an_hour_at_most(retry_after: float, wait: float) -
     assert state.until - NOW == pytest.approx(wait, rel=0.01)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_without_access_nothing_goes_for_a_day(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "ways"),
+    [(401, (True, False)), (404, (True, False)), (403, (False,))],
+)
+def test_without_access_nothing_goes_for_a_day(status: int, ways: tuple[bool, ...]) -> None:
     """No pull and no push goes for a day; other credentials, or a person, end that."""
-    for pushing in (True, False):
+    for pushing in ways:
         state = answered(SyncState(), status, pushing=pushing)
         for may in (pausing.may_pull, pausing.may_push):
             assert not may(state, NOW + DAY - 1, TOKEN)
@@ -72,7 +75,7 @@ def test_without_access_nothing_goes_for_a_day(status: int) -> None:
             assert not may(pausing.resumed(state), NOW, "")
 
 
-@pytest.mark.parametrize("status", [301, 302, 400, 405, 415, 422, 428])
+@pytest.mark.parametrize("status", [301, 302, 400, 403, 405, 415, 422, 428])
 def test_a_refused_push_leaves_pulls(status: int) -> None:
     """A push that can never pass stops pushes for a day; a pull that succeeds ends nothing."""
     state = answered(SyncState(), status)
