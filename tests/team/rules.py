@@ -95,11 +95,18 @@ class Rules:
             if head and self.fault is Fault.NO_TOMBSTONE and head.hash == REMOVED:
                 continue
             if (head and head.revision) != entry.base and (head and head.hash) != entry.hash:
-                versions = dict(zip(KEYS, server.versions, strict=True))
+                versions = {key: self._history(server, at) for at, key in enumerate(KEYS)}
                 settled = batches.settled_from_history(batch, versions)
                 return server, Answer((), 0, settled, any(there is None for _, there in pairs))
         taken = server.open[1] if server.open else 0
         return self._commit(server, batch, max(server.revision, taken) + 1)
+
+    @staticmethod
+    def _history(server: Server, at: int) -> list[RemoteEntry]:
+        """Return the versions of a key; with a tombstone all before it are forgotten."""
+        gone = [e.revision for e in server.versions[at] if not e.hash]
+        after = max((each for each in gone if each <= server.horizon), default=0)
+        return [entry for entry in server.versions[at] if entry.revision > after]
 
     def _commit(self, server: Server, batch: PushBatch, revision: int) -> tuple[Server, Answer]:
         revisions = []
