@@ -25,7 +25,7 @@ WHO = st.sampled_from(["anna", "bert"])
 KEYS = st.sampled_from(["a.md", "sub/b.md"])
 SLOTS = st.integers(0, 1)
 NUMBERS = st.integers(0, 2)
-_CLASHES = ["team.push", "team.pull", "team.status", "remove", "delete"]
+_CLASHES = ["team.push", "team.pull", "team.status", "remove", "delete", "unheard"]
 _FILLER = "\n\nlines\n\nthat\n\nnobody\n\nchanges\n\n"
 _SLOTS = re.compile(rb"first (\d+)\n.*second (\d+)\n", re.DOTALL)
 _ROUNDS = 8
@@ -158,6 +158,12 @@ class TeamMachine(RuleBasedStateMachine):
             self._ask(who, "team.remove", path=f"team/{key}", reason="outdated")
         elif how == "delete":
             self.delete(who, key)
+        elif how == "unheard":
+            self.desks[who].relay.plan.append(how)
+            self.write(who, key, slots[0])
+            self.look()
+            self._ask(who, "team.push")
+            self.write(who, key, slots[1])
         else:
             self.write(who, key, slots[1])
         self.look()

@@ -7,6 +7,7 @@ of a message. What it does with the next requests is its ``plan``, one word a re
 - ``lose``: the request never arrives;
 - ``keep``: the client gives up, and the request arrives when ``release`` is called;
 - ``mute``: the request arrives, the answer is lost;
+- ``unheard``: the answer to the next request that changes something is lost;
 - ``half``: the request arrives, half of the answer's body does;
 - ``double``: the request arrives twice, the first answer is lost;
 - a number: the relay answers with this status itself.
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-FAULTS = ("lose", "keep", "mute", "half", "double", "429", "503")
+FAULTS = ("lose", "keep", "mute", "unheard", "half", "double", "429", "503")
 _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 _SECONDS = 30.0
 
@@ -109,6 +110,9 @@ class Relay:
         if self.gone:
             return None, False
         word = self.plan.popleft() if self.plan else "pass"
+        if word == "unheard":
+            word = "mute" if request.changes else "pass"
+            self.plan.extendleft(["unheard"] * (word == "pass"))
         if word.isdigit():
             return _own(int(word)), False
         if word == "keep":
