@@ -113,7 +113,8 @@ class _Application:
         """Forget what is old enough, now and every hour."""
         while True:
             try:
-                await self._run(self._storage.expire, self._options.clock())
+                now = await self._run(self._storage.sound_time, self._options.clock())
+                await self._run(self._storage.expire, now)
             except TeamServerError as error:
                 self._options.log.fault(error)
             await anyio.sleep(_EXPIRING_SECONDS)

@@ -86,7 +86,7 @@ _INDEXES = (
 _CREATE = (
     *(f"CREATE TABLE IF NOT EXISTS {table.name} ({table.columns})" for table in TABLES),
     *(f"CREATE {index}" for index in _INDEXES),
-    "CREATE TABLE IF NOT EXISTS format (version INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS format (version INTEGER NOT NULL, expired REAL NOT NULL DEFAULT 0)",
 )
 
 

@@ -224,6 +224,19 @@ class Storage(Access):
             )
         return tuple(AuditEntry(*row) for row in rows)
 
+    def sound_time(self, now: float) -> float:
+        """Return what time it is for ``expire``, by a clock that may have jumped.
+
+        From one call to the next it goes on by a day at most, and it begins with the newest write:
+        a clock that is years ahead for an hour makes nothing old.
+        """
+        with self.driver.writing() as transaction:
+            [(before,)] = transaction.rows("SELECT expired FROM format")
+            [(newest,)] = transaction.rows("SELECT max(at) FROM audit")
+            now = min(now, (before or newest or now) + DAY)
+            transaction.run("UPDATE format SET expired = ?", now)
+        return now
+
     def expire(self, now: float) -> None:
         """Forget what is old: answers, replaced bodies, tombstones with their keys, the audit."""
         with self.driver.writing() as transaction:

@@ -166,6 +166,17 @@ def test_what_is_old_is_forgotten(desk: Desk) -> None:
     assert desk.storage.audit() == ()
 
 
+def test_a_clock_that_jumps_makes_nothing_old(desk: Desk) -> None:
+    """A clock that is years ahead is believed a day at a time, one that is right again at once."""
+    desk.join("anna")
+    desk.put("anna", entry("a.md", "one"))
+    start = desk.now
+    assert desk.storage.sound_time(start + 4_000 * DAY) == start + DAY
+    assert desk.storage.sound_time(start + 4_000 * DAY) == start + 2 * DAY
+    assert desk.storage.sound_time(start + DAY / 2) == start + DAY / 2
+    assert desk.storage.sound_time(start + DAY) == start + DAY
+
+
 def test_a_key_that_lives_again_does_not_expire(desk: Desk) -> None:
     """A tombstone that another version has replaced takes nothing with it."""
     desk.join("anna")
