@@ -37,7 +37,7 @@ from memd.team.service import (
 
 Word = Annotated[str, msgspec.Meta(max_length=1000)]
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
-Revision = Annotated[int, msgspec.Meta(ge=1)]
+Revision = Annotated[int, msgspec.Meta(ge=1, lt=10**17)]  # a server reads 18 digits
 _READ_ERRORS = (NoProjectError, TeamNotJoinedError)
 _ERRORS = (*WRITE_ERRORS, TeamNotJoinedError, TeamUnreachableError, TeamRefusedError)
 _SENDS = (*_ERRORS, TeamHeldError)

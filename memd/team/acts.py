@@ -17,8 +17,9 @@ from memd.team.wire import Mark
 
 _TRIES = 2  # more, of a removal whose answer is lost; its id makes them one
 _VERSIONS = 100
-_OK, _ROLE, _UNKNOWN, _CHANGED, _TOO_MANY = 200, 403, 404, 412, 429
-_OF_THE_ACT = (_ROLE, _TOO_MANY)  # what a member may not remove keeps nothing else from going on
+_OK, _UNKNOWN, _CHANGED = 200, 404, 412
+# Of the reason, the role, the rate: what is wrong with a removal keeps nothing else from going on.
+_OF_THE_ACT = (400, 403, 422, 429)
 _ANSWERS = (_OK, _UNKNOWN, _CHANGED, *_OF_THE_ACT)
 
 # Why something cannot be done, in words for the sentence of its error.
@@ -45,7 +46,8 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
     answer = _sent(exchange, request)
     if answer.status in _OF_THE_ACT:
         problem = wire.problem(answer.status, answer.body)
-        raise TeamRefusedError(path, problem.message, status=answer.status)
+        why = ": ".join((problem.message, *problem.rules.values()))
+        raise TeamRefusedError(path, why, status=answer.status)
     if answer.status != _OK:
         pull(exchange)
         raise TeamRefusedError(path, _NEWER, status=answer.status)

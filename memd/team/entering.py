@@ -23,9 +23,10 @@ from memd.team.wire import RemoteRepository
 Ask = Callable[[str, str, HttpRequest], HttpResponse]
 
 T = TypeVar("T")
-_OK, _CREATED, _NO_CONTENT, _CLIENT, _SERVER = 200, 201, 204, 400, 500
+_OK, _CREATED, _NO_CONTENT, _CLIENT, _UNKNOWN, _SERVER = 200, 201, 204, 400, 401, 500
 _NOT_GRANTED = "the server has no such repository for this member"
 _NO_CODE = "an invitation's code is needed"
+_NO_GOOD = "this device's token is no good any more; a new code in --code-file brings another"
 
 
 def enter(
@@ -39,10 +40,10 @@ def enter(
 ) -> tuple[Membership, str]:
     """Take a code for a token, find the repository and write both down; return the role, too.
 
-    Where this device has a token for the server, that one is used. Raises TeamUnreachableError,
-    TeamRefusedError, and UnwrittenFileError.
+    Without a code, the token is used that this device has for the server. Raises
+    TeamUnreachableError, TeamRefusedError, and UnwrittenFileError.
     """
-    server, known = prospect.server, prospect.known
+    server, known = prospect.server, None if code else prospect.known
     if known is not None:
         token, member = memberships.token(known), known.member
     elif code:
@@ -52,9 +53,11 @@ def enter(
         raise TeamRefusedError(server, _NO_CODE)
     try:
         ours = _repository(ask, server, token, prospect.remote)
-    except (TeamUnreachableError, TeamRefusedError):
+    except (TeamUnreachableError, TeamRefusedError) as error:
         if known is None:  # nobody would know of the token
             _answer(ask, server, token, requests.leave(), _NO_CONTENT)
+        elif error.facts.get("status") == _UNKNOWN:
+            raise TeamRefusedError(server, _NO_GOOD, status=_UNKNOWN) from None
         raise
     membership = Membership(
         root=project.root,

@@ -45,7 +45,7 @@ class TeamHeldError(MemdError):
 
     code = 1027
     kind = "team_held"
-    hint = "memctl team keep, memctl team drop"
+    hint = "change or rename the file and it is sent; memctl team drop deletes it here"
     exit_status = 65
 
     def __init__(self, path: str, reason: str) -> None:

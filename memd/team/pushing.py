@@ -28,6 +28,9 @@ _OK, _CHANGED, _TOO_LARGE, _REFUSED = 200, 412, 413, 422
 _CHANGES = "others changed the same memories again and again"
 _LIMITS = "it takes no batch, however small"
 
+# What a person can do about a server's rule, in words, where its name does not say so.
+_RULES = {"case": "its name differs from another memory's in case alone; rename it"}
+
 
 def push(exchange: Exchange) -> None:
     """Send what is to be sent; where others were faster, pull and try again.
@@ -158,9 +161,9 @@ def _refused(exchange: Exchange, batch: PushBatch, problem: RemoteProblem) -> No
     """End a batch that is too large or breaks a rule; hold what is named, or learn a limit."""
     limits = batches.refused_413(exchange.state.limits, problem.limit, problem.max)
     held = tuple(
-        HeldEntry(item.key, item.hash, "refused", problem.rules[item.key])
+        HeldEntry(item.key, item.hash, "refused", _RULES.get(rule, rule))
         for item in batch.entries
-        if item.key in problem.rules
+        if (rule := problem.rules.get(item.key)) is not None
     )
     if problem.limit.startswith("max_"):
         held = _without_room(exchange, batch, problem)

@@ -3,7 +3,7 @@
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from memd.team.errors import TeamHeldError, TeamRefusedError
 from memd.testing.clock import FakeClock
 from tests.documents.secret_samples import ALNUM
 from tests.server.servers import TeamServer, team_server
-from tests.team.devices import Device, device, memory
+from tests.team.devices import ORIGIN, Device, device, memory
 
 pytestmark = pytest.mark.anyio
 KEY, PATH = "releases.md", "team/releases.md"
@@ -118,6 +118,32 @@ async def test_a_removal_removes_everywhere_and_is_taken_back(team: Team) -> Non
     await team.ben.syncs.restore(team.ben.directory, "team/own.md")
     with pytest.raises(TeamRefusedError):  # its text is for maintainers
         await team.ben.syncs.restore(team.ben.directory, "team/none.md")
+
+
+async def test_a_reason_that_is_refused_stops_no_sync(team: Team) -> None:
+    """The server refuses two lines and a secret as a reason; what is edited then still goes."""
+    await team.shared()
+    secret = "ghp_" + "".join(random.Random(1).choices(ALNUM, k=36))  # noqa: S311 - a made-up one
+    for reason in ("two\nlines", f"the token {secret}"):
+        with pytest.raises(TeamRefusedError, match=r"reason|secret"):
+            await team.anna.syncs.remove(team.anna.directory, PATH, reason)
+        assert (await team.anna.syncs.status(team.anna.directory)).paused == ""
+
+
+async def test_a_new_code_mends_a_token_that_others_use(team: Team) -> None:
+    """A second clone that begins with a dead token says so, and a code mends both clones."""
+    await team.shared()
+    [token] = [each for each in team.server.storage.tokens() if each.member == "anna"]
+    team.server.storage.revoke(token.number, now=team.clock.now())
+    clone = team.anna.home / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git/config").write_text(f'[remote "origin"]\n\turl = {ORIGIN}\n')
+    second = replace(team.anna.project, root=str(clone), memory_dir=str(clone / "memory"))
+    with pytest.raises(TeamRefusedError, match="--code-file"):
+        await team.anna.syncs.join(second, team.server.url, "", "")
+    await team.anna.syncs.join(second, team.server.url, "", team.server.invite("anna"))
+    assert (clone / "memory" / PATH).is_file()
+    await team.anna.syncs.pull(team.anna.directory)
 
 
 async def test_an_edit_of_what_was_removed_is_held(team: Team) -> None:

@@ -88,7 +88,7 @@ def join(invocation: Invocation) -> int:
         *_newest(joined["newest"]),
     ]
     screen.answer(done, output.facts(pairs) + "\n".join(_done(joined["sync"])))
-    return 0
+    return _waiting(invocation, joined["sync"])
 
 
 def leave(invocation: Invocation) -> None:
@@ -254,6 +254,11 @@ def _syncing(invocation: Invocation, **more: object) -> Any:
 def _synced(invocation: Invocation, done: Mapping[str, Any]) -> int:
     """Print what a sync did; 1 when something waits for a person."""
     invocation.screen.answer(done, "\n".join(_done(done)) or "nothing to do: equal with the team")
+    return _waiting(invocation, done)
+
+
+def _waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
+    """Print what of a sync waits for a person; 1 when something does."""
     for one in done["conflicts"]:
         invocation.screen.error(f"conflict: {_path(one)}: memctl team resolve {_path(one)} HOW")
     if done["waits"]:
@@ -320,7 +325,7 @@ def _why(answer: Mapping[str, Any]) -> str:
 
 
 def _path(one: Mapping[str, Any]) -> str:
-    return f"team/{one['key']}"
+    return _line(f"team/{one['key']}")
 
 
 def _few(paths: list[str]) -> str:
