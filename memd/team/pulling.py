@@ -108,8 +108,6 @@ class Pull:
             bases = self._table.bases(self._directory)
             seen.update(item.key for item in last.entries)
             seen.update(item.key for item in last.left_out)
-            if len(seen) > _MOST_KEYS:
-                raise self._exchange.failed(_TOO_MANY)
             self._leave_out(last.left_out, bases)
             self._apply(last.entries, partial(_of_page, planned, bases))
             if last.next and last.entries and goes_on:
@@ -145,9 +143,13 @@ class Pull:
 
     def _pages(self, first: RemotePage, *, hashes: bool = False) -> Iterator[RemotePage]:
         """Yield a page and those that follow it."""
-        exchange, page = self._exchange, first
+        exchange, page, keys = self._exchange, first, 0
         yield page
         while page.next:
+            here = len(page.entries) + len(page.left_out)
+            keys += max(here, _FEW_ENTRIES)
+            if not here or keys > _MOST_KEYS:
+                raise exchange.failed(_TOO_MANY)
             page = self._page(self._answer(cursor=page.next, hashes=hashes), hashes=hashes)
             if page.mark.epoch != first.mark.epoch:
                 raise exchange.failed(_MOVED)

@@ -235,19 +235,20 @@ async def _pass_time(home: Device) -> None:
             home.clock.advance(5.0)
 
 
-async def test_pages_without_end_end(tmp_path: Path) -> None:
-    """A server with ever more pages of ever more entries is left after 25,000 keys."""
+@pytest.mark.parametrize(("entries", "pages"), [(500, 51), (0, 1)])
+async def test_pages_without_end_end(tmp_path: Path, entries: int, pages: int) -> None:
+    """A server with ever more pages is left after 25,000 keys, or a page without any."""
     number = 0
 
     def answers(_: str) -> Iterable[bytes]:
         nonlocal number
         number += 1
-        names = [entry(f"../{number}-{n}.md", "x") for n in range(500)]
+        names = [entry(f"../{number}-{n}.md", "x") for n in range(entries)]
         return answer(page(*names, next=str(number)))
 
     result, texts, server = await pulled(tmp_path, answers)
     assert isinstance(result, TeamUnreachableError)
-    assert (texts, len(server.heads)) == ({"own.md": OWN}, 51)
+    assert (texts, len(server.heads)) == ({"own.md": OWN}, pages)
 
 
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
