@@ -235,8 +235,23 @@ class Pull:
     def _restore_deleted(self) -> None:
         """Write again what was deleted here and not on the server."""
         bases, local = self._table.bases(self._directory), self._exchange.local()
-        gone = {key: base for key, base in bases.items() if base.hash and key not in local}
-        self._commit(tuple(gone), partial(planning.deleted, bases=gone))
+        self._restore({key: base for key, base in bases.items() if base.hash and key not in local})
+
+    def _restore(self, gone: Bases) -> None:
+        """Write entries again; where that is refused, as a file is in a folder's place, halves."""
+        try:
+            self._commit(tuple(gone), partial(planning.deleted, bases=gone))
+        except MemdError as error:
+            if error.retryable or error.of_disk:
+                raise
+            rows = list(gone.items())
+            if len(rows) == 1:
+                [(key, base)] = rows
+                self._leave_out([LeftOut(key, base.revision, base.hash, error.sentence)], {})
+                return
+            half = len(rows) // 2
+            self._restore(dict(rows[:half]))
+            self._restore(dict(rows[half:]))
 
     def _commit(self, keys: tuple[str, ...], planned: Planned) -> None:
         """Carry out the plans of some keys as one change set."""

@@ -1,6 +1,7 @@
 """Two devices and a server: what one writes the other has, whatever the order."""
 
 import random
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -103,6 +104,26 @@ async def test_a_deleted_file_comes_back(team: Team) -> None:
     (team.ben.team / KEY).unlink()
     await team.sync(team.ben, team.anna)
     assert team.ben.texts() == team.anna.texts() == {KEY: memory("releases", LINES)}
+
+
+async def test_a_file_in_a_folders_place_stops_no_sync(team: Team) -> None:
+    """What cannot be restored is left out and told; the others go, and it comes back later."""
+    await team.ben.write("sub/deep.md", memory("deep", "Deep."))
+    await team.shared()
+    await team.sync()
+    shutil.rmtree(team.anna.team / "sub")
+    (team.anna.team / "sub").write_text("a file")
+    (team.anna.team / KEY).unlink()
+    await team.anna.write("own.md", memory("own", "Mine."))
+    await team.sync(team.anna, team.ben)
+    assert {KEY, "own.md"} <= set(team.anna.texts())
+    assert "own.md" in team.ben.texts()
+    [left] = (await team.anna.syncs.status(team.anna.directory)).left_out
+    assert left.key == "sub/deep.md"
+    (team.anna.team / "sub").unlink()
+    await team.sync(team.anna)
+    assert team.anna.texts() == team.ben.texts()
+    assert (await team.anna.syncs.status(team.anna.directory)).left_out == ()
 
 
 async def test_a_removal_removes_everywhere_and_is_taken_back(team: Team) -> None:
