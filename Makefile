@@ -23,7 +23,8 @@ test: $(STAMP)    ## every test that needs only Python
 	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"
 
 test-postgres: $(STAMP)   ## what needs a PostgreSQL: initdb and postgres on PATH, or MEMD_TEAM_TEST_DATABASE=postgresql://…
-	@$(BIN)/python -m pytest -n 2 -m "postgres and not crash and not soak" tests/server -rs
+	@$(BIN)/python -m pytest -n 2 -m "postgres and not crash and not soak" tests/server \
+	    tests/soak/test_team_machine.py -rs
 
 check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/ruff format --check --quiet .

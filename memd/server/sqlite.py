@@ -8,8 +8,9 @@ Rules of this file
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from memd.server.driver import BUSY_SECONDS, Driver, Transaction
 from memd.server.errors import (
@@ -18,6 +19,8 @@ from memd.server.errors import (
     StorageUnavailableError,
     TeamServerError,
 )
+
+_RETRY_SECONDS = 0.02
 
 
 class SQLite(Driver):
@@ -37,14 +40,28 @@ class SQLite(Driver):
         """Return a new connection."""
         try:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), mode=0o700, exist_ok=True)
-            # SQLite creates with the umask; the mode must be right from the first instant.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # SQLite creates with the umask; the mode must be right from the first instant. A file
+            # that is there is not opened: closing it would drop the locks of other connections.
+            with suppress(FileExistsError):
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                os.close(os.open(self.path, flags, 0o600))
         except OSError as error:
             raise StorageUnavailableError(str(error)) from error
         connection = sqlite3.connect(
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode=WAL")
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait for a process that is creating the same file.
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > until:
+                    connection.close()
+                    raise
+                time.sleep(_RETRY_SECONDS)
         connection.execute("PRAGMA synchronous=FULL")
         return connection
 

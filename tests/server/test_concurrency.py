@@ -1,5 +1,6 @@
 """Many writers at once: threads on both databases, and processes on one."""
 
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -216,3 +217,30 @@ def test_lost_connections_are_replaced(desk: Desk, address: str) -> None:
     assert "host" not in error.value.sentence
     desk.put("anna", entry("b.md"))
     assert set(desk.live()) == {"a.md", "b.md"}
+
+
+def test_who_opens_a_new_file_waits_for_its_creator(tmp_path: Path) -> None:
+    """A command beside a server that is just creating the file waits until that is done."""
+    path = str(tmp_path / "team.db")
+    creator = sqlite3.connect(path, isolation_level=None)
+    creator.execute("CREATE TABLE others (number INTEGER)")
+    creator.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(open_storage, path)
+        with pytest.raises(TimeoutError):
+            opened.result(timeout=0.2)
+        creator.execute("COMMIT")
+        creator.close()
+        opened.result().close()
+
+
+def test_another_connection_drops_no_lock(tmp_path: Path) -> None:
+    """A new connection leaves the locks of the others: no other process believes to be alone."""
+    storage = open_storage(str(tmp_path / "team.db"))
+    with storage.driver.connection(), storage.driver.connection():
+        text = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1], timeout=0)"
+        text += ".execute('PRAGMA journal_mode=DELETE').fetchone())"
+        command = [sys.executable, "-c", text, str(tmp_path / "team.db")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "database is locked" in done.stderr
+    storage.close()
