@@ -14,7 +14,7 @@ from memd.api.services import Services
 from memd.core.names import TEAM, check_name
 from memd.core.values import Actor, Provenance
 from memd.files.directory import UnwrittenFileError
-from memd.memories.writing import NothingThereError
+from memd.memories.writing import AlreadySharedError, NothingThereError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.store.drafts import NotSharedError
@@ -154,7 +154,7 @@ async def team_log(
     return TeamVersions(versions=versions)
 
 
-@method("team.share", "write", *_ERRORS, NothingThereError, NotSharedError)
+@method("team.share", "write", *_ERRORS, NothingThereError, AlreadySharedError, NotSharedError)
 async def team_share(
     services: Services, call: Call, *, cwd: str, path: str, request_id: str = ""
 ) -> Shared:

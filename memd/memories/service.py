@@ -115,8 +115,8 @@ class Memories:
     ) -> CommitResult:
         """Move a private memory below ``team/`` as one change.
 
-        Raises NothingThereError, InvalidMemoryError, NotSharedError and ConflictError where the
-        team has another memory of that name.
+        Raises NothingThereError, InvalidMemoryError, NotSharedError, and AlreadySharedError where
+        the team has a memory of that name.
         """
         plan = plan_share(path, iso_time(self._clock.now()))
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)

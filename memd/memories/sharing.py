@@ -3,14 +3,14 @@
 from memd.core.names import TEAM
 from memd.core.values import Draft, FileEdit, MemoryType, Plan, Tree
 from memd.documents import document
-from memd.memories.writing import NothingThereError
+from memd.memories.writing import AlreadySharedError, NothingThereError
 from memd.store.drafts import NotSharedError
 
 
 def plan_share(path: str, modified: str) -> Plan:
     """Return the plan that moves a memory below ``team/``, with nothing of where it came from.
 
-    The plan raises NothingThereError, InvalidMemoryError and NotSharedError.
+    The plan raises NothingThereError, AlreadySharedError, InvalidMemoryError and NotSharedError.
     """
 
     def plan(tree: Tree) -> Draft:
@@ -23,7 +23,10 @@ def plan_share(path: str, modified: str) -> Plan:
         content = document.new(
             read.name, read.description, read.type, read.body, session="", modified=modified
         )
-        shared = FileEdit(f"{TEAM}{path}", content, base="")
+        target = f"{TEAM}{path}"
+        if tree.read(target) is not None:
+            raise AlreadySharedError(target)
+        shared = FileEdit(target, content, base="")
         return Draft(edits=(shared, FileEdit(path, None, base=old.hash)))
 
     return plan

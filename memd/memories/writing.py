@@ -88,6 +88,18 @@ class SharedMemoryError(MemdError):
         super().__init__(f"{path} is the team's and would come back", path=path)
 
 
+class AlreadySharedError(MemdError):
+    """The team has a memory of the path that a private one would move to."""
+
+    code = 1002
+    kind = "already_shared"
+    hint = "write what is new into the team's memory, or share it under another name"
+    exit_status = 65
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the team already has {path}; nothing was moved", path=path)
+
+
 @dataclass(frozen=True, slots=True)
 class Writing:
     """One request to write a memory; ``None`` is what the writer did not say.

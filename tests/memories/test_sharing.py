@@ -7,10 +7,10 @@ import pytest
 
 from memd.core.values import Actor, Project, Provenance
 from memd.memories.service import Memories
-from memd.memories.writing import NothingThereError, Writing
+from memd.memories.writing import AlreadySharedError, NothingThereError, Writing
 from memd.state.database import Database, open_database
 from memd.state.tables import SCHEMAS
-from memd.store.drafts import ConflictError, NotSharedError
+from memd.store.drafts import NotSharedError
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from tests.stores import store_in
@@ -83,7 +83,7 @@ async def test_another_memory_of_the_team_is_not_overwritten(
     await memories.share(project, "freeze.md", BY)
     other = {**PARTS, "body": "On Mondays."}
     await memories.write(project, Writing("freeze.md", **other, type="project"), BY)
-    with pytest.raises(ConflictError):
+    with pytest.raises(AlreadySharedError):
         await memories.share(project, "freeze.md", BY)
     assert "On Fridays." in (folder / "team/freeze.md").read_text()
     assert (folder / "freeze.md").exists()

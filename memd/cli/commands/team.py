@@ -154,7 +154,7 @@ def log(invocation: Invocation) -> None:
         (
             screen.paint(str(one["revision"]), "bold"),
             _when(one["at"]),
-            f"{one['member']} by {one['device']}",
+            f"{one['member']} by {one['device']}" if one["device"] else one["member"],
             output.size(one["size"]) if one["hash"] else "removed: " + _line(one["reason"]),
         )
         for one in answer["versions"]
