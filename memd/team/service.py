@@ -330,6 +330,8 @@ class TeamSyncs:
             self._lock(membership),
             self._link(membership.server, place.token) as link,
         ):
+            # What other programs saved is in the journal before it goes out.
+            await self._store.consult(lambda _: None, membership.directory)
             exchange = await to_thread.run_sync(partial(self._exchange, place, link.send))
             before = exchange.state
 

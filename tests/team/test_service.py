@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memd.core.events import TEAM_CONFLICT, TEAM_SUPPRESSED
+from memd.core.text import sha256
 from memd.server.values import Role
 from memd.team.errors import TeamHeldError, TeamRefusedError
 from memd.testing.clock import FakeClock
@@ -96,6 +97,19 @@ async def test_a_conflict_keeps_both_texts_and_a_person_decides(team: Team) -> N
     await team.sync()
     assert team.anna.texts() == {KEY: memory("releases", "Build first.")}
     assert (await team.ben.syncs.status(team.ben.directory)).conflicts == ()
+
+
+async def test_what_goes_out_is_in_the_history(team: Team) -> None:
+    """A text that another program saved is in the history when it is sent, and stays there."""
+    await team.shared()
+    texts = [memory("releases", text) for text in ("Tag it.", "Sign it.")]
+    for text in texts:
+        (team.anna.team / KEY).write_text(text)
+        team.clock.advance(60)
+        await team.sync(team.anna)
+    changes = await team.anna.store.history(team.anna.directory, path=PATH)
+    hashes = [file.after for change in changes for file in change.files if file.path == PATH]
+    assert hashes[:2] == [sha256(text.encode()) for text in reversed(texts)]
 
 
 async def test_a_deleted_file_comes_back(team: Team) -> None:
