@@ -18,13 +18,14 @@ from memd.team.errors import TeamUnreachableError
 from memd.team.exchange import Exchange
 from memd.team.page_plan import PagePlan, Planned
 from memd.team.planning import KeyPlan
-from memd.team.values import Act, Bases, LeftOut, Limits, RemoteEntry
+from memd.team.values import Act, Base, Bases, LeftOut, Limits, RemoteEntry
 from memd.team.wire import Mark, RemotePage
 
 BY = Provenance(Actor.TEAM, reason="pulled from the team's server", origin=TEAM_MATE)
 _OK, _SAME, _GONE = 200, 304, 410
 _MOST_KEYS = 25_000  # of one pull; a repository has 5,000 entries, and tombstones of 400 days
 _FEW_ENTRIES = 16  # of 64 KiB: no more than an answer may have, however they are escaped
+_FETCHED = 10  # versions of a key that are looked through for one text
 _LEFT_OUT = 1_000  # of a server's entries that are listed with a reason
 
 # Why a person has to accept first, in words.
@@ -235,7 +236,19 @@ class Pull:
     def _restore_deleted(self) -> None:
         """Write again what was deleted here and not on the server."""
         bases, local = self._table.bases(self._directory), self._exchange.local()
-        self._restore({key: base for key, base in bases.items() if base.hash and key not in local})
+        gone = {key: base for key, base in bases.items() if base.hash and key not in local}
+        for key, base in gone.items():
+            if self._table.body(self._directory, base.hash) is None:  # a text from before a backup
+                self._fetch(key, base)
+        self._restore(gone)
+
+    def _fetch(self, key: str, base: Base) -> None:
+        """Keep the text of a base that is not kept here, where the server's history has it."""
+        exchange, before = self._exchange, base.revision + 1
+        request = requests.history(exchange.repository, key, before=before, limit=_FETCHED)
+        for version in exchange.read(wire.history, exchange.answer(request).body, key):
+            if version.hash == base.hash and version.content is not None:
+                self._table.keep(self._directory, {version.hash: version.content})
 
     def _restore(self, gone: Bases) -> None:
         """Write entries again; where that is refused, as a file is in a folder's place, halves."""

@@ -120,6 +120,21 @@ async def test_a_deleted_file_comes_back(team: Team) -> None:
     assert team.ben.texts() == team.anna.texts() == {KEY: memory("releases", LINES)}
 
 
+async def test_a_text_that_is_not_kept_here_comes_from_the_server(team: Team) -> None:
+    """A deleted file comes back, too, where the text of its base is not kept on the device."""
+    for text in (LINES, "Tag last."):
+        await team.anna.write(KEY, memory("releases", text))
+        await team.sync(team.anna)
+    await team.sync(team.ben)
+    oldest = team.server.storage.history(team.server.repository, KEY)[-1]
+    base = team.ben.table.bases(team.ben.directory)[KEY]
+    moved = replace(base, hash=oldest.hash, revision=oldest.revision)
+    team.ben.table.move(team.ben.directory, [moved])  # as an accepted backup does
+    (team.ben.team / KEY).unlink()
+    await team.ben.syncs.pull(team.ben.directory)
+    assert team.ben.texts() == {KEY: memory("releases", LINES)}
+
+
 async def test_a_file_in_a_folders_place_stops_no_sync(team: Team) -> None:
     """What cannot be restored is left out and told; the others go, and it comes back later."""
     await team.ben.write("sub/deep.md", memory("deep", "Deep."))
