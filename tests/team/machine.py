@@ -228,7 +228,9 @@ class TeamMachine(RuleBasedStateMachine):
                 self._ask(who, "team.pull")
             done = [self._ask(who, "team.push") for who in self.desks]
             self.look()
-            if all(each is not None and not any(each.values()) for each in done):
+            # A sync in the background may have sent what another member has not heard of yet.
+            marks = {desk.call("team.status")["mark"] for desk in self.desks.values()}
+            if all(each and not any(each.values()) for each in done) and len(marks) == 1:
                 break
         self.proof.rest({who: self._said(who) for who in self.desks})
 
