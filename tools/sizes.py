@@ -30,6 +30,8 @@ PLAN = {
     "server": 2_200,
     "team": 2_500,  # with remote
     "remote": 300,
+    "messages": 1_500,  # with progress
+    "progress": 400,
     "suggestions": 400,
     "agent": 2_200,
     "jobs": 900,

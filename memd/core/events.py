@@ -10,8 +10,13 @@ JOB_DONE = "job.done"
 TEAM_CHANGED = "team.changed"
 TEAM_CONFLICT = "team.conflict"
 TEAM_SUPPRESSED = "team.suppressed"  # a sync is paused, or waits for a person
+AGENT_CHANGED = "agent.changed"
+AGENT_PROGRESS = "agent.progress"
+MESSAGE_PENDING = "message.pending"
+MESSAGE_ENDED = "message.ended"
+_AGENTS = (AGENT_CHANGED, AGENT_PROGRESS, MESSAGE_PENDING, MESSAGE_ENDED)
 _TEAM = (TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED)
-TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE, *_TEAM)
+TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE, *_TEAM, *_AGENTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,12 @@ def numbers(doc: str, low: int) -> Any:
     return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
 
 
+def names(doc: str, *allowed: str) -> Any:
+    """Declare a table of some names by names of the user's choice; none by default."""
+    metadata = {"doc": doc, "low": None, "high": None, "allowed": allowed}
+    return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
+
+
 def applied(
     current: Any, options: Mapping[str, Any], source: str, prefix: str, problems: list[str]
 ) -> Any:
@@ -76,6 +82,9 @@ def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
     low, high = item.metadata["low"], item.metadata["high"]
     if item.default is MISSING:
         table = value if isinstance(value, Mapping) else {"": None}
+        if allowed := item.metadata.get("allowed"):
+            wrong = [key for key, name in table.items() if name not in allowed]
+            return table, f"must be a table of {', '.join(allowed)}" if wrong else ""
         bad = [key for key, number in table.items() if type(number) is not int or number < low]
         return table, f"must be a table of whole numbers from {low} on" if bad else ""
     wanted = type(item.default)

@@ -12,6 +12,8 @@ from typing import Any
 from memd.core import prices
 from memd.core.options import applied, numbers, one_of, option
 
+INBOUND = ("accept", "hold", "refuse")  # the strictest last
+
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
@@ -180,6 +182,24 @@ class TeamSettings:
         return self.enabled == "true" or (self.enabled == "auto" and joined)
 
 
+_INBOUND = one_of(*INBOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesSettings:
+    """``[messages]``: messages between agents.
+
+    What comes in is accepted, held until memctl message accept or refuse, or refused. The file
+    .memd.toml of a project may make these stricter for itself and nothing else.
+    """
+
+    inbound: str = option("accept", "messages of agents of the same project", problem=_INBOUND)
+    inbound_across: str = option("hold", "messages of agents of other projects", problem=_INBOUND)
+    inbound_unregistered: str = option(
+        "hold", "messages of who is not registered, as memctl is", problem=_INBOUND
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
     """``[journal]``: how long history is kept."""
@@ -299,6 +319,7 @@ class Settings:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     team: TeamSettings = field(default_factory=TeamSettings)
+    messages: MessagesSettings = field(default_factory=MessagesSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: ModelSettings = field(default_factory=ModelSettings)

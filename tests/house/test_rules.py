@@ -44,36 +44,14 @@ DOORS = {
     "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
-ROOMS = (
-    "agent",
-    "context",
-    "dream",
-    "extract",
-    "jobs",
-    "memories",
-    "notes",
-    "prompt",
-    "recall",
-    "review",
-    "store",
-    "team",
+ROOMS = str.split(
+    "agent context dream extract jobs memories messages notes "
+    "progress prompt recall review store team"
 )
 # Files that decide and touch nothing.
-PURE_ROOMS = (
-    "agent",
-    "context",
-    "conversation",
-    "core",
-    "documents",
-    "dream",
-    "extract",
-    "memories",
-    "notes",
-    "prompt",
-    "recall",
-    "review",
-    "team",
-    "text",
+PURE_ROOMS = str.split(
+    "agent context conversation core documents dream extract memories messages "
+    "notes progress prompt recall review team text"
 )
 PURE_FILES = (
     "memd/rpc/framing.py",

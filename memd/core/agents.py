@@ -1,0 +1,157 @@
+"""The nouns of agents and of messages between them that several floors share, and their limits."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memd.core.values import Scope
+
+# Agents
+AGENTS = 500
+CHILDREN = 64  # of one agent
+AGENT_NAME_CHARACTERS = 64
+RESERVED_NAMES = ("*", "all", "user", "memd")
+IDLE_SECONDS = 300.0  # without a turn
+SILENT_SECONDS = 120.0  # without a call, where no process is known
+FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is not remembered
+
+# Messages
+BODY_BYTES = 32 * 1024
+SUMMARY_CHARACTERS = 120
+MAILBOX_MESSAGES = 200
+MAILBOX_BYTES = 1024 * 1024
+RECEIVERS = 100  # of one message
+BROADCASTS_PER_MINUTE = 6
+LEASED_MESSAGES = 20  # in one answer
+LEASED_BYTES = 64 * 1024
+LEASE_SECONDS = 30.0
+WAIT_SECONDS = 60.0
+DELIVERIES = 5  # then a message is parked
+TTL_SECONDS = 7 * 86_400.0
+TTL_SHORTEST, TTL_LONGEST = 60.0, 30 * 86_400.0
+SHUTDOWN_TTL_SECONDS = 600.0
+ANSWER_SECONDS = 60.0  # for a request to shut down or for a plan
+HELD_SECONDS = 24 * 3600.0
+LOG_SECONDS = 30 * 86_400.0
+BACK_AND_FORTH = 8  # answers between two agents without a person's prompt
+BACK_AND_FORTH_SECONDS = 600.0
+HOOK_MESSAGES = 4
+HOOK_MESSAGE_CHARACTERS = 4_000  # UTF-16 units of one event
+
+
+class AgentScope(StrEnum):
+    """Where a sub-agent's memory lies: everywhere, with the project, or here alone."""
+
+    USER = "user"
+    PROJECT = "project"
+    LOCAL = "local"
+
+
+AnyScope = Scope | AgentScope  # of a method that takes both
+
+
+class AgentState(StrEnum):
+    """Whether an agent is there."""
+
+    LIVE = "live"
+    IDLE = "idle"
+    GONE = "gone"
+    ENDED = "ended"
+
+
+class MessageKind(StrEnum):
+    """What a message is for; a notice is memd's own, about a message that was sent."""
+
+    TEXT = "text"
+    SHUTDOWN_REQUEST = "shutdown_request"
+    SHUTDOWN_RESPONSE = "shutdown_response"
+    PLAN_REQUEST = "plan_approval_request"
+    PLAN_RESPONSE = "plan_approval_response"
+    NOTICE = "notice"
+
+
+class MessageState(StrEnum):
+    """What became of one receiver's copy; all but the first three are an end."""
+
+    QUEUED = "queued"
+    LEASED = "leased"
+    HELD = "held"
+    READ = "read"
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    PARKED = "parked"
+
+
+WAITING = (MessageState.QUEUED, MessageState.LEASED, MessageState.HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A registered agent.
+
+    ``root`` is its project's root and ``directory`` that project's memory directory. ``parent`` is
+    the id of the agent that it works for, 0 for none. ``pid`` is 0 where no process is known, and
+    ``began`` the seconds from the system's start to the process's. ``session`` is the client's own
+    name for its conversation, and ``child`` that of a sub-agent in it. ``registered``, ``seen`` and
+    ``ended`` are seconds since 1970. A ``displaced`` agent has lost its name to another and keeps
+    its mailbox.
+    """
+
+    id: int
+    root: str
+    directory: str
+    name: str
+    parent: int = 0
+    client: str = ""
+    kind: str = ""
+    session: str = ""
+    child: str = ""
+    pid: int = 0
+    began: float = 0.0
+    registered: float = 0.0
+    seen: float = 0.0
+    ended: float | None = None
+    displaced: bool = False
+    transcript: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemProcess:
+    """A process as the system knows it; ``began`` is in seconds from the system's start."""
+
+    pid: int
+    uid: int
+    began: float
+    parent: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a message, as it was then; ``agent`` is 0 for who is not registered."""
+
+    agent: int
+    address: str
+    client: str = ""
+    root: str = ""
+    project: str = ""  # the last part of the root, for a person
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMessage:
+    """A message as its receiver gets it.
+
+    ``sent_at`` is seconds since 1970, ``age`` seconds, ``delivery`` 1 the first time. ``request``
+    names the message that a response answers, ``approve`` what it says.
+    """
+
+    id: str
+    sender: Sender
+    kind: MessageKind
+    summary: str
+    body: str
+    sent_at: float
+    age: float
+    delivery: int
+    reply_to: str = ""
+    request: str = ""
+    approve: bool | None = None

@@ -1,0 +1,217 @@
+"""Why an agent cannot be registered, or a message not be sent or read."""
+
+from collections.abc import Sequence
+
+from memd.core.errors import MemdError, WrongParameterError
+from memd.core.names import printable
+
+
+class MessagesOffError(MemdError):
+    """Messages are switched off in the settings."""
+
+    code = 1066
+    kind = "messages_off"
+    hint = "messages.enabled = true in memd.toml"
+    exit_status = 69
+
+    def __init__(self) -> None:
+        super().__init__("messages between agents are switched off")
+
+
+class AgentNameTakenError(MemdError):
+    """A living agent has the name."""
+
+    code = 1002
+    kind = "name_taken"
+    hint = "take the name in free, or another one"
+
+    def __init__(self, name: str, free: str) -> None:
+        super().__init__(f"an agent that is there has the name {name}", name=name, free=free)
+
+
+class AgentNotFoundError(MemdError):
+    """Nobody has the address; ``nearest`` are those that are like it."""
+
+    code = 1001
+    kind = "not_found"
+    hint = "memctl agent list shows who is there"
+
+    def __init__(self, address: str, nearest: Sequence[str] = ()) -> None:
+        shown, near = printable(address), ", ".join(nearest)
+        more = f"; there is {near}" if near else ""
+        super().__init__(f"no agent has the address {shown}{more}", address=shown, nearest=near)
+
+
+class NoBridgeError(MemdError):
+    """Messages do not leave the machine."""
+
+    code = 1001
+    kind = "no_bridge"
+
+    def __init__(self, address: str) -> None:
+        shown = printable(address)
+        super().__init__(f"{shown} is on another machine: messages stay on this one", address=shown)
+
+
+class AgentKeyError(MemdError):
+    """What is done in an agent's name comes without its key."""
+
+    code = 1060
+    kind = "key_refused"
+    hint = "agent.register gives the key; registering the same session again gives a new one"
+    exit_status = 77
+
+    def __init__(self) -> None:
+        super().__init__("no agent has this key")
+
+
+class AgentEndedError(MemdError):
+    """The agent has ended: it neither sends nor receives."""
+
+    code = 1061
+    kind = "agent_ended"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"the agent {address} has ended", address=address)
+
+
+class TooManyAgentsError(MemdError):
+    """There are as many agents as there may be."""
+
+    code = 1062
+    kind = "too_many_agents"
+    hint = "memctl agent end ends one"
+
+    def __init__(self, limit: int, parent: str = "") -> None:
+        whose = f" below {parent}" if parent else ""
+        super().__init__(f"there are {limit} agents{whose} already", limit=limit)
+
+
+class MailboxFullError(MemdError):
+    """The receiver's mailbox has no room; nothing was dropped from it."""
+
+    code = 1004
+    kind = "mailbox_full"
+    retryable = True
+    hint = "send it again once the receiver has read"
+    exit_status = 75
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"the mailbox of {address} is full", address=address)
+
+
+class TooManyMessagesError(MemdError):
+    """The sender sends faster than it may."""
+
+    code = 1064
+    kind = "too_many_messages"
+    retryable = True
+    hint = "messages.per_minute is the setting"
+    exit_status = 75
+
+    def __init__(self, limit: int, what: str, seconds: float) -> None:
+        super().__init__(
+            f"more than {limit} {what} a minute; try again in {seconds:.0f} s",
+            limit=limit,
+            seconds=seconds,
+        )
+
+
+class TooManyReceiversError(MemdError):
+    """A message to all would have more receivers than one may."""
+
+    code = 1007
+    kind = "too_many_receivers"
+
+    def __init__(self, receivers: int, limit: int) -> None:
+        super().__init__(
+            f"a message may have {limit} receivers, not {receivers}",
+            receivers=receivers,
+            limit=limit,
+        )
+
+
+class MessageSizeError(MemdError):
+    """A message is larger than one may be."""
+
+    code = 1007
+    kind = "too_large"
+    hint = "write it to a file of the project and send its path"
+
+    def __init__(self, part: str, size: int, limit: int, unit: str) -> None:
+        super().__init__(
+            f"the {part} of a message may have {limit:,} {unit}, not {size:,}",
+            size=size,
+            limit=limit,
+        )
+
+
+class MessageSecretError(MemdError):
+    """A message looks as if it held a credential; nothing was stored."""
+
+    code = 1003
+    kind = "secret"
+    hint = "say where the secret is kept instead"
+    exit_status = 65
+
+    def __init__(self, rule: str, part: str, line: int) -> None:
+        super().__init__(
+            f"line {line} of the {part} looks like a secret ({rule}); nothing was sent",
+            rule=rule,
+            part=part,
+            line=line,
+        )
+
+
+class MessageRefusedError(MemdError):
+    """The receiver's settings, or the rules of a kind of message, refuse it."""
+
+    code = 1063
+    kind = "message_refused"
+    exit_status = 77
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the message is refused: {cause}", cause=cause)
+
+
+class RequestNotOpenError(MemdError):
+    """A response answers no open request of these two agents."""
+
+    code = 1013
+    kind = "request_not_open"
+
+    def __init__(self, request: str) -> None:
+        shown = printable(request)
+        super().__init__(f"{shown or 'the empty id'} is no open request here", request=shown)
+
+
+class MessageNotFoundError(MemdError):
+    """There is no such message, or it is not the caller's."""
+
+    code = 1001
+    kind = "message_not_found"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"there is no message {printable(message)}", message=printable(message))
+
+
+class PeerRefusedError(MemdError):
+    """The socket of another memd may not be used."""
+
+    code = 1067
+    kind = "peer_refused"
+    hint = "list the socket in messages.peers; it and its directory must be yours alone"
+    exit_status = 77
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"{printable(path)} is refused: {cause}", path=printable(path))
+
+
+class AddressRefusedError(WrongParameterError):
+    """A text is no address."""
+
+    hint = "an address is NAME, PARENT/NAME, NAME@PROJECT, * or uds:SOCKET#NAME"
+
+    def __init__(self, address: str, cause: str) -> None:
+        shown = printable(address)
+        super().__init__(f"{shown or 'the empty text'} is no address: {cause}", address=shown)

@@ -1,0 +1,138 @@
+"""What this room is asked and answers; the results are the shapes of the wire."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Who wants to be registered. ``key`` is the parent's where it is to have one.
+
+    ``pid`` is 0 where no process is known. ``session`` is the client's name for its conversation,
+    and ``child`` that of a sub-agent within it.
+    """
+
+    root: str
+    directory: str
+    name: str
+    client: str = ""
+    kind: str = ""
+    session: str = ""
+    child: str = ""
+    parent: str = ""
+    key: str = ""
+    pid: int = 0
+    transcript: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """An agent that is registered: its name, its address in the project, and its newest key."""
+
+    agent: str
+    address: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEnded:
+    """An agent that has ended; ``returned`` is how many messages it had not read."""
+
+    ended: bool
+    returned: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent as ``agent.list`` shows it; ``since`` is ISO 8601, ``progress`` "" if unknown."""
+
+    agent: str
+    address: str
+    client: str
+    kind: str
+    project: str
+    state: str
+    since: str
+    progress: str
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """A message to be sent. ``ttl`` is seconds, ``None`` for the kind's own.
+
+    ``root`` is the sender's project, ``hop`` says that another memd passes it on.
+    """
+
+    to: str
+    body: str = ""
+    summary: str = ""
+    kind: str = "text"
+    reply_to: str = ""
+    ttl: float | None = None
+    request: str = ""
+    approve: bool | None = None
+    reason: str = ""
+    feedback: str = ""
+    request_id: str = ""
+    root: str = ""
+    client: str = ""
+    hop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """One receiver of a message, and what became of its copy, with the reason if there is one."""
+
+    address: str
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that was stored; ``state`` is that of its copies together."""
+
+    id: str
+    state: str
+    recipients: tuple[Receiver, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """One message as ``message.receive`` answers it; ``sent_at`` is ISO 8601, ``age`` seconds."""
+
+    id: str
+    sender: str
+    client: str
+    project: str
+    kind: str
+    summary: str
+    body: str
+    reply_to: str
+    sent_at: str
+    age: float
+    delivery: int
+    request: str = ""
+    approve: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Messages that are leased to their receiver, and all of them as quoted text."""
+
+    messages: tuple[MessageRow, ...]
+    more: bool
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A message without its body, as ``message.log`` shows it."""
+
+    id: str
+    sender: str
+    kind: str
+    summary: str
+    sent_at: str
+    state: str
+    recipients: tuple[Receiver, ...]

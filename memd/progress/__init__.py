@@ -1,0 +1,4 @@
+"""Progress: what each sub-agent is doing, in a few words.
+
+Doors: ``service``.
+"""
