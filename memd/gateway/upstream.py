@@ -4,12 +4,12 @@ import re
 import ssl
 from dataclasses import dataclass
 from functools import cache
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import ByteStream
 
+from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
 
 _CONNECT_SECONDS = 30.0
@@ -69,18 +69,11 @@ def upstream(address: str) -> Upstream:
     except ValueError:
         raise WrongUpstreamError from None
     plain = re.fullmatch(r"[!-~]+", address) and not ("@" in parts.netloc or set("?#") & {*address})
-    safe = parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
     if not (host and plain and safe):
         raise WrongUpstreamError
     encrypted = parts.scheme == "https"
     return Upstream(host, port or _PORTS[parts.scheme], encrypted, parts.path.rstrip("/"))
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @cache

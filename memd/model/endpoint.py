@@ -12,15 +12,14 @@ Rules of this file
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
+from memd.core.addresses import is_loopback
 from memd.core.settings import ModelSettings
 
 MODEL = "claude-sonnet-5-5"
 MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.provider
 _HOME = "https://api.anthropic.com"
-_LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 # What Claude Code takes in ANTHROPIC_MODEL and no server does.
 _CLIENT_WORDS = ("best", "default", "haiku", "opus", "opusplan", "sonnet")
 _VERSION = re.compile(r"/v1/?$")
@@ -154,14 +153,14 @@ def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
         return "the address must be an https URL with a host"
     if "@" in parts.netloc or parts.query or parts.fragment:
         return "the address must be without a user's name, a query and a fragment"
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         return f"plain http goes to this machine alone; use https for {host}"
     return ""
 
 
 def _wrong_credentials(result: Endpoint, host: str) -> str:
     given = result.api_key or result.auth_token or result.key_file
-    if not given and not _is_loopback(host):
+    if not given and not is_loopback(host):
         return f"there is no key for {host}"
     sent = (result.api_key, result.auth_token, *(part for pair in result.headers for part in pair))
     if not all(is_sendable(value) for value in sent):
@@ -172,12 +171,3 @@ def _wrong_credentials(result: Endpoint, host: str) -> str:
 def is_sendable(value: str) -> bool:
     """Return whether a header can hold a value."""
     return value.isascii() and value.isprintable()
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() in _LOOPBACK_NAMES:
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

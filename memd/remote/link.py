@@ -11,7 +11,6 @@ Rules of this file
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ import anyio
 from anyio import to_thread
 
 from memd import __version__
+from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Link:
         """Return the transport of this address. Blocks. Raises RemoteUnreachableError."""
         parts = urlsplit(self.address)
         host = parts.hostname or ""
-        if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
             raise RemoteUnreachableError(self.address, _ADDRESS)
         try:
             import httpx2  # noqa: PLC0415 - in a thread, only where a project has joined
@@ -244,10 +244,3 @@ def _unpacked(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
 
 def _is_sendable(text: str) -> bool:
     return text.isascii() and text.isprintable()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

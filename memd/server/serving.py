@@ -17,12 +17,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
 from memd.server.admission import Network
 
@@ -61,12 +61,7 @@ class ListenAddress:
     @property
     def local(self) -> bool:
         """Whether only this machine reaches it."""
-        if self.path or self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return bool(self.path) or is_loopback(self.host)
 
 
 def listen(place: ListenAddress) -> tuple[socket.socket, str]:

@@ -97,11 +97,6 @@ class TeamTable:
                 _move(cursor, real, bases, ())
                 _save(cursor, real, held)
 
-    def move(self, directory: str, bases: Iterable[Base], gone: Iterable[str] = ()) -> None:
-        """Move bases where no file has to change; ``gone`` are keys that have none any more."""
-        with self._database.transaction() as cursor:
-            _move(cursor, os.path.realpath(directory), bases, gone)
-
     def held(self, directory: str) -> dict[str, HeldEntry]:
         """Return by key what stands in a directory and is not sent."""
         return self._rows(directory, HeldEntry)

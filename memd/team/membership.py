@@ -7,7 +7,6 @@ Rules of this file
 """
 
 import fcntl
-import ipaddress
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from dataclasses import fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
 from memd.core.names import is_text
 from memd.core.settings import TeamSettings
@@ -69,7 +69,7 @@ def server_address(url: str) -> str:
         raise TeamRefusedError(_ADDRESS, _NO_URL)
     if not re.fullmatch(r"[a-z0-9.-]+|[0-9a-f:.]*:[0-9a-f:.]*", host):
         raise TeamRefusedError(_ADDRESS, _NO_URL)
-    if parts.scheme == "http" and not _loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         raise TeamRefusedError(host, _PLAIN)
     usual = {"http": 80, "https": 443}[parts.scheme]
     shown = f"[{host}]" if ":" in host else host
@@ -260,10 +260,3 @@ def _written(rows: Iterable[Membership]) -> bytes:
 def _quoted(text: str) -> str:
     """Return a text as TOML writes it: JSON's form, which leaves DEL as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -16,6 +16,7 @@ from memd.state.tables import SCHEMAS, TeamTable
 from memd.store.door import NotSharedError
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
+from tests.bases import move_bases
 from tests.stores import store_in
 from tests.undoing import undo
 
@@ -127,7 +128,7 @@ async def test_a_memory_knows_whose_words_it_is(
     first = await store.consult(lambda past: past.writers(directory, "team/a.md"))
     assert first.member is None
     base = Base("a.md", written.hash, 7, "anna", "laptop", 5.0)
-    TeamTable(database).move(directory, [base, Base("a2.md", sha256(b"x"), 1)])
+    move_bases(TeamTable(database), directory, [base, Base("a2.md", sha256(b"x"), 1)])
     known = await store.consult(lambda past: past.writers(directory, "team/a.md"))
     assert known.member == Author("anna", "laptop", 5.0, 7)
     other = await store.consult(lambda past: past.writers(directory, "a.md"))

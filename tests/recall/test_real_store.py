@@ -17,6 +17,7 @@ from memd.state.database import open_database
 from memd.state.ledger import SCHEMA, Ledger
 from memd.state.tables import SCHEMAS, TeamTable
 from memd.testing.clock import FakeClock
+from tests.bases import move_bases
 from tests.recall.shelf import FREEZE, PROJECT, ask
 from tests.stores import store_in
 
@@ -101,7 +102,9 @@ async def test_a_team_memory_names_its_member_until_it_is_changed_here(tmp_path:
     store = store_in(tmp_path, database, clock)
     table = TeamTable(database)
     at = clock.now() - 5 * 86_400
-    table.move(str(memories), [Base("quorum.md", sha256(path.read_bytes()), 3, "anna", "pc", at)])
+    move_bases(
+        table, str(memories), [Base("quorum.md", sha256(path.read_bytes()), 3, "anna", "pc", at)]
+    )
     authorship = Authorship(author=table.author, joined=str(memories).__eq__)
     indexes = Indexes(store.reading, Lock)
     recall = Recall(store.reading, Ledger(database), clock, indexes, authorship=authorship)

@@ -28,6 +28,7 @@ from memd.state.purge import Purge
 from memd.state.records import PlannedChange, Step
 from memd.state.retention import Pruned, Retention
 from memd.state.tables import SCHEMAS, TeamTable
+from tests.bases import move_bases
 
 BODIES = {sha256(text): text for text in (b"one", b"two", b"three")}
 ONE, TWO, THREE = BODIES
@@ -44,8 +45,8 @@ def test_all_that_a_sync_knows_is_there_again(database: Database, tmp_path: Path
     assert (table.state(real), table.batch(real), table.bases(real)) == (SyncState(), None, {})
     state = SyncState("e.9", Limits(put_entries=9), 2, 9.5, "403", "digest", "epoch", 1.0, 2.0)
     table.save(link, state)
+    move_bases(table, link, [BASE, Base("gone.md", "", 4)])
     table.begin(link, OUT, BODIES)
-    table.move(link, [BASE, Base("gone.md", "", 4)])
     table.hold(link, HeldEntry("s.md", TWO, "secret", "rule"))
     table.leave_out(link, [LeftOut("CON.md", 2, ONE, "name")])
     assert (table.state(real), table.batch(real)) == (state, OUT)
@@ -89,7 +90,7 @@ def test_only_the_batch_that_is_out_is_ended(database: Database) -> None:
 def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
     """Bases, what is held and conflicts become true when the set is applied, and never before."""
     table, journal = TeamTable(database), Journal(database)
-    table.move("/m", [BASE, Base("old.md", TWO, 1)])
+    move_bases(table, "/m", [BASE, Base("old.md", TWO, 1)])
     table.hold("/m", HeldEntry("a.md", ONE, "removed"))
     table.leave_out("/m", [LeftOut("a.md", 2, ONE, "secret")])
     conflict = Conflict("c.md", ONE, TWO, at=3.0)
@@ -102,7 +103,7 @@ def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
     assert table.bases("/m") == {"a.md": Base("a.md", TWO, 4), "h.md": Base("h.md", "", 5)}
     assert (table.held("/m"), table.left_out("/m")) == ({"h.md": held}, {})
     assert table.conflicts("/m") == {"c.md": Conflict("c.md", ONE, TWO, change="c1", at=3.0)}
-    table.move("/m", [Base("c.md", THREE, 9)])
+    move_bases(table, "/m", [Base("c.md", THREE, 9)])
     assert list(table.conflicts("/m")) == ["c.md"]
     table.resolved("/m", "c.md")
     assert table.conflicts("/m") == {}
@@ -112,7 +113,7 @@ def test_bodies_outlive_the_journal_while_something_names_them(database: Databas
     """Retention takes a body only once no base, batch or conflict of any directory names it."""
     table = TeamTable(database)
     table.keep("/m", BODIES)
-    table.move("/m", [BASE])
+    move_bases(table, "/m", [BASE])
     journal, by = Journal(database), Provenance(Actor.TEAM)
     effect = moved(conflicts=[Conflict("c.md", TWO, ONE)])
     journal.effects_only(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))
@@ -143,7 +144,7 @@ def test_a_purge_takes_the_bodies_of_a_team_file(tmp_path: Path) -> None:
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     table, purge = TeamTable(database), Purge(database)
     table.keep("/m", BODIES)
-    table.move("/m", [BASE])
+    move_bases(table, "/m", [BASE])
     table.begin("/m", OUT, {})
     table.hold("/m", HeldEntry("x.md", TWO, "secret", "sesame-4711"))
     assert purge.of_path("/m", "team/a.md") == {ONE, THREE}
@@ -156,7 +157,7 @@ def test_a_purge_takes_the_bodies_of_a_team_file(tmp_path: Path) -> None:
 def test_a_damaged_row_does_nothing(database: Database, value: bytes) -> None:
     """A row that memd did not write is as if it were not there, and the others are read."""
     table = TeamTable(database)
-    table.move("/m", [BASE, Base("b.md", TWO, 1)])
+    move_bases(table, "/m", [BASE, Base("b.md", TWO, 1)])
     table.begin("/m", OUT, {})
     table.leave_out("/m", [LeftOut("b.md", 1, TWO, "name")])
     database.write("UPDATE team_rows SET value = ? WHERE key <> 'a.md'", (value,))
@@ -172,7 +173,7 @@ def test_a_damaged_row_does_nothing(database: Database, value: bytes) -> None:
 def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """An effect whose lists are none moves nothing."""
     database = open_database(str(tmp_path_factory.mktemp("s") / "state.db"), SCHEMAS)
-    TeamTable(database).move("/m", [BASE])
+    move_bases(TeamTable(database), "/m", [BASE])
     by = Provenance(Actor.TEAM)
     effect = TeamMoved(text, "{}" if text.startswith('["a') else text, json.dumps(text), text)
     Journal(database).effects_only(PlannedChange("/m", 1.0, by, "", "", (), {}, (effect,)))

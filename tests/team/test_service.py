@@ -14,6 +14,7 @@ from memd.core.text import sha256
 from memd.server.values import Role
 from memd.team.errors import TeamHeldError, TeamRefusedError
 from memd.testing.clock import FakeClock
+from tests.bases import move_bases
 from tests.documents.secret_samples import ALNUM
 from tests.server.servers import TeamServer, team_server
 from tests.team.devices import ORIGIN, Device, device, memory
@@ -129,7 +130,7 @@ async def test_a_text_that_is_not_kept_here_comes_from_the_server(team: Team) ->
     oldest = team.server.storage.history(team.server.repository, KEY)[-1]
     base = team.ben.table.bases(team.ben.directory)[KEY]
     moved = replace(base, hash=oldest.hash, revision=oldest.revision)
-    team.ben.table.move(team.ben.directory, [moved])  # as an accepted backup does
+    move_bases(team.ben.table, team.ben.directory, [moved])  # as an accepted backup does
     (team.ben.team / KEY).unlink()
     await team.ben.syncs.pull(team.ben.directory)
     assert team.ben.texts() == {KEY: memory("releases", LINES)}

@@ -1,0 +1,12 @@
+"""Bases of team memory that a test wants somewhere."""
+
+from collections.abc import Iterable
+
+from memd.core.team import Base, PushBatch
+from memd.state.tables import TeamTable
+
+
+def move_bases(table: TeamTable, directory: str, bases: Iterable[Base]) -> None:
+    """Move bases as the answer to a batch does."""
+    table.begin(directory, PushBatch("moved", 0.0, ()), {})
+    table.end(directory, bases, batch="moved")
