@@ -267,6 +267,11 @@ class ModelSettings:
     dream: str = option("", "model that consolidates; default as for recall")
     notes: str = option("", "model that keeps session notes; default: that of model.extract")
     compact: str = option("", "model that summarises conversations; default as for recall")
+    progress: str = option(
+        "",
+        "model that says in a few words what a sub-agent is doing; default: the cheapest of those "
+        "for recall, extract, dream, notes and compact",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +285,15 @@ class SpendSettings:
     dream_share: float = option(0.4, "part of both that dreams may use", 0, 1)
     notes_share: float = option(0.3, "part of both that session notes may use", 0, 1)
     compact_share: float = option(0.6, "part of both that summaries of conversations may use", 0, 1)
+    progress_share: float = option(0.05, "part of both that lines of progress may use", 0, 1)
     recall_requests_per_day: int = option(1000, "requests a day for recall", 0, 1_000_000)
     extract_requests_per_day: int = option(1000, "requests a day for extraction", 0, 1_000_000)
     dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
     notes_requests_per_day: int = option(500, "requests a day for session notes", 0, 1_000_000)
     compact_requests_per_day: int = option(200, "requests a day for summaries", 0, 1_000_000)
+    progress_requests_per_day: int = option(
+        500, "requests a day for lines of progress", 0, 1_000_000
+    )
     runs_per_day: int = option(
         30,
         "runs a day of the program of provider = command, of which each kind of work has its "

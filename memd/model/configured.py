@@ -20,6 +20,7 @@ from memd.model.endpoint import (
     NOT_NAMED,
     OFF,
     OPENAI,
+    PROGRESS,
     Endpoint,
     Origin,
     endpoint,
@@ -136,14 +137,14 @@ class Models:
     def name(self, settings: Settings, kind: str) -> str:
         """Return the model's name for a kind of work.
 
-        It is empty for a kind that the model is not for: no prompt waits for a program, and notes
-        are kept with a tool.
+        It is empty for a kind that the model is not for: no prompt waits for a program, notes are
+        kept with a tool, and lines of progress need a prefix that a cache knows.
         """
         model = settings.model
-        if kind == "notes" and model.provider != MESSAGES:
+        if kind in ("notes", PROGRESS) and model.provider != MESSAGES:
             return ""
         if model.provider != COMMAND:
-            return model_name(model, kind, self._environ)
+            return model_name(model, kind, self._environ, settings.spend.prices)
         named = presets.program(model)
         if kind == "recall" or isinstance(named, str):
             return ""

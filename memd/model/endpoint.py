@@ -15,9 +15,12 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import SplitResult, urlsplit
 
 from memd.core.addresses import is_loopback
+from memd.core.prices import price
 from memd.core.settings import ModelSettings
 
 MODEL = "claude-sonnet-5-5"
+PROGRESS = "progress"
+_NAMED = ("recall", "extract", "dream", "notes", "compact")  # kinds with a model of their own
 MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.provider
 _HOME = "https://api.anthropic.com"
 # What Claude Code takes in ANTHROPIC_MODEL and no server does.
@@ -89,8 +92,16 @@ def endpoint(
     return result if isinstance(result, str) else _checked(result)
 
 
-def model_name(settings: ModelSettings, kind: str, environ: Mapping[str, str]) -> str:
-    """Return the model for a kind of work; for notes the one that extracts, unless named."""
+def model_name(
+    settings: ModelSettings, kind: str, environ: Mapping[str, str], prices: str = ""
+) -> str:
+    """Return the model for a kind of work; for notes the one that extracts, unless named.
+
+    For lines of progress it is the cheapest of the others by the user's ``prices``, unless named.
+    """
+    if kind == PROGRESS:
+        others = (model_name(settings, other, environ) for other in _NAMED)
+        return settings.progress or min(others, key=lambda name: price(name, prices).input)
     own = {
         "recall": settings.recall,
         "extract": settings.extract,

@@ -47,7 +47,8 @@ class ToolCall:
 class Ask:
     """One request.
 
-    ``kind`` says what it is spent on (``recall``, ``extract``, ``dream``, ``notes``, ``compact``).
+    ``kind`` says what it is spent on (``recall``, ``extract``, ``dream``, ``notes``, ``compact``,
+    ``progress``).
     ``seconds`` bounds it with all its retries. ``schema`` asks for JSON of a shape; a server that
     cannot promise it is asked in words. ``extra`` are further members of the request, dropped where
     a server refuses them. ``project`` is the memory directory that the spending is booked on.

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 
 from memd.core.settings import SpendSettings
 
-KINDS = ("recall", "extract", "dream", "notes", "compact")
+KINDS = ("recall", "extract", "dream", "notes", "compact", "progress")
 _PROMPTS = "recall"  # no program answers these: a person waits
 
 
@@ -57,6 +57,7 @@ def _caps(
         "dream": settings.dream_share,
         "notes": settings.notes_share,
         "compact": settings.compact_share,
+        "progress": settings.progress_share,
     }[kind]
     requests = {
         "recall": settings.recall_requests_per_day,
@@ -64,6 +65,7 @@ def _caps(
         "dream": settings.dream_requests_per_day,
         "notes": settings.notes_requests_per_day,
         "compact": settings.compact_requests_per_day,
+        "progress": settings.progress_requests_per_day,
     }[kind]
     yield "spend.dollars_per_day", total.dollars > settings.dollars_per_day
     yield "spend.tokens_per_day", total.tokens > settings.tokens_per_day

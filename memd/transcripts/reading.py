@@ -17,6 +17,7 @@ from memd.conversation.history import floor
 from memd.conversation.pieces import USER, RecordedCall, TranscriptPiece
 from memd.core.values import Message
 from memd.transcripts import tools as known
+from memd.transcripts.calls import RecentCalls, recent_calls
 from memd.transcripts.lines import (
     InvalidMessagesError,
     PieceReader,
@@ -31,11 +32,13 @@ __all__ = [
     "MEMORY_ROOT",
     "TAIL_BYTES",
     "InvalidMessagesError",
+    "RecentCalls",
     "TranscriptPart",
     "TranscriptRefusedError",
     "client_messages",
     "from_messages",
     "read",
+    "recent_calls",
 ]
 
 PART_BYTES = 64 * 1024 * 1024

@@ -82,3 +82,14 @@ async def test_notes_are_kept_by_the_model_that_extracts(models: Models) -> None
         assert models.state(Settings(model=named)).names["notes"] == name
     plain = replace(learns, provider="openai", notes="b")
     assert "notes" not in models.state(Settings(model=plain)).names
+
+
+async def test_lines_of_progress_go_to_the_cheapest_model(models: Models) -> None:
+    """It is the cheapest that is named for any work, unless one is named for this."""
+    settings = at("http://localhost:1")
+    assert models.name(settings, "progress") == "claude-sonnet-5-5"
+    cheap = replace(settings, model=replace(settings.model, recall="claude-haiku-5-5"))
+    assert models.name(cheap, "progress") == "claude-haiku-5-5"
+    named = replace(settings, model=replace(cheap.model, progress="mine"))
+    assert models.name(named, "progress") == "mine"
+    assert models.name(replace(settings, model=ModelSettings(provider="openai")), "progress") == ""

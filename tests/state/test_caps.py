@@ -62,3 +62,12 @@ def test_the_runs_of_a_program_have_a_cap_of_their_own(used: dict[str, Sum], cap
     """Of 30 runs a day learning has its share; what prompts asked another model does not count."""
     assert reached("extract", used, Sum(1), SpendSettings(), by_runs=True) == cap
     assert reached("extract", used, Sum(1), SpendSettings()) == ""
+
+
+def test_lines_of_progress_have_a_twentieth_of_the_day() -> None:
+    """Their share is 0.05 of the day's money, and their requests are bounded."""
+    settings = SpendSettings()
+    assert reached("progress", {}, Sum(1, dollars=0.05), settings) == ""
+    assert reached("progress", {}, Sum(1, dollars=0.051), settings) == "spend.progress_share"
+    many = {"progress": Sum(settings.progress_requests_per_day)}
+    assert reached("progress", many, Sum(1), settings) == "spend.progress_requests_per_day"

@@ -1,0 +1,52 @@
+"""The tool calls at the end of a transcript, a sub-agent's too: what it is doing just now.
+
+Rules of this file
+- However long a file is, no more than its last ``TAIL_BYTES`` are read.
+- A line counts once it ends; a file that became shorter is read from its start.
+- Whose transcript it is does not matter here: nothing is learnt from it.
+Blocks: call it from a worker thread.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from memd.conversation.pieces import RecordedCall
+from memd.transcripts.lines import PieceReader
+from memd.transcripts.opening import opened, records
+
+TAIL_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecentCalls:
+    """The tool calls behind an offset, the newest last; ``offset`` is where the next ones begin."""
+
+    calls: tuple[RecordedCall, ...]
+    offset: int
+
+
+def recent_calls(path: str, offset: int = 0) -> RecentCalls:
+    """Return the tool calls that were added since an offset.
+
+    Raises TranscriptRefusedError.
+    """
+    reader = PieceReader()
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        start = offset if offset <= size else 0
+        if size - start > TAIL_BYTES:  # from the first line that begins there
+            start = next(records(file, size - TAIL_BYTES - 1), (None, size))[1]
+        lines = list(records(file, start))
+    pieces = (piece for line, _ in lines for piece in reader.pieces(_own(line)))
+    calls = tuple(piece.call for piece in pieces if piece.call is not None)
+    return RecentCalls(calls, lines[-1][1] if lines else start)
+
+
+def _own(record: Any) -> Any:
+    """Return a line as if it were the session's own; what says whose the file is says nothing."""
+    if not isinstance(record, dict) or "projectHash" in record:
+        return None
+    if record.get("type") == "session_meta":
+        return None
+    return {**record, "isSidechain": False}
