@@ -1,8 +1,9 @@
 """The settings files, read again whenever they change; a bad file never takes memory away.
 
 Three sources, the weakest first: the user's own ``memd.toml``, the system policy,
-and, for one option only, ``.memd.toml`` in the project's root: a repository may switch memory off
-for itself and can set nothing else. The user's file counts only when it is the user's own or
+and, for few options only, ``.memd.toml`` in the project's root: a repository may switch memory off
+for itself, may have more of its agents' incoming messages held or refused, and can set nothing
+else. The user's file counts only when it is the user's own or
 root's and nobody else may write it, since it names endpoints, keys and paths. A key counts only
 in a file that nobody else may read.
 """
@@ -16,11 +17,12 @@ from typing import Any
 
 from memd.core.places import SYSTEM_POLICY
 from memd.core.recent import Recent
-from memd.core.settings import Layer, Settings, parse
+from memd.core.settings import INBOUND, Layer, MessagesSettings, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
 _FILE_BYTES = 1024 * 1024
 _KEYS = ("api_key", "auth_token")
+_INCOMING = ("inbound", "inbound_across", "inbound_unregistered")
 
 Identity = tuple[int, int, int, int] | None
 Loaded = tuple[Identity, dict[str, Any], str]
@@ -109,15 +111,34 @@ def _combine(
 def _with_repository(
     settings: Settings, problems: tuple[str, ...], repository: Loaded
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Return settings with the one option that a repository may set."""
+    """Return settings with the few options that a repository may set."""
     _, options, problem = repository
     more = [problem] if problem else []
-    ignored = sorted(set(options) - {"enabled"})
+    incoming = options.get("messages")
+    stricter, wrong = _stricter(settings.messages, incoming if isinstance(incoming, dict) else {})
+    known = {"enabled", "messages"} if isinstance(incoming, dict) else {"enabled"}
+    ignored = sorted({*(set(options) - known), *wrong})
     if ignored:
         more.append(
-            f"{REPOSITORY_FILE} in the project may only switch memory off; "
-            f"ignored: {', '.join(ignored)}"
+            f"{REPOSITORY_FILE} in the project may only switch memory off and make "
+            f"{', '.join(_INCOMING)} of [messages] stricter; ignored: {', '.join(ignored)}"
         )
     if options.get("enabled") is False:
         settings = replace(settings, enabled=False)
-    return settings, problems + tuple(more)
+    return replace(settings, messages=stricter), problems + tuple(more)
+
+
+def _stricter(
+    settings: MessagesSettings, incoming: dict[str, Any]
+) -> tuple[MessagesSettings, list[str]]:
+    """Return settings as strict as a repository wants them, and what of it does not count."""
+    present = {name: getattr(settings, name) for name in _INCOMING}
+    wanted = {
+        name: value
+        for name, value in incoming.items()
+        if name in present
+        and value in INBOUND
+        and INBOUND.index(value) >= INBOUND.index(present[name])
+    }
+    wrong = [f"messages.{name}" for name in incoming if name not in wanted]
+    return replace(settings, **wanted), wrong

@@ -12,7 +12,7 @@ from memd.messages.block import age, block, lay_out, message
 from memd.text import invisible, tags
 from memd.text.quoting import neutralise, units
 
-SCOUT = Sender(3, "scout", "claude-code", "/work/web", "web")
+SCOUT = Sender(3, "scout", "claude-code", "/p/web", "web")
 PLAIN = AgentMessage("m1", SCOUT, MessageKind.TEXT, "", "The tests pass.", 0.0, 185.0, 1)
 HOSTILE = st.lists(
     st.sampled_from(

@@ -103,6 +103,26 @@ def test_a_repository_sets_neither_model_nor_caps(tmp_path: Path) -> None:
     assert "model, spend" in problems[0]
 
 
+def test_a_repository_makes_incoming_messages_stricter_only(tmp_path: Path) -> None:
+    """A project may have messages held or refused; what it would loosen stays, and is named."""
+    root = tmp_path / "hostile"
+    write(
+        root / ".memd.toml",
+        '[messages]\ninbound = "refuse"\ninbound_across = "accept"\n'
+        'inbound_unregistered = ["accept"]\nper_minute = 1000\n',
+    )
+    configuration = Configuration(str(tmp_path / "no"), str(tmp_path / "none"))
+    messages = configuration.current(str(root))[0].messages
+    assert (messages.inbound, messages.inbound_across) == ("refuse", "hold")
+    assert messages.inbound_unregistered == "hold"
+    (problem,) = configuration.current(str(root))[1]
+    names = ("inbound_across", "inbound_unregistered", "per_minute")
+    assert problem.endswith(", ".join(f"messages.{name}" for name in names))
+    assert configuration.current()[0].messages.inbound == "accept"
+    write(root / ".memd.toml", 'messages = "accept"\n')
+    assert configuration.current(str(root))[0].messages.inbound == "accept"
+
+
 def test_a_key_that_others_may_read_is_ignored(tmp_path: Path) -> None:
     """The rest of the file counts, the problem does not show the key, and chmod is enough."""
     text = '[model]\nbase_url = "https://gate.example"\napi_key = "sk-hidden"\nauth_token = "tok"\n'
