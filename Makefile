@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo demo-team test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-agents bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -75,6 +75,9 @@ bench-counting: $(STAMP) ## how far the estimate of tokens is from a server's co
 bench-context: $(STAMP) ## what context services save, and what is known afterwards: SESSIONS=20 or RUN=300 PARTS='none age spill gateway api notes local model'
 	@$(BIN)/python -m benchmarks.context $(PARTS) $(if $(SESSIONS),--sessions $(SESSIONS)) \
 	    $(if $(RUN),--run $(RUN))
+
+bench-agents: $(STAMP)  ## what messages between agents cost, as ratios: PARTS='send wait stored hook idle prefetch'
+	@$(BIN)/python -m benchmarks.agents $(PARTS)
 
 bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
 	@$(BIN)/python -m benchmarks.gateway

@@ -139,6 +139,7 @@ async def notes_update(
         cache=cache,
         force=force,
     )
+    services.progress.remember(session_id, cache)
     result = await submit(services, request)
     if not (wait and result.job):
         return result

@@ -136,6 +136,8 @@ async def subscribe(
     """
     named, directory = await _subscription(services, call, topics, cwd)
     call.connection.subscribe(named, directory)
+    if events.AGENT_PROGRESS in named:
+        services.progress.subscribed()
     return Subscribed(topics=named)
 
 

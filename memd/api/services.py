@@ -16,6 +16,7 @@ from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
 from memd.notes.service import Notes
+from memd.progress.service import ProgressLines
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
@@ -81,6 +82,7 @@ class Services:
     session_notes: Notes
     contexts: Contexts
     summaries: Summaries
+    progress: ProgressLines
     jobs: Jobs
     models: Models
     spent: SpendTable

@@ -128,6 +128,7 @@ async def extract(
         "messages": messages,
         "cache": cache,
     }
+    services.progress.remember(session_id, cache)
     result = await submit(services, call, project, settings, about)
     if not (wait and result.job):
         return result

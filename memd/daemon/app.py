@@ -28,6 +28,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places
 from memd.daemon import machine, missed, notify
+from memd.daemon.agents import NoAgents, progress_lines
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
@@ -121,6 +122,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             group.start_soon(_warm, services)
             group.start_soon(starter.watch)
             group.start_soon(services.team.run)
+            group.start_soon(services.progress.run)
             notes, contexts, store = services.session_notes, services.contexts, services.store
             bounded = partial(keep_bounded, database, store, services.ages)
             bounded = partial(bounded, notes=notes, contexts=contexts)
@@ -178,9 +180,9 @@ async def _compose(
     ports: Ports, database: Database, hub: Hub, stop: anyio.Event
 ) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
     """Return what handlers call, what begins dreams, and what jobs do."""
-    clock, places = ports.clock, ports.places
+    clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
-    store, team = _shared(ports, database, relay, memberships)
+    store, team = _shared(ports, database, relay, memberships, configuration)
     spent = SpendTable(database, Tally(places.spent))
     programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
     models = Models(ports.environ, clock, spent, ports.origin, programs)
@@ -213,6 +215,7 @@ async def _compose(
         session_notes=_session_notes(ports, models, records),
         contexts=Contexts(clock, ContextTable(database)),
         summaries=Summaries(clock, models, records),
+        progress=progress_lines(NoAgents(), clock, models, hub, configuration),
         jobs=work,
         models=models,
         spent=spent,
@@ -231,10 +234,14 @@ async def _compose(
 
 
 def _shared(
-    ports: Ports, database: Database, relay: ChangeRelay, memberships: Memberships
+    ports: Ports,
+    database: Database,
+    relay: ChangeRelay,
+    memberships: Memberships,
+    configuration: Configuration,
 ) -> tuple[Store, TeamSyncs]:
     """Return the store, and the syncs that hear of its changes through the relay."""
-    clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
+    clock, places = ports.clock, ports.places
     store = Store(
         database,
         configuration,

@@ -33,6 +33,10 @@ class Hub:
         """Return how many peers are connected."""
         return len(self._connections)
 
+    def listening(self, topic: str) -> bool:
+        """Return whether anybody subscribed to a topic, of one directory or of all."""
+        return any(topic in each.topics for each in self._connections)
+
     def publish(self, event: Event) -> None:
         """Queue one event for everyone who subscribed to it; on the event loop only."""
         listeners = [each for each in self._connections if each.wants(event)]

@@ -53,3 +53,14 @@ def test_publishing_never_fails_and_never_waits() -> None:
     hub.publish(EVENT)
     assert slow.outbox.dropped
     assert len(list(quick.outbox.drain())) == 1
+
+
+def test_the_hub_knows_whether_anybody_listens() -> None:
+    """A topic has listeners while a connection that is there subscribed to it, of one directory."""
+    hub = Hub()
+    connection = joined(hub)
+    assert not hub.listening("agent.progress")
+    connection.subscribe(["agent.progress"], "/a")
+    assert hub.listening("agent.progress")
+    hub.discard(connection)
+    assert not hub.listening("agent.progress")
