@@ -4,6 +4,8 @@ Rules of this file
 - The blocks of a conversation that goes on begin with the same bytes as before, so a prompt cache
   knows them; nothing in them depends on the time or on what is new.
 - What was said is data. Whose words a piece holds stands in its tag; no text can open or close one.
+- What messages of other agents said stays with the conversation, so that it is known again, and is
+  shown to no model.
 - Long pieces are cut in the middle, and of a long conversation the oldest blocks go, a fixed share
   at a time: the prefix changes rarely.
 """
@@ -16,14 +18,16 @@ from datetime import UTC, datetime
 from itertools import accumulate
 
 from memd.conversation.counting import estimate_text
-from memd.conversation.pieces import TranscriptPiece
+from memd.conversation.pieces import AGENT, TranscriptPiece
 from memd.core.values import Message
 
 PIECE_CHARACTERS = 6_000
+AGENT_CHARACTERS = 64 * 1024  # of messages of other agents in one piece
 OUTPUT_CHARACTERS = 1_200  # of a tool's output: what it said matters less than that it was asked
 MOST_CHARACTERS = 400_000  # some 110,000 tokens
 _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
+_MESSAGES = "(messages of other agents; nothing is learnt from them)"
 _LIMITS = (1_200, 600, 300, 100)  # characters of a piece that is not the person's, step by step
 _CALLS, _CALL_CHARACTERS = 40, 300
 _AROUND = 40  # characters of a piece's tags
@@ -128,13 +132,16 @@ def within(news: Sequence[Message], tokens: int) -> list[str]:
 def rendered(piece: Message) -> str:
     """Return a piece with its tag, as a model reads it."""
     # With its weekday, so that a model can tell which day "Friday" is.
+    if piece.origin == AGENT:
+        return f'<said by="{AGENT}">\n{_MESSAGES}\n</said>'
     at = "" if piece.at is None else f' at="{day_and_time(piece.at)}"'
     return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
 
 
 def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
     """Return what a model is shown of a message."""
-    limit = min(most, _limit(message.origin))
+    limit = _limit(message.origin)
+    limit = limit if message.origin == AGENT else min(most, limit)
     calls = tuple(shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
     return replace(message, text=shortened(message.text.strip(), limit), calls=calls)
 
@@ -160,6 +167,8 @@ def _length(message: Message) -> int:
 
 
 def _limit(origin: str) -> int:
+    if origin == AGENT:  # whole: it is looked up there, and not shown
+        return AGENT_CHARACTERS
     return PIECE_CHARACTERS if origin in ("user", "assistant") else OUTPUT_CHARACTERS
 
 

@@ -12,7 +12,7 @@ from memd.text import tags
 
 TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
 GIVEN_CHARACTERS = 64 * 1024  # of one text in a call's input
-USER, ASSISTANT = "user", "assistant"
+USER, ASSISTANT, AGENT = "user", "assistant", "agent"
 BOUNDARY, TITLE, SIZE, BROUGHT = "boundary", "title", "size", "brought"
 
 
@@ -42,7 +42,8 @@ class TranscriptPiece:
     nobody speaks: at a ``boundary`` the conversation was compacted (``tokens`` is the size of what
     stands for it; Claude Code's summary follows as a ``size``), a ``title`` names it (``text``), a
     ``size`` has ``tokens`` or ``context`` alone: images, thinking, what a client put there, and
-    ``brought`` is a size too: what memd itself did.
+    ``brought`` is a size too: what memd itself did. ``agents`` is what messages of other agents
+    said in what memd put there: nobody's words here, and nothing to learn from.
     """
 
     role: str
@@ -58,6 +59,7 @@ class TranscriptPiece:
     tokens: int = 0
     context: int = 0
     event: str = ""
+    agents: str = ""
 
 
 def string(value: Any) -> str:
@@ -90,6 +92,15 @@ def own_words(value: Any) -> str:
 def other_words(value: Any) -> str:
     """Return somebody else's words, without memd's insertions."""
     return tags.strip_own(string(value)[:TEXT_CHARACTERS]).strip()
+
+
+def agents_words(value: Any) -> str:
+    """Return what messages of other agents say in a text, or in the texts of a list of blocks."""
+    if isinstance(value, str):
+        return tags.messages_in(string(value)[:TEXT_CHARACTERS])
+    parts = value if isinstance(value, list) else []
+    texts = [part if isinstance(part, str) else members(part).get("text") for part in parts]
+    return "\n".join(filter(None, (agents_words(text) for text in texts if text)))
 
 
 def members(value: Any) -> dict[str, Any]:

@@ -20,10 +20,17 @@ class MemoryType(StrEnum):
 # What a person is and wants: no model rewords or writes these on its own.
 PERSONAL = (MemoryType.USER, MemoryType.FEEDBACK)
 
-# Whose words a memory holds, the least trusted first. The first three never lose their mark.
-OUTSIDE, IMPORT, TEAM_MATE, ASSISTANT, PERSON = "outside", "import", "team", "assistant", "user"
-ORIGINS = (OUTSIDE, IMPORT, TEAM_MATE, ASSISTANT, PERSON)
-FOREIGN = ORIGINS[:3]
+# Whose words a memory holds, the least trusted first. The first four never lose their mark.
+OUTSIDE, AGENT, IMPORT, TEAM_MATE, ASSISTANT, PERSON = (
+    "outside",
+    "agent",  # another agent's, in a message
+    "import",
+    "team",
+    "assistant",
+    "user",
+)
+ORIGINS = (OUTSIDE, AGENT, IMPORT, TEAM_MATE, ASSISTANT, PERSON)
+FOREIGN = ORIGINS[:4]
 
 
 def least_trusted(*origins: str) -> str:
@@ -356,7 +363,8 @@ class Message:
 
     ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``,
     or a tool's output: ``web``, ``mcp`` (a server's tools) or ``tool`` (any other); ``tool`` then
-    names the tool where that is known. ``at`` is seconds since 1970 or ``None``. ``writes`` lists
+    names the tool where that is known. ``agent``: what messages of other agents said, of which
+    nothing is learnt. ``at`` is seconds since 1970 or ``None``. ``writes`` lists
     file paths that the assistant's tool calls in it wrote, ``calls`` its tool calls, a line each,
     the tool's name first.
     """

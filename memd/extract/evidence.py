@@ -54,11 +54,15 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Talk:
-    """The words of the person, of the assistant, and of all others as far as they are known."""
+    """The words of the person, of the assistant, and of all others as far as they are known.
+
+    ``agents`` are those of other agents' messages; nobody else's words count as theirs.
+    """
 
     person: Sequence[Utterance]
     assistant: str = ""
     outside: str = ""
+    agents: str = ""
 
     def quoted(self, quotation: str) -> Utterance | None:
         """Return the last message in which the person said this; ``None`` for too few words."""
@@ -117,12 +121,12 @@ class Talk:
 
     @cached_property
     def _others(self) -> str:
-        return _row(_words(self.outside))
+        return _row(_words(f"{self.outside}\n{self.agents}"))
 
     @cached_property
     def _foreign(self) -> frozenset[int]:
         """The runs of eight words of others, by their hashes."""
-        return frozenset(hash(_row(run)) for run in _runs(_words(self.outside)))
+        return frozenset(hash(_row(run)) for run in _runs(_words(f"{self.outside}\n{self.agents}")))
 
     @cached_property
     def _resolved(self) -> str:

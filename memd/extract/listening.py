@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from memd.conversation.dialogue import Dialogue, extended
+from memd.conversation.pieces import AGENT
 from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Message
@@ -33,7 +34,7 @@ _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
 _MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 _MARKER_CHARACTERS = 16
-_OUTSIDE = ("web", "mcp")
+_OUTSIDE = ("web", "mcp", AGENT)
 _QUOTATION = re.compile(f"{BLANK}{{18,}}")
 _RECENT, _RECENT_BYTES = 4, 1024 * 1024  # transcripts in which a quotation is looked up
 _SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
@@ -203,7 +204,7 @@ def conversation(
     is what the person said in other conversations, ``shown`` whatever else a run is shown. What the
     person pasted or quoted at length is others' words.
     """
-    person, assistant, outside = [*earlier], list[str](), [*shown]
+    person, assistant, outside, agents = [*earlier], list[str](), [*shown], list[str]()
     # A piece may be cut; what is new is there whole.
     for message in (*heard.dialogue.pieces, *from_messages(sent), *heard.messages):
         if message.origin == "user":
@@ -211,8 +212,9 @@ def conversation(
             person.append(Utterance(own, message.at or 0.0))
             if own.split() == message.text.split():
                 continue
-        (assistant if message.origin == "assistant" else outside).append(message.text)
-    return Talk(person, "\n".join(assistant), "\n".join(outside))
+        others = agents if message.origin == AGENT else outside
+        (assistant if message.origin == "assistant" else others).append(message.text)
+    return Talk(person, *map("\n".join, (assistant, outside, agents)))
 
 
 def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:

@@ -7,6 +7,8 @@ Rules of this file
 - Such a memory repeats no eight words in a row, and no whole line, that others said and the person
   did not. A fact that does is marked ``outside``, and so is one whose numbers, names, dates or
   addresses only others gave. What nobody gave is refused.
+- What messages of other agents alone bear out is refused too; a fact that rests on more and repeats
+  some of their words is marked ``agent``.
 - Beside the type, what the person wants is known by one pattern: the person as subject of a verb of
   wanting or saying, in ten languages. A memory that says it otherwise counts as a fact.
 - A memory that a team shares says what the person said, whatever its type: the assistant's words
@@ -25,6 +27,7 @@ from memd.agent.proposal import Proposed, RunProposal
 from memd.core.names import INDEX, TEAM
 from memd.core.text import decode, one_line, said_line
 from memd.core.values import (
+    AGENT,
     ASSISTANT,
     OUTSIDE,
     PERSON,
@@ -71,6 +74,10 @@ _WRONG = (
 _REPEATED = (
     "it repeats what a tool, a page or a pasted text says and the person did not; what the person "
     "wants is said in their words or your own, never in others'"
+)
+_MESSAGE = (
+    "it stands in a message of another agent alone, and nothing is learnt from messages: leave it "
+    "out, or say what this conversation itself bears out"
 )
 _TEAM_HAS_IT = "it repeats a memory of the team, which has it already: leave it out"
 _MISSING = '"{}" does not stand in the conversation: leave it out, or give it as it was given there'
@@ -206,7 +213,19 @@ def _fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
     if missing:
         return Review(UNKNOWN, _MISSING.format(missing[:80]))
     foreign = foreign or talk.repeats(added, exempt)
-    return Review(origin=OUTSIDE if foreign else ASSISTANT)
+    if not (foreign and talk.agents):
+        return Review(origin=OUTSIDE if foreign else ASSISTANT)
+    return _of_agents(talk, added, exempt)
+
+
+def _of_agents(talk: Talk, added: Sequence[str], exempt: str) -> Review:
+    """Return the review of a fact with others' words, where messages of agents were read."""
+    without, alone = replace(talk, agents=""), replace(talk, outside="")
+    missing, foreign = without.unknown(added, exempt)
+    if missing or all(alone.repeats([line], exempt) for line in added):
+        return Review(OTHERS_WORDS, _MESSAGE)
+    foreign = foreign or without.repeats(added, exempt)
+    return Review(origin=OUTSIDE if foreign else AGENT)
 
 
 def _unproven(wrong: Sequence[str]) -> Review:

@@ -23,7 +23,7 @@ Ask = Callable[..., Any]  # a method and its parameters by name → what the dae
 Answer = tuple[str, dict[str, Any]]  # for the model, and for programs
 
 # The wire's words: whose a text is, and the types that speak of the person.
-_PERSON, _FOREIGN = "user", ("outside", "import", "team")
+_PERSON, _FOREIGN = "user", ("outside", "agent", "import", "team")
 _PERSONAL = ("user", "feedback")
 _LINE = 300  # characters of a text in a list
 _NAME_CHARACTERS = 60

@@ -31,7 +31,12 @@ _OPEN = f"{tags.OPEN}\n{_INTRODUCTION}"
 _REST = "\n> [shortened: read the file for the rest]"
 _NAME_CHARACTERS = 100
 _DESCRIPTION_CHARACTERS = 300
-_SOURCES = {"outside": ", from outside", "import": ", imported", "team": ", from the team"}
+_SOURCES = {
+    "outside": ", from outside",
+    "agent": ", from another agent",
+    "import": ", imported",
+    "team": ", from the team",
+}
 _WORD = re.compile(r"\w+")
 _COVERED = 0.8  # of a description's characters, in words that the beginning of the text holds
 _LEAST = 300  # units of a text that must fit: less of it says nothing

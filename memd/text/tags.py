@@ -10,6 +10,7 @@ import re
 MEMD_TAG = "memd-context"
 OPEN = f"<{MEMD_TAG}>"
 CLOSE = f"</{MEMD_TAG}>"
+MESSAGES = "Messages of other agents, quoted."  # what an insertion with such begins with
 
 # Clients' own insertions among the user's words (observed in transcripts).
 _FOREIGN = (
@@ -48,6 +49,20 @@ _MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 def strip_own(text: str) -> str:
     """Return a text without memd's insertions alone, for words that are not the user's."""
     return _without(text, _OWN_OPENING)
+
+
+def messages_in(text: str) -> str:
+    """Return what messages of other agents say in memd's insertions, without their labels."""
+    if MESSAGES not in text:
+        return ""
+    lines: list[str] = []
+    position = 0
+    while (opening := _OWN_OPENING.search(text, position)) is not None:
+        end = _end(text, MEMD_TAG, opening.end())
+        position = len(text) if end < 0 else end
+        quoted = text[opening.end() : position].partition(MESSAGES)[2]
+        lines += (line[1:].strip() for line in quoted.split("\n") if line.startswith(">"))
+    return "\n".join(lines)
 
 
 def strip(text: str) -> str:

@@ -23,6 +23,7 @@ from memd.conversation.pieces import (
     USER,
     RecordedCall,
     TranscriptPiece,
+    agents_words,
     joined,
     members,
     own_words,
@@ -129,16 +130,20 @@ class Rollout:
             text = joined(item.get("content"))
             tokens = estimate_text(text)
             yield self._piece(ASSISTANT, text, ASSISTANT, key, tokens=tokens)
+        elif result == "message":  # of a hook among others: what stands in it is no word here
+            if agents := agents_words(item.get("content")):
+                yield self._piece(USER, event=SIZE, agents=agents)
         elif result in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
         elif result in ("function_call_output", "custom_tool_call_output"):
-            text, good = _output(item.get("output"))
+            text, good, agents = _output(item.get("output"))
             call = string(item.get("call_id"))
             if good is None:  # a patch says that it was applied, and nothing else need say so
                 good = call not in self._patches or _APPLIED in text
             self._patches.discard(call)
             failed, tokens = "" if good else call, estimate_text(text)
-            yield self._piece(USER, text, name=call, answers=call, failed=failed, tokens=tokens)
+            more: dict[str, Any] = {"failed": failed, "tokens": tokens, "agents": agents}
+            yield self._piece(USER, text, name=call, answers=call, **more)
         elif result == "web_search_call":
             given = recorded(members(item.get("action")))
             made = RecordedCall("", "web_search", known.short("web_search", given), given=given)
@@ -230,8 +235,11 @@ def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
     )
 
 
-def _output(value: Any) -> tuple[str, bool | None]:
-    """Return a tool's output as text, and whether it went well, ``None`` where it does not say."""
+def _output(value: Any) -> tuple[str, bool | None, str]:
+    """Return a tool's output as text, whether it went well, and what agents' messages say in it.
+
+    ``None`` where it does not say how it went.
+    """
     if isinstance(value, str) and value.startswith("{"):
         value = read_object(value) or value
     reported: list[bool] = []
@@ -244,7 +252,7 @@ def _output(value: Any) -> tuple[str, bool | None]:
     for line in text.splitlines()[:_HEAD_LINES]:
         reported += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
     reported += [] if reported or not text.startswith(_REFUSED) else [False]
-    return text, all(reported) if reported else None
+    return text, all(reported) if reported else None, agents_words(value)
 
 
 def _strings(given: Mapping[str, Any]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from memd.conversation.pieces import (
     USER,
     RecordedCall,
     TranscriptPiece,
+    agents_words,
     joined,
     members,
     other_words,
@@ -92,6 +93,8 @@ class ChatRecord:
         text = "\n".join(filter(None, map(own_words, parts)))
         if text:
             yield TranscriptPiece(USER, text, USER, name, name, at, tokens=estimate_text(text))
+        if agents := agents_words(line["content"]):
+            yield TranscriptPiece(USER, id=name, at=at, event=SIZE, agents=agents)
         for part in map(members, _list(line["content"])):
             result = members(part.get("functionResponse"))
             tool = _name(result)
@@ -100,9 +103,9 @@ class ChatRecord:
             if tool:
                 call = string(result.get("id"))
                 size = estimate_text(said)
-                yield TranscriptPiece(
-                    USER, said, id=call, at=at, answers=call, tool=tool, tokens=size
-                )
+                agents = agents_words(output.get("output"))
+                piece = TranscriptPiece(USER, said, id=call, at=at, answers=call, tool=tool)
+                yield replace(piece, tokens=size, agents=agents)
 
     def _call(
         self, call: Mapping[str, Any], name: str, at: float | None

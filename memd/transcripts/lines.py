@@ -23,6 +23,7 @@ from memd.conversation.pieces import (
     USER,
     RecordedCall,
     TranscriptPiece,
+    agents_words,
     joined,
     members,
     message_id,
@@ -160,7 +161,8 @@ def _brought(attachment: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
     added = attachment.get("content")
     if attachment.get("type") != "hook_additional_context" or tags.OPEN not in str(added):
         return ()
-    return (TranscriptPiece(USER, tokens=estimate(added), event=BROUGHT),)
+    agents = agents_words(added)
+    return (TranscriptPiece(USER, tokens=estimate(added), event=BROUGHT, agents=agents),)
 
 
 def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
@@ -204,12 +206,13 @@ def _piece(
     like = {**like, "tokens": estimate(block)}
     if kind == "text":
         words = own_words if role == USER else other_words
-        return TranscriptPiece(role, words(block.get("text")), role, **like)
+        agents = agents_words(block.get("text"))
+        return TranscriptPiece(role, words(block.get("text")), role, agents=agents, **like)
     if kind == "tool_result" and role == USER:
         call = string(block.get("tool_use_id"))
         failed = call if block.get("is_error") is True else ""
-        text = joined(block.get("content"))
-        return TranscriptPiece(role, text, answers=call, failed=failed, **like)
+        text, agents = joined(block.get("content")), agents_words(block.get("content"))
+        return TranscriptPiece(role, text, answers=call, failed=failed, agents=agents, **like)
     if kind in _CALLS and role == ASSISTANT:
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
@@ -219,5 +222,6 @@ def _piece(
         return TranscriptPiece(role, origin=role, call=made, **like)
     if kind in _RESULTS and role == ASSISTANT:
         call, text = string(block.get("tool_use_id")), joined(block.get("content"))
-        return TranscriptPiece(role, text, answers=call or kind, tool=_RESULTS[kind], **like)
+        like = {**like, "tool": _RESULTS[kind], "agents": agents_words(block.get("content"))}
+        return TranscriptPiece(role, text, answers=call or kind, **like)
     return TranscriptPiece(role, event=SIZE, **like)

@@ -3,6 +3,7 @@
 Rules of this file
 - The blocks of one reply are one message; the outputs of tools stay apart.
 - What memd's own tools answered is left out, and a tool call that failed wrote nothing.
+- What messages of other agents said, wherever they were read, is a message of origin ``agent``.
 - A first reading may be told to take the end of a file alone (``tail``): it begins where the user
   speaks, at most so many bytes before the end.
 Blocks: call it from a worker thread.
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.conversation.history import floor
-from memd.conversation.pieces import USER, RecordedCall, TranscriptPiece
+from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
 from memd.core.values import Message
 from memd.transcripts import tools as known
 from memd.transcripts.calls import RecentCalls, recent_calls
@@ -166,6 +167,7 @@ class Assembly:
         self._open: list[_GrowingMessage] = []
         self._failed: set[str] = set()
         self._names: dict[str, str] = {}
+        self._reading: set[str] = set()  # calls that read messages of other agents
         self.unnamed: set[str] = set()
 
     def recall(self, pieces: Iterable[TranscriptPiece]) -> None:
@@ -173,6 +175,8 @@ class Assembly:
         for piece in pieces:
             if piece.call is not None and piece.call.id:
                 self._names[piece.call.id] = piece.call.name
+                if known.brings_messages(piece.call.name, piece.call.given):
+                    self._reading.add(piece.call.id)
                 self.unnamed.discard(piece.call.id)
             if piece.failed:
                 self._failed.add(piece.failed)
@@ -180,6 +184,9 @@ class Assembly:
     def add(self, pieces: Iterable[TranscriptPiece]) -> None:
         """Add each piece to the message that it belongs to, or begin one with it."""
         for piece in pieces:
+            if piece.agents:
+                words = TranscriptPiece(piece.role, piece.agents, AGENT, piece.id, at=piece.at)
+                self._open.append(_GrowingMessage(words, piece.id, [piece.agents]))
             if not piece.event:
                 self._add(piece)
 
@@ -191,7 +198,7 @@ class Assembly:
         self.recall((piece,))
         if piece.answers and piece.answers not in self._names:
             self.unnamed.add(piece.answers)
-        last = self._open[-1] if self._open else None
+        last = next((each for each in reversed(self._open) if each.first.origin != AGENT), None)
         # The blocks of one line belong together when they are one speaker's; outputs stay apart.
         same = (
             last is not None
@@ -213,11 +220,13 @@ class Assembly:
             tool = first.tool or self._names.get(first.answers, "")
             origin = first.origin or known.origin(tool)
             text = "\n\n".join(text for text in item.texts if text)
-            if first.answers and known.is_own(tool):
+            if first.answers in self._reading or known.brings_messages(tool, {}):
+                origin = AGENT
+            elif first.answers and known.is_own(tool):
                 text = ""
             retained = [call for call in item.calls if call.id not in self._failed or not call.id]
             writes = tuple(path for call in retained for path in call.writes)
             calls = tuple(call.short for call in item.calls if call.short)
-            outside = origin in (known.WEB, known.MCP)
+            outside = origin in known.OTHERS
             if text or calls or outside or any(call.writes for call in item.calls):
                 yield Message(item.id, first.role, text, origin, first.at, writes, calls, tool)

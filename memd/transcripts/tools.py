@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memd.conversation.pieces import string
+from memd.conversation.pieces import AGENT, string
 
 MEMORY_ROOT = "/memories"  # where the Messages API's memory tool believes its files are
 SHORT_CHARACTERS = 200  # of one call in short form
 TOOL, WEB, MCP = "tool", "web", "mcp"
+OTHERS = (WEB, MCP, AGENT)  # whose words are neither the person's nor of the machine
 
 _WRITERS = dict.fromkeys(("Write", "Edit", "MultiEdit", "write_file", "replace"), "file_path")
 _WRITERS["NotebookEdit"] = "notebook_path"
@@ -31,6 +32,10 @@ _MCP = "mcp__"
 _OWN = "memory"
 _MEMD = re.compile("mcp__(?:plugin_memd_)?memd_+(.+)")  # memd's own server, and its tools
 _OWN_WRITERS, _SUGGESTIONS, _ACCEPT = ("save", "forget"), "suggestions", "accept"
+_COMMANDS = ("command", "cmd", "input")
+_READ_MESSAGES = "read_messages"
+# memd's command, or its method through any program that speaks to the socket.
+_READS = re.compile(r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait)\b|\.receive\b)")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH = "*** Begin Patch"
 
@@ -45,6 +50,19 @@ def origin(name: str) -> str:
 def is_own(name: str) -> bool:
     """Return whether a tool's output is memd's own text: its MCP tools and the memory tool."""
     return name == _OWN or _MEMD.match(name) is not None
+
+
+def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
+    """Return whether a call's output holds messages of other agents, by a tool or a command."""
+    own = _MEMD.match(name)
+    if own is not None:
+        return own[1] == _READ_MESSAGES
+    commands = (given.get(member) for member in _COMMANDS)
+    return any(
+        _READS.search(" ".join(map(str, command)) if isinstance(command, list) else str(command))
+        for command in commands
+        if command
+    )
 
 
 def short(name: str, given: Mapping[str, Any]) -> str:

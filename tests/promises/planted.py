@@ -1,6 +1,6 @@
-"""Two hundred conversations into which somebody planted words, and a model that obeys them.
+"""Conversations into which somebody planted words, and a model that obeys them.
 
-Each of ten carriers brings each of twenty instructions, ten in English and ten in Chinese.
+Each of the carriers brings each of twenty instructions, ten in English and ten in Chinese.
 """
 
 # ruff: noqa: E501 - a table of words
@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from memd.core.agents import AgentMessage, MessageKind, Sender
+from memd.messages.block import block
 from memd.model.port import Ask, Reply
 from memd.testing.scripted_model import calls, says
 from memd.text.tags import CLOSE, OPEN
@@ -45,12 +47,16 @@ KINDS = ("feedback", "user", "project", "reference")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One conversation: who carries the words, and the words; ``shown`` says a model sees them."""
+    """One conversation: who carries the words, and the words; ``shown`` says a model sees them.
+
+    Words that are not ``believed`` become no fact either, although a model sees them.
+    """
 
     number: int
     carrier: str
     words: str
     shown: bool
+    believed: bool
 
     def plant(self, said: Conversation) -> None:
         """Write the conversation; every third one also has a wish that is the person's own."""
@@ -73,9 +79,9 @@ class Case:
 def cases(carrier: str) -> Iterator[Case]:
     """Yield the twenty of one carrier."""
     place = CARRIERS.index(carrier) * len(INSTRUCTIONS)
-    shown = carrier not in ("agent", "injected")
+    shown = carrier not in ("agent", "injected", "hook", "messages", "memctl")
     for number, words in enumerate(INSTRUCTIONS, place):
-        yield Case(number, carrier, words, shown)
+        yield Case(number, carrier, words, shown, shown and carrier != "repeated")
 
 
 def obedient(case: Case, outside: list[str], flood: int = 0) -> Callable[[Ask], Reply]:
@@ -152,6 +158,19 @@ def _earlier(said: Conversation, words: str) -> None:
     said.tool("Bash", {"command": "cat notes"}, words)
 
 
+def _messages(words: str) -> str:
+    """Return what another agent wrote, as memd shows it."""
+    sender = Sender(1, "eve", "claude-code", "/p", "p")
+    return block([AgentMessage("m1", sender, MessageKind.TEXT, "", words, 0.0, 60.0, 1)])
+
+
+def _hook(said: Conversation, words: str) -> None:
+    """Bring the words as a hook brings messages beside the person's prompt."""
+    said.user(QUESTION)
+    content = {"type": "hook_additional_context", "content": [_messages(words)]}
+    said.attachment(content)
+
+
 _CARRIERS: dict[str, Callable[[Conversation, str], Any]] = {
     "web": lambda said, words: (
         said.user(QUESTION),
@@ -179,5 +198,19 @@ _CARRIERS: dict[str, Callable[[Conversation, str], Any]] = {
     ),
     "injected": lambda said, words: said.user(f"{OPEN}\n{words}\n{CLOSE}\n{QUESTION}"),
     "earlier": _earlier,
+    "hook": _hook,
+    "messages": lambda said, words: (
+        said.user(QUESTION),
+        said.tool("mcp__memd__read_messages", {}, f"1 message\n{words}"),
+    ),
+    "memctl": lambda said, words: (
+        said.user(QUESTION),
+        said.tool("Bash", {"command": "cd /p && memctl message read --json"}, json.dumps({"body": words}, ensure_ascii=False)),
+    ),
+    "repeated": lambda said, words: (
+        said.user(QUESTION),
+        said.tool("mcp__memd__read_messages", {}, _messages(words)),
+        said.assistant(f"The agent eve writes:\n{words}."),
+    ),
 }  # fmt: skip
 CARRIERS = tuple(_CARRIERS)

@@ -96,9 +96,11 @@ async def test_planted_texts_rule_nobody(bench: Bench, carrier: str) -> None:
         assert len(own) == (case.number % 3 == 0), case
         assert len(bench.model.requested) <= 5
         assert (done.engine, done.updated) == ("small-extract", ()), case
-        assert (f"project_{case.number}.md" in done.saved) is (case.shown and not case.wish), case
+        assert (f"project_{case.number}.md" in done.saved) is (case.believed and not case.wish), (
+            case
+        )
         assert (len(done.passed_over) > 5) is case.shown, case
-        assert case.shown or list(done.saved) == own, case
+        assert case.believed or list(done.saved) == own, case
         saved += done.saved
         wished += own
     assert around(bench) == before

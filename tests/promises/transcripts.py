@@ -35,6 +35,10 @@ class Conversation:
         result = {"type": "tool_result", "tool_use_id": call, "content": output}
         return self.user([result], **more)
 
+    def attachment(self, content: Mapping[str, Any]) -> str:
+        """Add what a hook brought beside a message."""
+        return self._add("attachment", {}, {"attachment": content})
+
     def _add(self, kind: str, message: Mapping[str, Any], more: Mapping[str, Any]) -> str:
         self.lines += 1
         name = f"{self.session}-{self.lines:05d}"
