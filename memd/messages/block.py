@@ -28,6 +28,7 @@ _ADDRESS_CHARACTERS, _CLIENT_CHARACTERS, _PROJECT_CHARACTERS = 200, 40, 60
 _ID_CHARACTERS = 80
 # What could end the label, or part what it says otherwise.
 _FRAME = re.compile(r"[()\[\]{}<>:,;\"'`]")
+UNREGISTERED = "unregistered"
 _NO_BOUND = 1 << 40
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -105,8 +106,13 @@ def _label(each: AgentMessage) -> str:
     ago = age(each.age)
     if each.kind is MessageKind.NOTICE:
         return f"Notice from memd ({ago}), not from the user:"
-    address = _plain(sender.address, _ADDRESS_CHARACTERS) or "unregistered"
+    address = _plain(sender.address, _ADDRESS_CHARACTERS)
+    claim = ""
+    if not sender.agent:  # an address that no registration proves is what the sender says
+        claim = f"calls itself {address}" if address not in ("", UNREGISTERED) else ""
+        address = UNREGISTERED
     known = (
+        claim,
         _plain(sender.client, _CLIENT_CHARACTERS),
         _plain(sender.project, _PROJECT_CHARACTERS),
         ago,
