@@ -14,6 +14,7 @@ from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
+from memd.messages.service import Messages
 from memd.model.configured import Models
 from memd.notes.service import Notes
 from memd.progress.service import ProgressLines
@@ -82,6 +83,7 @@ class Services:
     session_notes: Notes
     contexts: Contexts
     summaries: Summaries
+    messages: Messages
     progress: ProgressLines
     jobs: Jobs
     models: Models

@@ -5,6 +5,7 @@ from functools import cache, partial
 from typing import Any
 
 from memd.api import (
+    agents,
     compacting,
     context,
     doctor,
@@ -13,6 +14,7 @@ from memd.api import (
     hooks,
     listing,
     memory,
+    messages,
     notes,
     operation,
     prompting,
@@ -46,6 +48,8 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *compacting.METHODS,
         *suggesting.METHODS,
         *team.METHODS,
+        *agents.METHODS,
+        *messages.METHODS,
         hooks.row(),
     )
     discover = operation.discovery(cache(partial(openrpc, rows)))

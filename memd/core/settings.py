@@ -193,6 +193,8 @@ class MessagesSettings:
     .memd.toml of a project may make these stricter for itself and nothing else.
     """
 
+    enabled: bool = option(default=True, doc="serve the methods of agents and messages")
+    per_minute: int = option(60, "messages that one agent may send a minute", 1, 1_000_000)
     inbound: str = option("accept", "messages of agents of the same project", problem=_INBOUND)
     inbound_across: str = option("hold", "messages of agents of other projects", problem=_INBOUND)
     inbound_unregistered: str = option(

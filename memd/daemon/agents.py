@@ -1,35 +1,29 @@
-"""What agents need of the daemon, put together: so far, lines of progress."""
+"""What agents need of the daemon, put together."""
 
 import threading
-from collections.abc import Sequence
 
-from memd.core.agents import Agent, AgentState
 from memd.core.clock import Clock
 from memd.core.events import AGENT_PROGRESS
+from memd.daemon import machine
+from memd.messages.service import Messages, Register
 from memd.model.configured import Models
 from memd.progress.service import AgentSource, ProgressLines
 from memd.projects.configuration import Configuration
 from memd.rpc.server import Hub
+from memd.state.database import Database
+from memd.state.tables import AgentTable, MessageTable
 
 
-class NoAgents:
-    """A register in which nobody is."""
-
-    def agents(self, _root: str | None, /) -> Sequence[Agent]:
-        """Return none."""
-        return ()
-
-    def get(self, _agent_id: int, /) -> Agent | None:
-        """Return none."""
-        return None
-
-    def state(self, _agent: Agent, /) -> AgentState:
-        """Return that it is gone."""
-        return AgentState.GONE
-
-    def address(self, agent: Agent, _root: str, /) -> str:
-        """Return its name."""
-        return agent.name
+def messages(database: Database, clock: Clock, hub: Hub, configuration: Configuration) -> Messages:
+    """Return the mailboxes of all agents, with the register of those."""
+    register = Register(AgentTable(database), machine.process, clock.now, clock.monotonic)
+    return Messages(
+        register,
+        MessageTable(database),
+        clock,
+        hub,
+        settings=lambda root: configuration.current(root)[0],
+    )
 
 
 def progress_lines(

@@ -28,7 +28,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places
 from memd.daemon import machine, missed, notify
-from memd.daemon.agents import NoAgents, progress_lines
+from memd.daemon.agents import messages, progress_lines
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
@@ -123,6 +123,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             group.start_soon(starter.watch)
             group.start_soon(services.team.run)
             group.start_soon(services.progress.run)
+            await group.start(services.messages.run)
             notes, contexts, store = services.session_notes, services.contexts, services.store
             bounded = partial(keep_bounded, database, store, services.ages)
             bounded = partial(bounded, notes=notes, contexts=contexts)
@@ -201,6 +202,7 @@ async def _compose(
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
+    mailboxes = messages(database, clock, hub, configuration)
     services = Services(
         store=store,
         prompts=Prompts(store, memberships.joined),
@@ -215,7 +217,8 @@ async def _compose(
         session_notes=_session_notes(ports, models, records),
         contexts=Contexts(clock, ContextTable(database)),
         summaries=Summaries(clock, models, records),
-        progress=progress_lines(NoAgents(), clock, models, hub, configuration),
+        messages=mailboxes,
+        progress=progress_lines(mailboxes.register, clock, models, hub, configuration),
         jobs=work,
         models=models,
         spent=spent,

@@ -138,7 +138,7 @@ class MessageSizeError(MemdError):
     kind = "too_large"
     hint = "write it to a file of the project and send its path"
 
-    def __init__(self, part: str, size: int, limit: int, unit: str) -> None:
+    def __init__(self, part: str, unit: str, size: int, limit: int) -> None:
         super().__init__(
             f"the {part} of a message may have {limit:,} {unit}, not {size:,}",
             size=size,

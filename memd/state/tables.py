@@ -1,6 +1,7 @@
 """The door to the tables of the state file: jobs, ledger, spending and what else has rows."""
 
 from memd.state import (
+    agents,
     ages,
     contexts,
     cursors,
@@ -8,12 +9,14 @@ from memd.state import (
     job_rows,
     journal,
     ledger,
+    messages,
     programs,
     runs,
     spend,
     suggestions,
     visits,
 )
+from memd.state.agents import AgentTable
 from memd.state.ages import Ages
 from memd.state.caps import KINDS, Sum
 from memd.state.contexts import ContextRow, ContextTable, ContextTotals
@@ -21,6 +24,15 @@ from memd.state.cursors import Cursors
 from memd.state.dreams import DreamTable, LockRow
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
 from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
+from memd.state.messages import (
+    MailboxUse,
+    MessageCopy,
+    MessageTable,
+    NewMessage,
+    Notice,
+    StoredMessage,
+    is_control,
+)
 from memd.state.pauses import Breaker, Pauses
 from memd.state.programs import Programs, StartedProgram
 from memd.state.roots import Roots
@@ -44,9 +56,11 @@ SCHEMAS = (
     cursors.SCHEMA,
     job_rows.SCHEMA,
     ages.SCHEMA,
+    agents.SCHEMA,
     contexts.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,
+    messages.SCHEMA,
     programs.SCHEMA,
     runs.SCHEMA,
     spend.SCHEMA,
@@ -64,6 +78,7 @@ __all__ = [
     "SIGHTED_DAYS",
     "TAKEN",
     "Account",
+    "AgentTable",
     "Ages",
     "Booking",
     "Breaker",
@@ -80,7 +95,12 @@ __all__ = [
     "JobTable",
     "Ledger",
     "LockRow",
+    "MailboxUse",
+    "MessageCopy",
+    "MessageTable",
     "NewJob",
+    "NewMessage",
+    "Notice",
     "OpenSuggestion",
     "Parents",
     "Pauses",
@@ -91,6 +111,7 @@ __all__ = [
     "SpendRow",
     "SpendTable",
     "StartedProgram",
+    "StoredMessage",
     "SuggestionCounts",
     "SuggestionTable",
     "Sum",
@@ -98,6 +119,7 @@ __all__ = [
     "TeamTable",
     "Visit",
     "Visits",
+    "is_control",
     "letters",
     "next_day",
 ]

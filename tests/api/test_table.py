@@ -5,6 +5,9 @@ from pathlib import Path
 from memd.api.table import methods
 
 SPECIFIED = {
+    "agent.register", "agent.list", "agent.end",
+    "message.send", "message.receive", "message.ack", "message.status", "message.log",
+    "message.decide",
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
     "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",

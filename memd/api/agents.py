@@ -1,0 +1,127 @@
+"""agent.*: who is there."""
+
+from typing import Annotated, Any
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.method import Result, SessionId, method
+from memd.api.services import Services
+from memd.core.agents import Agent
+from memd.core.names import NameRefusedError
+from memd.core.text import iso_time
+from memd.messages.errors import (
+    AgentEndedError,
+    AgentKeyError,
+    AgentNameTakenError,
+    MessagesOffError,
+    TooManyAgentsError,
+)
+from memd.messages.service import Speaker
+from memd.messages.values import AgentEnded, AgentRow, Registered, Registration
+from memd.projects.project import NoProjectError
+from memd.rpc.connection import Call, Connection
+
+Name = Annotated[str, msgspec.Meta(max_length=1000)]
+Key = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class AgentRows(Result):
+    """The agents, the oldest first."""
+
+    agents: tuple[AgentRow, ...]
+
+
+@method(
+    "agent.register",
+    "write",
+    NoProjectError,
+    MessagesOffError,
+    NameRefusedError,
+    AgentNameTakenError,
+    AgentKeyError,
+    AgentEndedError,
+    TooManyAgentsError,
+)
+async def agent_register(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    name: Name = "",
+    session_id: SessionId = "",
+    parent: Name = "",
+    key: Key = "",
+    kind: Name = "",
+    pid: int = 0,
+    transcript_path: Name = "",
+) -> Registered:
+    """Register an agent: it has a name, a mailbox, and a key for what is done in its name.
+
+    The same session and name again give the same agent and a new key. With a parent comes the
+    parent's key. Without ``pid`` an agent is there while its connection is open, and for two
+    minutes after its last call.
+    """
+    caller = call.connection.caller
+    project = await services.store.project(cwd, caller.environment)
+    registration = Registration(
+        root=project.root,
+        directory=project.memory_dir,
+        name=name,
+        client=caller.client,
+        kind=kind,
+        session=session_id,
+        parent=parent,
+        key=key,
+        pid=pid,
+        transcript=transcript_path,
+    )
+    result = await services.messages.registered(registration)
+    agent = await services.messages.speaking(Speaker(result.key))
+    services.messages.register.attach(agent.id, connected(call.connection))
+    return result
+
+
+@method("agent.list", "read", NoProjectError)
+async def agent_list(
+    services: Services, call: Call, *, cwd: str = "", all_: bool = False
+) -> AgentRows:
+    """The agents of a project, or all: whether they are there and how much they have not read."""
+    root = None
+    if cwd and not all_:
+        root = (await services.store.project(cwd, call.connection.caller.environment)).root
+    rows = await to_thread.run_sync(_rows, services, root)
+    return AgentRows(agents=rows)
+
+
+@method("agent.end", "write", AgentKeyError, AgentEndedError)
+async def agent_end(services: Services, _call: Call, *, key: Key) -> AgentEnded:
+    """End an agent and those that work for it; what they had not read is refused."""
+    return await services.messages.ended(Speaker(key))
+
+
+def connected(connection: Connection) -> Any:
+    """Return what says whether a connection is still open."""
+    return lambda: not connection.outbox.dropped
+
+
+def _rows(services: Services, root: str | None) -> tuple[AgentRow, ...]:
+    register, messages = services.messages.register, services.messages
+
+    def row(agent: Agent) -> AgentRow:
+        return AgentRow(
+            agent=agent.name,
+            address=register.address(agent, root or ""),
+            client=agent.client,
+            kind=agent.kind,
+            project=agent.root,
+            state=register.state(agent).value,
+            since=iso_time(agent.registered),
+            progress=services.progress.line(agent.id),
+            unread=messages.unread(agent.id),
+        )
+
+    return tuple(map(row, register.agents(root)))
+
+
+METHODS = (agent_register, agent_list, agent_end)

@@ -1,0 +1,259 @@
+"""message.*: what agents tell each other."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from memd.api.agents import Key, Name, connected
+from memd.api.method import Limit, Result, method
+from memd.api.services import Services
+from memd.core.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind
+from memd.core.errors import MemdError
+from memd.core.names import NameRefusedError
+from memd.messages.errors import (
+    AgentEndedError,
+    AgentKeyError,
+    AgentNotFoundError,
+    MailboxFullError,
+    MessageNotFoundError,
+    MessageRefusedError,
+    MessageSecretError,
+    MessageSizeError,
+    MessagesOffError,
+    NoBridgeError,
+    PeerRefusedError,
+    RequestNotOpenError,
+    TooManyMessagesError,
+    TooManyReceiversError,
+)
+from memd.messages.service import LeaseHolder, Speaker
+from memd.messages.values import LogEntry, MessageRow, SendRequest, Sent
+from memd.projects.project import NoProjectError
+from memd.rpc.connection import Call
+
+MessageId = Annotated[str, msgspec.Meta(max_length=100)]
+MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
+    NoProjectError,
+    MessagesOffError,
+    NameRefusedError,
+    AgentKeyError,
+    AgentEndedError,
+    AgentNotFoundError,
+    NoBridgeError,
+    PeerRefusedError,
+    MessageSizeError,
+    MessageSecretError,
+    MessageRefusedError,
+    MailboxFullError,
+    TooManyMessagesError,
+    TooManyReceiversError,
+    RequestNotOpenError,
+)
+
+
+class MessageFacts(Result, rename={"sender": "from"}):
+    """One message; ``from`` is the sender's address, ``age`` seconds."""
+
+    id: str
+    sender: str
+    client: str
+    project: str
+    kind: str
+    summary: str
+    body: str
+    reply_to: str
+    sent_at: str
+    age: float
+    delivery: int
+    request: str
+    approve: bool | None
+
+
+class LoggedMessage(Result, rename={"sender": "from"}):
+    """One message without its body, and what became of each receiver's copy."""
+
+    id: str
+    sender: str
+    kind: str
+    summary: str
+    sent_at: str
+    state: str
+    recipients: list[dict[str, str]]
+
+
+class Leased(Result):
+    """Messages that are leased for 30 s, and all of them as quoted text."""
+
+    messages: tuple[MessageFacts, ...]
+    more: bool
+    block: str
+
+
+class Acknowledged(Result):
+    """How many messages had not ended before."""
+
+    acked: int
+
+
+class Logged(Result):
+    """Messages, newest first."""
+
+    messages: tuple[LoggedMessage, ...]
+
+
+class Decided(Result):
+    """What became of a held message."""
+
+    state: str
+
+
+@method("message.send", "write", *MESSAGE_ERRORS)
+async def message_send(
+    services: Services,
+    call: Call,
+    *,
+    to: Name,
+    body: str = "",
+    summary: str = "",
+    cwd: str = "",
+    key: Key = "",
+    as_parent: bool = False,
+    kind: MessageKind = MessageKind.TEXT,
+    reply_to: MessageId = "",
+    request: MessageId = "",
+    approve: bool | None = None,
+    reason: str = "",
+    feedback: str = "",
+    ttl: float | None = None,
+    request_id: Name = "",
+) -> Sent:
+    """Send a message to an agent, or with ``*`` to all of the project; it is on the disk then.
+
+    The sender is who has the ``key`` or, with ``as_parent``, whose process started the caller;
+    else nobody who is registered, in the project of ``cwd``. A response names its ``request``.
+    """
+    caller = call.connection.caller
+    speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
+    root = ""
+    if speaker is None:
+        root = (await services.store.project(cwd, caller.environment)).root
+    return await services.messages.send(
+        SendRequest(
+            to=to,
+            body=body,
+            summary=summary,
+            kind=kind.value,
+            reply_to=reply_to,
+            ttl=ttl,
+            request=request,
+            approve=approve,
+            reason=reason,
+            feedback=feedback,
+            request_id=request_id,
+            root=root,
+            client=caller.client,
+        ),
+        speaker,
+    )
+
+
+@method("message.receive", "read", AgentKeyError, AgentEndedError, MessagesOffError)
+async def message_receive(
+    services: Services,
+    call: Call,
+    *,
+    key: Key = "",
+    as_parent: bool = False,
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LEASED_MESSAGES)] = LEASED_MESSAGES,
+    wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS)] = 0.0,
+) -> Leased:
+    """The next messages of an agent, leased for 30 s: they come again unless acknowledged.
+
+    With ``wait``, for so many seconds until there is one.
+    """
+    holder = LeaseHolder(call.connection, connected(call.connection))
+    speaker = _speaker(call, key, as_parent=as_parent)
+    received = await services.messages.receive(speaker, holder, limit, wait)
+    return Leased(
+        messages=tuple(map(_facts, received.messages)), more=received.more, block=received.block
+    )
+
+
+@method("message.ack", "write", AgentKeyError, AgentEndedError, MessageNotFoundError)
+async def message_ack(
+    services: Services,
+    call: Call,
+    *,
+    ids: Annotated[list[MessageId], msgspec.Meta(max_length=1000)],
+    key: Key = "",
+    as_parent: bool = False,
+) -> Acknowledged:
+    """Messages are read: they do not come again."""
+    speaker = _speaker(call, key, as_parent=as_parent)
+    return Acknowledged(acked=await services.messages.acknowledge(speaker, ids))
+
+
+@method("message.status", "read", MessageNotFoundError)
+async def message_status(services: Services, _call: Call, *, id_: MessageId) -> Sent:
+    """What became of a message."""
+    return await services.messages.status(id_)
+
+
+@method("message.log", "read", NoProjectError, AgentNotFoundError)
+async def message_log(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    agent: Name = "",
+    state: Literal["", "queued", "leased", "held", "read", "refused", "expired", "parked"] = "",
+    before: MessageId = "",
+    limit: Limit = 50,
+) -> Logged:
+    """The messages of a project, or of one agent, newest first and without bodies."""
+    project = await services.store.project(cwd, call.connection.caller.environment)
+    entries = await services.messages.log(project.root, agent, state, before, limit)
+    return Logged(messages=tuple(map(_logged, entries)))
+
+
+@method("message.decide", "operate", MessageNotFoundError)
+async def message_decide(
+    services: Services, _call: Call, *, id_: MessageId, accept: bool
+) -> Decided:
+    """Accept or refuse a message that is held for the person."""
+    return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
+
+
+def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:
+    pid = call.connection.caller.pid if as_parent and not key else 0
+    return Speaker(key, pid)
+
+
+def _facts(row: MessageRow) -> MessageFacts:
+    facts: dict[str, Any] = {name: getattr(row, name) for name in MessageFacts.__struct_fields__}
+    return MessageFacts(**facts)
+
+
+def _logged(entry: LogEntry) -> LoggedMessage:
+    return LoggedMessage(
+        id=entry.id,
+        sender=entry.sender,
+        kind=entry.kind,
+        summary=entry.summary,
+        sent_at=entry.sent_at,
+        state=entry.state,
+        recipients=[
+            {"address": each.address, "state": each.state, "reason": each.reason}
+            for each in entry.recipients
+        ],
+    )
+
+
+METHODS = (
+    message_send,
+    message_receive,
+    message_ack,
+    message_status,
+    message_log,
+    message_decide,
+)

@@ -1,0 +1,378 @@
+"""Who is there: the agents that registered, and whether they still are. Blocks.
+
+All rows are in memory too; one lock around all calls is the caller's, but for ``by_session``,
+``get`` and ``children``, which look into memory alone.
+
+Rules of this file
+- A process is known by its PID, our uid and its start in seconds since the system's start: a number
+  that was given anew is another process, and a clock that is set changes nothing.
+- An agent without a process is there while its connection is open, and for two minutes after its
+  last call. In the daemon's life that is measured on a clock that never goes back.
+- A name belongs to who lives. Where its holder is gone another agent may take it; the holder keeps
+  its mailbox and has it again when its session registers.
+- A key is stored as its hash alone; registering again makes a new one.
+"""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from memd.core.agents import (
+    AGENTS,
+    CHILDREN,
+    FORGOTTEN_SECONDS,
+    IDLE_SECONDS,
+    SILENT_SECONDS,
+    Agent,
+    AgentState,
+    SystemProcess,
+)
+from memd.core.errors import WrongParameterError
+from memd.messages import names
+from memd.messages.errors import (
+    AddressRefusedError,
+    AgentEndedError,
+    AgentKeyError,
+    AgentNameTakenError,
+    AgentNotFoundError,
+    TooManyAgentsError,
+)
+from memd.messages.names import AgentAddress
+from memd.messages.values import Registered, Registration
+from memd.projects.project import slug
+from memd.state.tables import AgentTable
+
+_KEY_BYTES = 32
+_TICK = 0.02  # seconds; starts are counted in hundredths
+_ANCESTORS = 32
+_NOT_AN_AGENT = "it names no agent of this daemon"
+_SEEN_SECONDS = 60.0  # between two notes on the disk of when an agent was seen
+
+FindProcess = Callable[[int], SystemProcess | None]
+
+
+class NoSuchProcessError(WrongParameterError):
+    """The process that an agent is said to be is not there, or not this user's."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(f"no process of yours has the number {pid}", pid=pid)
+
+
+class Register:
+    """The agents of this user. ``find`` returns a living process of any user by its number."""
+
+    def __init__(
+        self,
+        table: AgentTable,
+        find: FindProcess,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._table = table
+        self._find = find
+        self._now = now
+        self._monotonic = monotonic
+        self._started = (now(), monotonic())
+        self._agents: dict[int, Agent] = {}
+        self._keys: dict[int, str] = {}
+        self._sessions: dict[tuple[str, str, str], int] = {}
+        self._calls: dict[int, float] = {}  # the last call of each, in monotonic seconds
+        self._turns: dict[int, float] = {}
+        self._alive: dict[int, Callable[[], bool]] = {}  # an open connection
+        self._loaded = False
+
+    def load(self) -> None:
+        """Read the rows, once."""
+        if not self._loaded:
+            for agent, key in self._table.all():
+                self._put(agent, key)
+            self._loaded = True
+
+    def register(self, request: Registration) -> Registered:
+        """Register an agent, or the same one again with a new key.
+
+        Raises NameRefusedError, AgentNameTakenError, TooManyAgentsError, AgentKeyError where the
+        parent's key is wrong, AgentEndedError for an ended one, and NoSuchProcessError.
+        """
+        self.load()
+        parent = self._parent(request)
+        began = self._began(request.pid)
+        earlier = self._earlier(request, parent)
+        name = request.name or (earlier.name if earlier and not earlier.displaced else "")
+        if not name:
+            name = names.name_from("", f"{request.client or 'agent'}-{request.session[:4]}")
+            name = names.free_name(name, self._taken(request.root, parent, earlier))
+        names.check_agent_name(name)
+        holder = self._holder(request.root, name, parent)
+        if holder is not None and (earlier is None or holder.id != earlier.id):
+            if self.state(holder) is not AgentState.GONE:
+                free = names.free_name(name, self._taken(request.root, parent, None))
+                raise AgentNameTakenError(name, free)
+            self._save(replace(holder, displaced=True))
+        if earlier is None:
+            self._check_room(parent)
+        facts: dict[str, Any] = {
+            "name": name,
+            "directory": request.directory,
+            "client": request.client,
+            "kind": request.kind,
+            "pid": request.pid,
+            "began": began,
+            "seen": self._now(),
+            "transcript": request.transcript,
+        }
+        key = secrets.token_urlsafe(_KEY_BYTES)
+        if earlier is None:
+            agent = Agent(
+                0,
+                request.root,
+                parent=parent.id if parent else 0,
+                session=request.session,
+                child=request.child,
+                registered=self._now(),
+                **facts,
+            )
+            agent = self._table.add(agent, _hashed(key))
+            self._put(agent, _hashed(key))
+        else:
+            agent = replace(earlier, displaced=False, ended=None, **facts)
+            self._save(agent, _hashed(key))
+        self.touch(agent.id, turn=True)
+        return Registered(agent.name, self.address(agent, agent.root), key)
+
+    def by_key(self, key: str) -> Agent:
+        """Return the agent that has a key. Raises AgentKeyError, AgentEndedError."""
+        self.load()
+        hashed = _hashed(key)
+        id_ = next((id_ for id_, known in self._keys.items() if known == hashed), 0)
+        if not id_:
+            raise AgentKeyError
+        return self._not_ended(self._agents[id_])
+
+    def by_process(self, pid: int) -> Agent | None:
+        """Return the agent whose process is a process's nearest ancestor, ``None`` for none."""
+        self.load()
+        by_pid: dict[int, list[Agent]] = {}
+        for agent in self._agents.values():
+            if agent.pid and agent.ended is None and not agent.parent:
+                by_pid.setdefault(agent.pid, []).append(agent)
+        process = self._find(pid)
+        for _ in range(_ANCESTORS):
+            process = self._find(process.parent) if process else None
+            if process is None:
+                return None
+            matching = [agent for agent in by_pid.get(process.pid, ()) if _is_same(agent, process)]
+            if matching:
+                agent = max(matching, key=lambda each: (each.seen, each.id))
+                self.touch(agent.id)
+                return agent
+        return None
+
+    def by_session(self, client: str, session: str, child: str = "") -> Agent | None:
+        """Return the agent of a client's session, or of a sub-agent in it; not an ended one."""
+        id_ = self._sessions.get((client, session, child), 0)
+        agent = self._agents.get(id_)
+        return agent if agent is not None and agent.ended is None else None
+
+    def get(self, id_: int) -> Agent | None:
+        """Return an agent by its id."""
+        return self._agents.get(id_)
+
+    def children(self, id_: int) -> tuple[Agent, ...]:
+        """Return the agents that work for one and have not ended."""
+        return tuple(a for a in list(self._agents.values()) if a.parent == id_ and a.ended is None)
+
+    def agents(self, root: str | None = None) -> tuple[Agent, ...]:
+        """Return the agents of a project, or all, the oldest first."""
+        self.load()
+        every = sorted((*self._agents.values(),), key=lambda agent: agent.id)
+        return tuple(agent for agent in every if root in (None, agent.root))
+
+    def audience(self, root: str, but: int = 0) -> tuple[Agent, ...]:
+        """Return whom a message to all of a project goes to: who has not ended."""
+        return tuple(a for a in self.agents(root) if a.ended is None and a.id != but)
+
+    def resolve(self, address: str, root: str) -> Agent:
+        """Return the agent that an address means to somebody of a project.
+
+        Raises AgentNotFoundError with those that are like it, AgentEndedError, and what
+        ``names.parse`` raises.
+        """
+        self.load()
+        wanted = names.parse(address)
+        if not isinstance(wanted, AgentAddress):
+            raise AddressRefusedError(address, _NOT_AN_AGENT)
+        known = [a for a in self._agents.values() if not a.displaced and self._is_meant(a, wanted)]
+        if wanted.slug:
+            known = [agent for agent in known if slug(agent.root) == wanted.slug]
+        else:
+            known = [agent for agent in known if agent.root == root]
+        there = [agent for agent in known if agent.ended is None]
+        if len({agent.root for agent in there}) == 1:
+            return there[0]
+        if known and not there:
+            raise AgentEndedError(address)
+        others = [a for a in self._agents.values() if a.ended is None and not a.displaced]
+        addresses = [self.address(agent, root) for agent in others]
+        raise AgentNotFoundError(address, names.nearest(address, addresses))
+
+    def address(self, agent: Agent, root: str) -> str:
+        """Return an agent's address as somebody of a project writes it."""
+        parent = self._agents.get(agent.parent)
+        name = f"{parent.name}/{agent.name}" if parent else agent.name
+        return name if agent.root == root else f"{name}@{slug(agent.root)}"
+
+    def state(self, agent: Agent) -> AgentState:
+        """Return whether an agent is there; looked up now."""
+        if agent.ended is not None:
+            return AgentState.ENDED
+        alive = self._alive.get(agent.id)
+        connected = alive is not None and alive()
+        if alive is not None and not connected:
+            del self._alive[agent.id]
+        process = self._find(agent.pid) if agent.pid else None
+        here = connected or (process is not None and _is_same(agent, process))
+        if not here and (agent.pid or self._silence(agent) >= SILENT_SECONDS):
+            return AgentState.GONE
+        quiet = self._since(self._turns, agent)
+        return AgentState.IDLE if quiet >= IDLE_SECONDS else AgentState.LIVE
+
+    def touch(self, id_: int, *, turn: bool = False) -> None:
+        """Note that an agent called, and where it says so that it has a turn. Memory alone."""
+        now = self._monotonic()
+        self._calls[id_] = now
+        if turn or id_ not in self._turns:
+            self._turns[id_] = now
+
+    def attach(self, id_: int, alive: Callable[[], bool]) -> None:
+        """Count an agent as there while its connection is open."""
+        self._alive[id_] = alive
+
+    def end(self, id_: int) -> None:
+        """End an agent and all that work for it."""
+        self.load()
+        line = [id_]
+        for each in line:
+            line += [child.id for child in self.children(each)]
+        ended = {
+            replace(agent, ended=self._now()): self._keys[agent.id]
+            for agent in map(self._agents.get, line)
+            if agent is not None and agent.ended is None
+        }
+        self._table.save(ended)
+        for agent, key in ended.items():
+            self._put(agent, key)
+
+    def forget(self) -> None:
+        """Forget agents that ended a day ago."""
+        self.load()
+        before = self._now() - FORGOTTEN_SECONDS
+        gone = [a for a in self._agents.values() if a.ended is not None and a.ended <= before]
+        if not gone:
+            return
+        self._table.forget(tuple(agent.id for agent in gone))
+        for agent in gone:
+            session = (agent.client, agent.session, agent.child)
+            if self._sessions.get(session) == agent.id:
+                del self._sessions[session]
+            for known in (self._agents, self._keys, self._calls, self._turns, self._alive):
+                known.pop(agent.id, None)
+
+    def _put(self, agent: Agent, key: str) -> None:
+        self._agents[agent.id] = agent
+        self._keys[agent.id] = key
+        if agent.session:
+            self._sessions[agent.client, agent.session, agent.child] = agent.id
+
+    def _save(self, agent: Agent, key: str = "") -> None:
+        key = key or self._keys[agent.id]
+        self._table.save({agent: key})
+        self._put(agent, key)
+
+    def _parent(self, request: Registration) -> Agent | None:
+        """Return the parent that a registration names, by its key. Raises AgentKeyError."""
+        if not request.parent and not request.key:
+            return None
+        if request.key:
+            return self.by_key(request.key)
+        parent = self.by_session(request.client, request.session) if request.child else None
+        if parent is None or request.parent != parent.name:
+            raise AgentKeyError
+        return parent
+
+    def _earlier(self, request: Registration, parent: Agent | None) -> Agent | None:
+        """Return the agent that registers again, ``None`` for a new one. Raises AgentEndedError."""
+        parent_id = parent.id if parent else 0
+        if not request.session:
+            return None
+        same = [
+            agent
+            for agent in self._agents.values()
+            if (agent.root, agent.client, agent.session, agent.child, agent.parent)
+            == (request.root, request.client, request.session, request.child, parent_id)
+        ]
+        named = [a for a in same if not request.name or a.name == request.name]
+        displaced = [agent for agent in same if agent.displaced]
+        there = [agent for agent in named or displaced if agent.ended is None]
+        if named and not there:
+            raise AgentEndedError(request.name or named[0].name)
+        return there[-1] if there else None
+
+    def _holder(self, root: str, name: str, parent: Agent | None) -> Agent | None:
+        place = (root, name, parent.id if parent else 0)
+        return next((a for a in self._there() if (a.root, a.name, a.parent) == place), None)
+
+    def _taken(self, root: str, parent: Agent | None, but: Agent | None) -> set[str]:
+        place = (root, parent.id if parent else 0)
+        return {a.name for a in self._there() if (a.root, a.parent) == place and a is not but}
+
+    def _there(self) -> Iterator[Agent]:
+        return (a for a in self._agents.values() if a.ended is None and not a.displaced)
+
+    def _check_room(self, parent: Agent | None) -> None:
+        if sum(agent.ended is None for agent in self._agents.values()) >= AGENTS:
+            raise TooManyAgentsError(AGENTS)
+        if parent is not None and len(self.children(parent.id)) >= CHILDREN:
+            raise TooManyAgentsError(CHILDREN, parent.name)
+
+    def _began(self, pid: int) -> float:
+        """Return when a process of ours began. Raises NoSuchProcessError."""
+        if not pid:
+            return 0.0
+        process = self._find(pid)
+        if process is None or process.uid != os.getuid():
+            raise NoSuchProcessError(pid)
+        return process.began
+
+    def _is_meant(self, agent: Agent, wanted: AgentAddress) -> bool:
+        parent = self._agents.get(agent.parent)
+        return (agent.name, parent.name if parent else "") == (wanted.name, wanted.parent)
+
+    def _not_ended(self, agent: Agent) -> Agent:
+        if agent.ended is not None:
+            raise AgentEndedError(agent.name)
+        self.touch(agent.id)
+        return agent
+
+    def _silence(self, agent: Agent) -> float:
+        return self._since(self._calls, agent)
+
+    def _since(self, times: dict[int, float], agent: Agent) -> float:
+        """Return the seconds since an agent was seen, whatever became of the wall clock."""
+        if agent.id in times:
+            return self._monotonic() - times[agent.id]
+        wall, monotonic = self._started
+        return max(0.0, wall - agent.seen) + self._monotonic() - monotonic
+
+
+def _hashed(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="replace")).hexdigest()
+
+
+def _is_same(agent: Agent, process: SystemProcess) -> bool:
+    """Say whether a process is the one that an agent registered with."""
+    same = abs(process.began - agent.began) < _TICK
+    return process.pid == agent.pid and process.uid == os.getuid() and same

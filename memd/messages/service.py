@@ -1,0 +1,373 @@
+"""Agents and their messages as the rooms above see them: the only file of this room that waits.
+
+What is on the disk is changed in worker threads under one lock. Who waits for a message waits on
+the loop. There is one timer, for the earliest of what becomes due; without any there is none.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskStatus
+
+from memd.core.agents import (
+    HOOK_MESSAGE_CHARACTERS,
+    HOOK_MESSAGES,
+    LEASE_SECONDS,
+    LEASED_MESSAGES,
+    LOG_SECONDS,
+    Agent,
+    AgentMessage,
+)
+from memd.core.clock import Clock
+from memd.core.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
+from memd.core.settings import Settings
+from memd.core.text import iso_time
+from memd.messages import block
+from memd.messages.ending import Happened
+from memd.messages.errors import AgentKeyError, MessageNotFoundError
+from memd.messages.hooking import HookLeases
+from memd.messages.mailboxes import LeaseHolder, Mailboxes, NextMessages, number_of
+from memd.messages.register import Register
+from memd.messages.sending import PostOffice
+from memd.messages.values import (
+    AgentEnded,
+    LogEntry,
+    MessageRow,
+    Received,
+    Registered,
+    Registration,
+    SendRequest,
+    Sent,
+)
+from memd.state.database import StateUnusableError
+from memd.state.tables import MessageTable
+
+__all__ = ["LeaseHolder", "Messages", "Register", "Speaker"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """In whose name something is done: who has the ``key``, or whose process started ``pid``."""
+
+    key: str = ""
+    pid: int = 0
+
+
+class Messages:
+    """All mailboxes of this user. One per process; call it on the event loop.
+
+    ``settings`` returns those of a project's root and blocks. Methods raise MessagesOffError where
+    messages are switched off, and what the state file raises.
+    """
+
+    def __init__(
+        self,
+        register: Register,
+        table: MessageTable,
+        clock: Clock,
+        events: EventSink,
+        *,
+        settings: Callable[[str], Settings],
+    ) -> None:
+        self.register = register
+        self._clock = clock
+        self._events = events
+        self._mailboxes = Mailboxes(table, clock.now, clock.monotonic)
+        self._office = PostOffice(
+            register,
+            self._mailboxes,
+            lambda root: settings(root).messages,
+            clock.now,
+            clock.monotonic,
+        )
+        self._hooks = HookLeases(self._mailboxes)
+        self._lock = anyio.Lock()
+        self._arrivals: dict[int, anyio.Event] = {}
+        self._due = anyio.Event()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """End what becomes overdue, until cancelled."""
+        await self._do(self._load)
+        task_status.started()
+        while True:
+            self._due = anyio.Event()
+            due = await to_thread.run_sync(self._mailboxes.table.next_due)
+            lease = self._mailboxes.lease_end()
+            now, monotonic = self._clock.now(), self._clock.monotonic()
+            waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
+            await self._rest(min(waits) if waits else None, self._due)
+            await self._do(lambda _: None, sweep=True)
+
+    async def registered(self, registration: Registration) -> Registered:
+        """Register an agent, and tell subscribers. Raises what ``Register.register`` raises."""
+
+        def register(_: Happened) -> Registered:
+            self._office.settings(registration.root)
+            return self.register.register(registration)
+
+        result = await self._do(register)
+        self.changed(registration.directory, result.address, "registered")
+        return result
+
+    async def ended(self, speaker: Speaker) -> AgentEnded:
+        """End an agent, and return its messages to their senders. Raises AgentKeyError."""
+        agent = await self.speaking(speaker)
+        return await self.end(agent)
+
+    async def end(self, agent: Agent) -> AgentEnded:
+        """End an agent and those that work for it."""
+
+        def ended(happened: Happened) -> int:
+            ended = (agent.id, *(child.id for child in self.register.children(agent.id)))
+            self.register.end(agent.id)
+            return self._office.returned(ended, happened)
+
+        returned = await self._do(ended)
+        self.changed(agent.directory, agent.name, "ended")
+        return AgentEnded(ended=True, returned=returned)
+
+    async def speaking(self, speaker: Speaker) -> Agent:
+        """Return who acts. Raises AgentKeyError and AgentEndedError."""
+
+        def find(_: Happened) -> Agent:
+            if speaker.key:
+                agent: Agent | None = self.register.by_key(speaker.key)
+            else:
+                agent = self.register.by_process(speaker.pid) if speaker.pid else None
+            if agent is None:
+                raise AgentKeyError
+            self._office.settings(agent.root)
+            return agent
+
+        return await self._do(find)
+
+    async def send(self, request: SendRequest, speaker: Speaker | None = None) -> Sent:
+        """Store a message; it is on the disk when this returns. ``None`` speaks for nobody."""
+        agent = await self.speaking(speaker) if speaker else None
+        return await self._do(lambda happened: self._office.send(request, agent, happened))
+
+    async def receive(
+        self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
+    ) -> Received:
+        """Lease the next messages of an agent; wait up to so many seconds for the first."""
+        agent = await self.speaking(speaker)
+        until = self._clock.monotonic() + wait
+        while True:
+            arrival = self._arrivals.setdefault(agent.id, anyio.Event())
+            delivered = await self._lease(agent, holder, limit)
+            left = until - self._clock.monotonic()
+            if delivered.messages or left <= 0:
+                break
+            lease = self._mailboxes.lease_end(agent.id)
+            more = left if lease is None else min(left, lease - self._clock.monotonic())
+            await self._rest(max(0.0, more), arrival)
+        rows = tuple(map(_row, delivered.messages))
+        text = block.block(delivered.messages)
+        return Received(rows, delivered.more, text)
+
+    async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
+        """End messages as read; return how many had not ended. Raises MessageNotFoundError."""
+        agent = await self.speaking(speaker)
+        numbers = [number_of(each) for each in ids]
+        if 0 in numbers:
+            raise MessageNotFoundError(ids[numbers.index(0)])
+        return await self._do(lambda happened: self._office.read(agent.id, numbers, happened))
+
+    async def status(self, message: str) -> Sent:
+        """Return what became of a message. Raises MessageNotFoundError."""
+        return await self._do(lambda _: self._office.status(message), sweep=True)
+
+    async def log(
+        self, root: str, address: str = "", state: str = "", before: str = "", limit: int = 50
+    ) -> tuple[LogEntry, ...]:
+        """Return messages of a project, or of one agent, newest first and without bodies."""
+
+        def shown(_: Happened) -> tuple[LogEntry, ...]:
+            agent = self.register.resolve(address, root).id if address else 0
+            log = partial(self._office.log, agent=agent, root=root, state=state)
+            return log(before=before, limit=limit)
+
+        return await self._do(shown, sweep=True)
+
+    async def decide(self, message: str, *, accept: bool) -> Sent:
+        """Accept or refuse a message that is held. Raises MessageNotFoundError."""
+        return await self._do(partial(self._office.decide, message, accept=accept))
+
+    async def forget(self) -> None:
+        """Forget agents that ended long ago and messages that the log keeps no longer."""
+
+        def forget(_: Happened) -> None:
+            self.register.forget()
+            self._mailboxes.table.forget(self._clock.now() - LOG_SECONDS)
+
+        await self._do(forget, sweep=True)
+
+    def changed(self, directory: str, address: str, what: str) -> None:
+        """Tell subscribers of an agent."""
+        params = {"address": address, "change": what}
+        self._events.publish(Event(AGENT_CHANGED, directory, params))
+
+    def unread(self, agent: int) -> int:
+        """Return how many messages wait for an agent. A look-up in memory."""
+        return self._mailboxes.unread(agent)
+
+    def waiting(self, client: str, session: str, child: str = "") -> bool:
+        """Say whether an event of a session has anything to do here. A look-up in memory."""
+        agent = self.register.by_session(client, session, child)
+        return agent is not None and bool(
+            self._mailboxes.unread(agent.id) or self._hooks.holds(agent.id)
+        )
+
+    async def deliver(
+        self, client: str, session: str, child: str = "", room: int = HOOK_MESSAGE_CHARACTERS
+    ) -> tuple[str, int]:
+        """Return a block of messages for a session's event, and the receipt to say it was printed.
+
+        What the event before had printed is acknowledged first; what was not printed comes again.
+        The block has at most ``room`` UTF-16 units, and is "" with receipt 0 where nothing waits.
+        """
+        agent = self.register.by_session(client, session, child)
+        if agent is None or not self.waiting(client, session, child):
+            return "", 0
+        await self.next_event(client, session, child)
+        room = min(room, HOOK_MESSAGE_CHARACTERS)
+        lease = partial(self._hooks.lease, agent.id, HOOK_MESSAGES, room)
+        return await self._do(lambda _: lease(), sweep=True)
+
+    def printed(self, receipt: int) -> None:
+        """Note that a hook has printed a block."""
+        self._hooks.printed(receipt)
+
+    async def next_event(self, client: str, session: str, child: str = "") -> None:
+        """Acknowledge what the session's last event printed, and queue the rest again."""
+        agent = self.register.by_session(client, session, child)
+        if agent is None or not self._hooks.holds(agent.id):
+            return
+
+        def over(happened: Happened) -> None:
+            numbers = self._hooks.over(agent.id)
+            self._office.read(agent.id, numbers, happened)
+            happened.freed.add(agent.id)
+
+        await self._do(over)
+
+    async def over(self, client: str, session: str) -> None:
+        """Queue again what a session was given last, since it ended or began anew."""
+        if (agent := self.register.by_session(client, session)) is None:
+            return
+        for each in (agent, *self.register.children(agent.id)):
+            self._hooks.back(each.id)
+            self._wake(each.id)
+
+    def prompted(self, client: str, session: str) -> None:
+        """Note that a person spoke to a session's agent."""
+        if (agent := self.register.by_session(client, session)) is not None:
+            self._office.prompted(agent.id)
+
+    def notices(self, client: str, session: str) -> str:
+        """Return one line for the person on messages that wait for them, "" for none."""
+        agent = self.register.by_session(client, session)
+        count = self._hooks.undecided(agent.id) if agent else 0
+        what = "message waits" if count == 1 else "messages wait"
+        return f"{count} {what} for you: memctl message held" if count else ""
+
+    async def _lease(self, agent: Agent, holder: LeaseHolder, limit: int) -> NextMessages:
+        until = self._clock.monotonic() + LEASE_SECONDS
+        holder = LeaseHolder(holder.name, holder.alive, until)
+        limit = min(limit, LEASED_MESSAGES)
+        lease = partial(self._mailboxes.lease, agent.id, holder, limit)
+
+        def leased(happened: Happened) -> NextMessages:
+            self.register.touch(agent.id)
+            self._office.sweep(happened, [agent.id])
+            return lease()
+
+        if not self._mailboxes.unread(agent.id):
+            return NextMessages()
+        return await self._do(leased)
+
+    def _load(self, happened: Happened) -> None:
+        with suppress(StateUnusableError):  # then each call says so until it can be used
+            self.register.load()
+            self._mailboxes.load()
+            self._office.sweep(happened)
+
+    async def _do(self, step: Callable[[Happened], T], *, sweep: bool = False) -> T:
+        """Take a step in a thread under the lock, and tell of what it did."""
+        happened = Happened()
+
+        def run() -> T:
+            if sweep:
+                self._office.sweep(happened)
+            return step(happened)
+
+        async with self._lock:
+            try:
+                return await to_thread.run_sync(run)  # to its end, whoever is cancelled
+            finally:
+                self._tell(happened)
+
+    def _tell(self, happened: Happened) -> None:
+        for arrival in happened.arrived:
+            agent = arrival.agent
+            self._wake(agent.id)
+            facts: dict[str, Any] = {"id": f"m{arrival.number}", "address": agent.name}
+            facts |= {
+                "sender": arrival.sender,
+                "summary": arrival.summary,
+                "count": self._mailboxes.unread(agent.id),
+            }
+            self._events.publish(Event(MESSAGE_PENDING, agent.directory, facts))
+        self._hooks.held(happened.waiting)
+        for end in happened.ended:
+            params = {"id": f"m{end.message.number}", "address": end.address}
+            params |= {"state": end.state.value, "reason": end.reason}
+            sender = self.register.get(end.message.sender.agent)
+            directory = sender.directory if sender else ""
+            self._events.publish(Event(MESSAGE_ENDED, directory, params))
+        for agent_id in happened.freed:
+            self._wake(agent_id)
+        if happened.arrived or happened.ended:
+            self._due.set()
+
+    def _wake(self, agent: int) -> None:
+        if (arrival := self._arrivals.pop(agent, None)) is not None:
+            arrival.set()
+
+    async def _rest(self, seconds: float | None, event: anyio.Event) -> None:
+        """Wait for an event, and no longer than so many seconds of the clock."""
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                if seconds is not None:
+                    group.start_soon(self._ring, max(0.0, seconds), scope)
+                await event.wait()
+                group.cancel_scope.cancel()
+
+    async def _ring(self, seconds: float, scope: anyio.CancelScope) -> None:
+        await self._clock.sleep(seconds)
+        scope.cancel()
+
+
+def _row(message: AgentMessage) -> MessageRow:
+    return MessageRow(
+        id=message.id,
+        sender=message.sender.address,
+        client=message.sender.client,
+        project=message.sender.project,
+        kind=message.kind.value,
+        summary=message.summary,
+        body=message.body,
+        reply_to=message.reply_to,
+        sent_at=iso_time(message.sent_at),
+        age=message.age,
+        delivery=message.delivery,
+        request=message.request,
+        approve=message.approve,
+    )

@@ -1,0 +1,439 @@
+"""Messages between agents: a row for each message, and one for each receiver's copy of it.
+
+Rules of this file
+- A message and its copies are one durable transaction, and so is an end of copies.
+- A copy that has ended keeps its state. The body of a message goes with the last of its copies; the
+  rest of the row is the log.
+- Rows are input: a state file may be damaged, and a row that makes no sense is passed over.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from memd.core.agents import MessageKind, MessageState, Sender
+from memd.state.database import Cursor, Database, Row
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS messages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    sender INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    client TEXT NOT NULL,
+    root TEXT NOT NULL,
+    project TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    body TEXT NOT NULL,
+    reply_to TEXT NOT NULL,
+    request INTEGER NOT NULL,
+    approve INTEGER,
+    sent REAL NOT NULL,
+    answer_by REAL,
+    request_id TEXT
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS messages_requests ON messages (sender, request_id)
+    WHERE request_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS messages_answers ON messages (answer_by) WHERE answer_by IS NOT NULL;
+CREATE TABLE IF NOT EXISTS message_copies (
+    message INTEGER NOT NULL,
+    receiver INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    sender INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    control INTEGER NOT NULL,
+    notice INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    deliveries INTEGER NOT NULL,
+    until REAL NOT NULL,
+    ended REAL,
+    PRIMARY KEY (message, receiver)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS message_copies_open ON message_copies (receiver, control DESC, message)
+    WHERE ended IS NULL;
+CREATE INDEX IF NOT EXISTS message_copies_until ON message_copies (until) WHERE ended IS NULL;
+"""
+_CONTROL = (
+    MessageKind.SHUTDOWN_REQUEST,
+    MessageKind.SHUTDOWN_RESPONSE,
+    MessageKind.PLAN_REQUEST,
+    MessageKind.PLAN_RESPONSE,
+)
+_COPY = "message, receiver, address, sender, state, reason, control, size, deliveries, until, ended"
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that is to be stored; times are seconds since 1970.
+
+    ``request`` is the number of the message that a response answers, 0 for none. ``answer_by`` is
+    when an answer is due, ``None`` where none is wanted. An empty ``request_id`` is none.
+    """
+
+    sender: Sender
+    kind: MessageKind
+    summary: str
+    body: str
+    sent: float
+    reply_to: str = ""
+    request: int = 0
+    approve: bool | None = None
+    answer_by: float | None = None
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCopy:
+    """One receiver's copy; ``until`` is when it expires, seconds since 1970."""
+
+    message: int
+    receiver: int
+    address: str
+    sender: int
+    state: MessageState
+    reason: str = ""
+    control: bool = False
+    size: int = 0
+    deliveries: int = 0
+    until: float = 0.0
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it is stored, with its number; the body is "" once all copies ended."""
+
+    number: int
+    sender: Sender
+    kind: MessageKind
+    summary: str
+    body: str
+    sent: float
+    reply_to: str
+    request: int
+    approve: bool | None
+    answer_by: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxUse:
+    """How many messages that are not memd's own wait in a mailbox, and their bytes."""
+
+    messages: int = 0
+    bytes: int = 0
+
+
+Notice = tuple[NewMessage, MessageCopy]  # of memd's own, about a message
+
+
+class MessageTable:
+    """The messages of all agents. Methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, message: NewMessage, copies: Iterable[MessageCopy]) -> int:
+        """Store a message and its copies, whose number is given here; return it.
+
+        A response closes its request in the same transaction.
+        """
+        with self._database.transaction() as cursor:
+            number = _insert(cursor, message)
+            for copy in copies:
+                _insert_copy(cursor, number, message, copy)
+            if message.request:
+                cursor.execute(
+                    "UPDATE messages SET answer_by = NULL WHERE number = ?", (message.request,)
+                )
+        return number
+
+    def earlier(self, sender: int, request_id: str) -> int:
+        """Return the number of the message that a sender gave this id, 0 for none."""
+        rows = self._database.read(
+            "SELECT number FROM messages WHERE (sender, request_id) = (?, ?)", (sender, request_id)
+        )
+        return int(rows[0]["number"]) if rows else 0
+
+    def get(self, numbers: Collection[int]) -> tuple[StoredMessage, ...]:
+        """Return messages by their numbers, in that order, as far as they are there."""
+        marks = ",".join("?" * len(numbers))
+        rows = self._database.read(
+            f"SELECT * FROM messages WHERE number IN ({marks})",  # noqa: S608 - marks alone
+            tuple(numbers),
+        )
+        known = {each.number: each for each in _each(rows, _message)}
+        return tuple(known[number] for number in numbers if number in known)
+
+    def copies(self, number: int) -> tuple[MessageCopy, ...]:
+        """Return all copies of a message."""
+        rows = self._database.read(
+            f"SELECT {_COPY} FROM message_copies WHERE message = ?",  # noqa: S608 - our own words
+            (number,),
+        )
+        return tuple(_each(rows, _copy))
+
+    def waiting(self, receiver: int) -> tuple[MessageCopy, ...]:
+        """Return a receiver's queued copies: control kinds first, then in the order sent."""
+        rows = self._database.read(
+            f"SELECT {_COPY} FROM message_copies WHERE receiver = ? AND ended IS NULL"  # noqa: S608
+            " AND state = 'queued' ORDER BY control DESC, message",
+            (receiver,),
+        )
+        return tuple(_each(rows, _copy))
+
+    def unread(self) -> dict[int, int]:
+        """Return how many queued copies each receiver has."""
+        rows = self._database.read(
+            "SELECT receiver, count(*) AS rows FROM message_copies"
+            " WHERE ended IS NULL AND state = 'queued' GROUP BY receiver"
+        )
+        return {int(row["receiver"]): int(row["rows"]) for row in rows}
+
+    def use(self, receiver: int) -> MailboxUse:
+        """Return how full a receiver's mailbox is."""
+        (row,) = self._database.read(
+            "SELECT count(*) AS rows, coalesce(sum(size), 0) AS bytes FROM message_copies"
+            " WHERE receiver = ? AND ended IS NULL AND NOT notice",
+            (receiver,),
+        )
+        return MailboxUse(int(row["rows"]), int(row["bytes"]))
+
+    def delivered(self, receiver: int, numbers: Sequence[int]) -> None:
+        """Count a delivery of copies; what a power cut takes of that count is no loss."""
+        with self._database.transaction(synced=False) as cursor:
+            cursor.executemany(
+                "UPDATE message_copies SET deliveries = deliveries + 1"
+                " WHERE (message, receiver) = (?, ?)",
+                [(number, receiver) for number in numbers],
+            )
+
+    def end(
+        self,
+        copies: Iterable[tuple[int, int]],
+        state: MessageState,
+        now: float,
+        reason: str = "",
+        notices: Mapping[tuple[int, int], Notice] | None = None,
+    ) -> frozenset[tuple[int, int]]:
+        """End copies, each by message and receiver; return those that had not ended before.
+
+        The notice of each is stored in the same transaction.
+        """
+        ended = set()
+        with self._database.transaction() as cursor:
+            for number, receiver in copies:
+                cursor.execute(
+                    "UPDATE message_copies SET state = ?, reason = ?, ended = ?"
+                    " WHERE (message, receiver) = (?, ?) AND ended IS NULL",
+                    (state.value, reason, now, number, receiver),
+                )
+                if cursor.rowcount:
+                    ended.add((number, receiver))
+                    if notice := (notices or {}).get((number, receiver)):
+                        _insert_copy(cursor, _insert(cursor, notice[0]), *notice)
+            _drop_bodies(cursor, {number for number, _ in ended})
+        return frozenset(ended)
+
+    def accept(self, number: int, receiver: int, until: float) -> bool:
+        """Queue a held copy until a time; return whether it was held."""
+        return bool(
+            self._database.write(
+                "UPDATE message_copies SET state = 'queued', reason = '', until = ?"
+                " WHERE (message, receiver) = (?, ?) AND state = 'held' AND ended IS NULL",
+                (until, number, receiver),
+            )
+        )
+
+    def close(self, number: int, notices: Iterable[Notice]) -> bool:
+        """Wait for an answer no longer and store notices of that; return whether one was due."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "UPDATE messages SET answer_by = NULL WHERE number = ? AND answer_by IS NOT NULL",
+                (number,),
+            )
+            closed = cursor.rowcount > 0
+            for notice in notices if closed else ():
+                _insert_copy(cursor, _insert(cursor, notice[0]), *notice)
+        return closed
+
+    def of_receiver(self, receiver: int) -> tuple[MessageCopy, ...]:
+        """Return a receiver's copies that have not ended."""
+        rows = self._database.read(
+            f"SELECT {_COPY} FROM message_copies"  # noqa: S608 - our own words
+            " WHERE receiver = ? AND ended IS NULL ORDER BY message",
+            (receiver,),
+        )
+        return tuple(_each(rows, _copy))
+
+    def overdue(self, now: float) -> tuple[MessageCopy, ...]:
+        """Return copies whose time is over."""
+        rows = self._database.read(
+            f"SELECT {_COPY} FROM message_copies WHERE ended IS NULL AND until <= ?",  # noqa: S608
+            (now,),
+        )
+        return tuple(_each(rows, _copy))
+
+    def unanswered(self, now: float) -> tuple[StoredMessage, ...]:
+        """Return requests whose answer is overdue."""
+        rows = self._database.read("SELECT * FROM messages WHERE answer_by <= ?", (now,))
+        return tuple(_each(rows, _message))
+
+    def next_due(self) -> float | None:
+        """Return when the next copy expires or answer is due, ``None`` for never."""
+        (row,) = self._database.read(
+            "SELECT min(due) AS due FROM (SELECT min(until) AS due FROM message_copies"
+            " WHERE ended IS NULL UNION ALL SELECT min(answer_by) FROM messages"
+            " WHERE answer_by IS NOT NULL)"
+        )
+        return None if row["due"] is None else float(row["due"])
+
+    def log(
+        self,
+        *,
+        agent: int = 0,
+        root: str = "",
+        state: str = "",
+        before: int = 0,
+        limit: int = 50,
+    ) -> tuple[StoredMessage, ...]:
+        """Return messages without memd's own, newest first.
+
+        Of an agent or of a project's agents, by a state that one of the copies has.
+        """
+        condition, values = "m.kind <> 'notice'", []  # type: ignore[var-annotated]
+        if before:
+            condition, values = f"{condition} AND m.number < ?", [*values, before]
+        if state:
+            condition += (
+                " AND EXISTS (SELECT 1 FROM message_copies c"
+                " WHERE c.message = m.number AND c.state = ?)"
+            )
+            values = [*values, state]
+        if agent:
+            condition += (
+                " AND (m.sender = ? OR EXISTS (SELECT 1 FROM message_copies c"
+                " WHERE c.message = m.number AND c.receiver = ?))"
+            )
+            values = [*values, agent, agent]
+        elif root:
+            condition += (
+                " AND (m.root = ? OR EXISTS (SELECT 1 FROM message_copies c"
+                " JOIN agents a ON a.id = c.receiver WHERE c.message = m.number AND a.root = ?))"
+            )
+            values = [*values, root, root]
+        rows = self._database.read(
+            f"SELECT m.* FROM messages m WHERE {condition} ORDER BY m.number DESC LIMIT ?",  # noqa: S608
+            (*values, limit),
+        )
+        return tuple(_each(rows, _message))
+
+    def forget(self, before: float) -> None:
+        """Forget messages that were sent before a time and have no copy that waits."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM messages WHERE sent < ? AND NOT EXISTS (SELECT 1 FROM message_copies c"
+                " WHERE c.message = number AND c.ended IS NULL)",
+                (before,),
+            )
+            cursor.execute(
+                "DELETE FROM message_copies WHERE message NOT IN (SELECT number FROM messages)"
+            )
+
+
+def is_control(kind: MessageKind) -> bool:
+    """Say whether a kind of message goes before others."""
+    return kind in _CONTROL
+
+
+def _insert(cursor: Cursor, message: NewMessage) -> int:
+    sender = message.sender
+    cursor.execute(
+        "INSERT INTO messages (sender, address, client, root, project, kind, summary, body,"
+        " reply_to, request, approve, sent, answer_by, request_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            sender.agent,
+            sender.address,
+            sender.client,
+            sender.root,
+            sender.project,
+            message.kind.value,
+            message.summary,
+            message.body,
+            message.reply_to,
+            message.request,
+            message.approve,
+            message.sent,
+            message.answer_by,
+            message.request_id or None,
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _insert_copy(cursor: Cursor, number: int, message: NewMessage, copy: MessageCopy) -> None:
+    cursor.execute(
+        "INSERT INTO message_copies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            number,
+            copy.receiver,
+            copy.address,
+            message.sender.agent,
+            copy.state.value,
+            copy.reason,
+            is_control(message.kind),
+            message.kind is MessageKind.NOTICE,
+            copy.size,
+            0,
+            copy.until,
+            copy.ended,
+        ),
+    )
+
+
+def _drop_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:
+    cursor.executemany(
+        "UPDATE messages SET body = '' WHERE number = ? AND NOT EXISTS"
+        " (SELECT 1 FROM message_copies WHERE message = number AND ended IS NULL)",
+        [(number,) for number in numbers],
+    )
+
+
+def _each(rows: Iterable[Row], read: Any) -> Any:
+    for row in rows:
+        with suppress(ValueError, TypeError):
+            yield read(row)
+
+
+def _message(row: Row) -> StoredMessage:
+    names = ("sender", "address", "client", "root", "project")
+    return StoredMessage(
+        number=int(row["number"]),
+        sender=Sender(*(row[name] for name in names)),
+        kind=MessageKind(row["kind"]),
+        summary=row["summary"],
+        body=row["body"],
+        sent=float(row["sent"]),
+        reply_to=row["reply_to"],
+        request=int(row["request"]),
+        approve=None if row["approve"] is None else bool(row["approve"]),
+        answer_by=row["answer_by"],
+    )
+
+
+def _copy(row: Row) -> MessageCopy:
+    return MessageCopy(
+        message=int(row["message"]),
+        receiver=int(row["receiver"]),
+        address=row["address"],
+        sender=int(row["sender"]),
+        state=MessageState(row["state"]),
+        reason=row["reason"],
+        control=bool(row["control"]),
+        size=int(row["size"]),
+        deliveries=int(row["deliveries"]),
+        until=float(row["until"]),
+        ended=row["ended"],
+    )

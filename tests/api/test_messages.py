@@ -1,0 +1,49 @@
+"""message.* through the socket."""
+
+import pytest
+
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+
+
+async def register(caller: Caller, name: str, **more: str) -> str:
+    """Register an agent and return its key."""
+    return str((await caller.call("agent.register", name=name, **more))["key"])
+
+
+async def test_a_message_arrives_once_it_is_acknowledged(caller: Caller) -> None:
+    """A message waits, is leased, read, and does not come again."""
+    ann, ben = await register(caller, "ann"), await register(caller, "ben")
+    sent = await caller.call("message.send", cwd=None, key=ann, to="ben", body="Tests are green.")
+    assert (sent["id"], sent["state"]) == ("m1", "queued")
+    got = await caller.call("message.receive", cwd=None, key=ben)
+    (message,) = got["messages"]
+    assert (message["from"], message["body"], message["delivery"]) == ("ann", "Tests are green.", 1)
+    assert "Message from ann" in got["block"]
+    assert (await caller.call("message.status", cwd=None, id="m1"))["state"] == "leased"
+    assert (await caller.call("message.receive", cwd=None, key=ben))["messages"] == []
+    assert (await caller.call("message.ack", cwd=None, key=ben, ids=["m1"])) == {"acked": 1}
+    assert (await caller.call("message.ack", cwd=None, key=ben, ids=["m1"])) == {"acked": 0}
+    assert (await caller.call("message.status", cwd=None, id="m1"))["state"] == "read"
+    (logged,) = (await caller.call("message.log"))["messages"]
+    assert (logged["from"], logged["state"], "body" in logged) == ("ann", "read", False)
+
+
+async def test_who_is_not_registered_waits_for_the_person(caller: Caller) -> None:
+    """A message of nobody known is held until the person accepts it, and is listed."""
+    ben = await register(caller, "ben")
+    assert (await caller.call("message.send", to="ben", body="hello"))["state"] == "held"
+    (waiting,) = (await caller.call("message.log", state="held"))["messages"]
+    assert (await caller.call("message.receive", cwd=None, key=ben))["messages"] == []
+    done = await caller.call("message.decide", cwd=None, id=waiting["id"], accept=True)
+    assert done["state"] == "queued"
+    (message,) = (await caller.call("message.receive", cwd=None, key=ben))["messages"]
+    assert message["from"] == "unregistered"
+
+
+async def test_an_unknown_address_is_an_error(caller: Caller) -> None:
+    """A message to a name that nobody has is refused with the nearest names."""
+    ann = await register(caller, "ann")
+    error = await caller.refused("message.send", cwd=None, key=ann, to="anne", body="x")
+    assert (error.code, error.data["nearest"]) == (1001, "ann")
