@@ -237,10 +237,10 @@ class PostOffice(Endings):
 
     def _sent(self, number: int) -> Sent:
         """Return a message as its sender is told of it."""
-        receivers = self._told(number)
+        receivers = self._receivers_of(number)
         return Sent(f"m{number}", _together(receivers), receivers)
 
-    def _told(self, number: int) -> tuple[Receiver, ...]:
+    def _receivers_of(self, number: int) -> tuple[Receiver, ...]:
         return tuple(
             Receiver(copy.address, self._state(copy).value, copy.reason)
             for copy in self._table.copies(number)
@@ -252,7 +252,7 @@ class PostOffice(Endings):
         return MessageState.LEASED if leased else copy.state
 
     def _entry(self, stored: StoredMessage) -> LogEntry:
-        receivers = self._told(stored.number)
+        receivers = self._receivers_of(stored.number)
         return LogEntry(
             f"m{stored.number}",
             stored.sender.address,

@@ -50,6 +50,7 @@ from memd.state.tables import MessageTable
 __all__ = ["LeaseHolder", "Messages", "Register", "Speaker"]
 
 T = TypeVar("T")
+_RETRY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,25 @@ class Messages:
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End what becomes overdue, until cancelled."""
-        await self._do(self._load)
+        with suppress(StateUnusableError):  # then each call says so until it can be used
+            await self._do(self._load)
         task_status.started()
         while True:
             self._due = anyio.Event()
-            due = await to_thread.run_sync(self._mailboxes.table.next_due)
-            lease = self._mailboxes.lease_end()
-            now, monotonic = self._clock.now(), self._clock.monotonic()
-            waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
-            await self._rest(min(waits) if waits else None, self._due)
-            await self._do(lambda _: None, sweep=True)
+            seconds: float | None = _RETRY_SECONDS  # where the state file cannot be used
+            with suppress(StateUnusableError):
+                seconds = await self._seconds_to_next()
+            await self._rest(seconds, self._due)
+            with suppress(StateUnusableError):
+                await self._do(self._load)
+
+    async def _seconds_to_next(self) -> float | None:
+        """Return how long nothing becomes due, ``None`` for ever."""
+        due = await to_thread.run_sync(self._mailboxes.table.next_due)
+        lease = self._mailboxes.lease_end()
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
+        return min(waits, default=None)
 
     async def registered(self, registration: Registration) -> Registered:
         """Register an agent, and tell subscribers. Raises what ``Register.register`` raises."""
@@ -168,6 +178,8 @@ class Messages:
             lease = self._mailboxes.lease_end(agent.id)
             more = left if lease is None else min(left, lease - self._clock.monotonic())
             await self._rest(max(0.0, more), arrival)
+        if delivered.messages:
+            self._due.set()  # its lease may be what ends next
         rows = tuple(map(_row, delivered.messages))
         text = block.block(delivered.messages)
         return Received(rows, delivered.more, text)
@@ -294,10 +306,9 @@ class Messages:
         return await self._do(leased)
 
     def _load(self, happened: Happened) -> None:
-        with suppress(StateUnusableError):  # then each call says so until it can be used
-            self.register.load()
-            self._mailboxes.load()
-            self._office.sweep(happened)
+        self.register.load()
+        self._mailboxes.load()
+        self._office.sweep(happened)
 
     async def _do(self, step: Callable[[Happened], T], *, sweep: bool = False) -> T:
         """Take a step in a thread under the lock, and tell of what it did."""

@@ -8,12 +8,20 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
-from memd.core.agents import MessageKind, MessageState, Sender
-from memd.state.database import Cursor, Database, Row
+from memd.core.agents import MessageKind, MessageState
+from memd.state.database import Cursor, Database
+from memd.state.message_rows import (
+    MessageCopy,
+    NewMessage,
+    Notice,
+    StoredMessage,
+    copy_of,
+    each_of,
+    is_control,
+    message_of,
+)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -55,66 +63,7 @@ CREATE INDEX IF NOT EXISTS message_copies_open ON message_copies (receiver, cont
     WHERE ended IS NULL;
 CREATE INDEX IF NOT EXISTS message_copies_until ON message_copies (until) WHERE ended IS NULL;
 """
-_CONTROL = (
-    MessageKind.SHUTDOWN_REQUEST,
-    MessageKind.SHUTDOWN_RESPONSE,
-    MessageKind.PLAN_REQUEST,
-    MessageKind.PLAN_RESPONSE,
-)
 _COPY = "message, receiver, address, sender, state, reason, control, size, deliveries, until, ended"
-
-
-@dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message that is to be stored; times are seconds since 1970.
-
-    ``request`` is the number of the message that a response answers, 0 for none. ``answer_by`` is
-    when an answer is due, ``None`` where none is wanted. An empty ``request_id`` is none.
-    """
-
-    sender: Sender
-    kind: MessageKind
-    summary: str
-    body: str
-    sent: float
-    reply_to: str = ""
-    request: int = 0
-    approve: bool | None = None
-    answer_by: float | None = None
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MessageCopy:
-    """One receiver's copy; ``until`` is when it expires, seconds since 1970."""
-
-    message: int
-    receiver: int
-    address: str
-    sender: int
-    state: MessageState
-    reason: str = ""
-    control: bool = False
-    size: int = 0
-    deliveries: int = 0
-    until: float = 0.0
-    ended: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """A message as it is stored, with its number; the body is "" once all copies ended."""
-
-    number: int
-    sender: Sender
-    kind: MessageKind
-    summary: str
-    body: str
-    sent: float
-    reply_to: str
-    request: int
-    approve: bool | None
-    answer_by: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +72,6 @@ class MailboxUse:
 
     messages: int = 0
     bytes: int = 0
-
-
-Notice = tuple[NewMessage, MessageCopy]  # of memd's own, about a message
 
 
 class MessageTable:
@@ -158,12 +104,12 @@ class MessageTable:
 
     def get(self, numbers: Collection[int]) -> tuple[StoredMessage, ...]:
         """Return messages by their numbers, in that order, as far as they are there."""
-        marks = ",".join("?" * len(numbers))
+        slots = ",".join("?" * len(numbers))
         rows = self._database.read(
-            f"SELECT * FROM messages WHERE number IN ({marks})",  # noqa: S608 - marks alone
+            f"SELECT * FROM messages WHERE number IN ({slots})",  # noqa: S608 - question marks alone
             tuple(numbers),
         )
-        known = {each.number: each for each in _each(rows, _message)}
+        known = {each.number: each for each in each_of(rows, message_of)}
         return tuple(known[number] for number in numbers if number in known)
 
     def copies(self, number: int) -> tuple[MessageCopy, ...]:
@@ -172,7 +118,7 @@ class MessageTable:
             f"SELECT {_COPY} FROM message_copies WHERE message = ?",  # noqa: S608 - our own words
             (number,),
         )
-        return tuple(_each(rows, _copy))
+        return tuple(each_of(rows, copy_of))
 
     def waiting(self, receiver: int) -> tuple[MessageCopy, ...]:
         """Return a receiver's queued copies: control kinds first, then in the order sent."""
@@ -181,7 +127,7 @@ class MessageTable:
             " AND state = 'queued' ORDER BY control DESC, message",
             (receiver,),
         )
-        return tuple(_each(rows, _copy))
+        return tuple(each_of(rows, copy_of))
 
     def unread(self) -> dict[int, int]:
         """Return how many queued copies each receiver has."""
@@ -265,7 +211,7 @@ class MessageTable:
             " WHERE receiver = ? AND ended IS NULL ORDER BY message",
             (receiver,),
         )
-        return tuple(_each(rows, _copy))
+        return tuple(each_of(rows, copy_of))
 
     def overdue(self, now: float) -> tuple[MessageCopy, ...]:
         """Return copies whose time is over."""
@@ -273,12 +219,12 @@ class MessageTable:
             f"SELECT {_COPY} FROM message_copies WHERE ended IS NULL AND until <= ?",  # noqa: S608
             (now,),
         )
-        return tuple(_each(rows, _copy))
+        return tuple(each_of(rows, copy_of))
 
     def unanswered(self, now: float) -> tuple[StoredMessage, ...]:
         """Return requests whose answer is overdue."""
         rows = self._database.read("SELECT * FROM messages WHERE answer_by <= ?", (now,))
-        return tuple(_each(rows, _message))
+        return tuple(each_of(rows, message_of))
 
     def next_due(self) -> float | None:
         """Return when the next copy expires or answer is due, ``None`` for never."""
@@ -327,7 +273,7 @@ class MessageTable:
             f"SELECT m.* FROM messages m WHERE {condition} ORDER BY m.number DESC LIMIT ?",  # noqa: S608
             (*values, limit),
         )
-        return tuple(_each(rows, _message))
+        return tuple(each_of(rows, message_of))
 
     def forget(self, before: float) -> None:
         """Forget messages that were sent before a time and have no copy that waits."""
@@ -340,11 +286,6 @@ class MessageTable:
             cursor.execute(
                 "DELETE FROM message_copies WHERE message NOT IN (SELECT number FROM messages)"
             )
-
-
-def is_control(kind: MessageKind) -> bool:
-    """Say whether a kind of message goes before others."""
-    return kind in _CONTROL
 
 
 def _insert(cursor: Cursor, message: NewMessage) -> int:
@@ -398,42 +339,4 @@ def _drop_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:
         "UPDATE messages SET body = '' WHERE number = ? AND NOT EXISTS"
         " (SELECT 1 FROM message_copies WHERE message = number AND ended IS NULL)",
         [(number,) for number in numbers],
-    )
-
-
-def _each(rows: Iterable[Row], read: Any) -> Any:
-    for row in rows:
-        with suppress(ValueError, TypeError):
-            yield read(row)
-
-
-def _message(row: Row) -> StoredMessage:
-    names = ("sender", "address", "client", "root", "project")
-    return StoredMessage(
-        number=int(row["number"]),
-        sender=Sender(*(row[name] for name in names)),
-        kind=MessageKind(row["kind"]),
-        summary=row["summary"],
-        body=row["body"],
-        sent=float(row["sent"]),
-        reply_to=row["reply_to"],
-        request=int(row["request"]),
-        approve=None if row["approve"] is None else bool(row["approve"]),
-        answer_by=row["answer_by"],
-    )
-
-
-def _copy(row: Row) -> MessageCopy:
-    return MessageCopy(
-        message=int(row["message"]),
-        receiver=int(row["receiver"]),
-        address=row["address"],
-        sender=int(row["sender"]),
-        state=MessageState(row["state"]),
-        reason=row["reason"],
-        control=bool(row["control"]),
-        size=int(row["size"]),
-        deliveries=int(row["deliveries"]),
-        until=float(row["until"]),
-        ended=row["ended"],
     )

@@ -24,15 +24,14 @@ from memd.state.cursors import Cursors
 from memd.state.dreams import DreamTable, LockRow
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
 from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
-from memd.state.messages import (
-    MailboxUse,
+from memd.state.message_rows import (
     MessageCopy,
-    MessageTable,
     NewMessage,
     Notice,
     StoredMessage,
     is_control,
 )
+from memd.state.messages import MailboxUse, MessageTable
 from memd.state.pauses import Breaker, Pauses
 from memd.state.programs import Programs, StartedProgram
 from memd.state.roots import Roots
