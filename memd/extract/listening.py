@@ -13,7 +13,7 @@ Rules of this file
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -222,18 +222,39 @@ def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
 
     Only the ends of the few transcripts that changed last are read.
     """
+    for messages in _recent(transcripts):
+        if message := Talk(_said(messages)).quoted(quotation):
+            return message
+    return None
+
+
+def repeats_agents(transcripts: Iterable[str], text: str) -> bool:
+    """Say whether a text repeats what messages of other agents say, and the person does not.
+
+    Looked up where ``quoted`` looks.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    for messages in _recent(transcripts):
+        agents = "\n".join(item.text for item in messages if item.origin == AGENT)
+        if agents and Talk(_said(messages), agents=agents).repeats(lines, ""):
+            return True
+    return False
+
+
+def _recent(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
+    """Yield the ends of the few transcripts that changed last, the newest first."""
     changed: list[tuple[float, str]] = []
     for path in transcripts:
         with suppress(OSError):
             changed.append((os.stat(path).st_mtime, path))
     for _, path in sorted(changed, reverse=True)[:_RECENT]:
         with suppress(TranscriptRefusedError):
-            messages = reading.read(path, tail=_RECENT_BYTES).messages
-            said = [item for item in messages if item.origin == "user" and item.text]
-            talk = Talk([Utterance(own_words(item.text), item.at or 0.0) for item in said])
-            if message := talk.quoted(quotation):
-                return message
-    return None
+            yield reading.read(path, tail=_RECENT_BYTES).messages
+
+
+def _said(messages: Iterable[Message]) -> list[Utterance]:
+    said = (item for item in messages if item.origin == "user" and item.text)
+    return [Utterance(own_words(item.text), item.at or 0.0) for item in said]
 
 
 def own_words(text: str) -> str:

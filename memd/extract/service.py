@@ -25,6 +25,7 @@ from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.core.settings import Settings
 from memd.core.values import (
+    AGENT,
     ASSISTANT,
     PERSON,
     Actor,
@@ -38,7 +39,13 @@ from memd.core.values import (
 )
 from memd.extract import candidates, fork, requests
 from memd.extract.evidence import Utterance
-from memd.extract.listening import ConversationReader, Heard, conversation, quoted
+from memd.extract.listening import (
+    ConversationReader,
+    Heard,
+    conversation,
+    quoted,
+    repeats_agents,
+)
 from memd.extract.merge import merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
@@ -160,7 +167,7 @@ class Extractions:
 
         ``said`` are those words, "" where the text has them in lines of its own. They are looked
         up in the ends of the project's newest transcripts; what is nowhere there goes, and the text
-        is the assistant's. Raises StateUnusableError.
+        is the assistant's, or another agent's whose message it repeats. Raises StateUnusableError.
         """
         search = partial(to_thread.run_sync, self._proven, project, body, said)
         proven = await search()
@@ -299,7 +306,8 @@ class Extractions:
         lines = [text.said_line(words, message.at) for words, message in answers if message]
         own = "\n".join(line for line in body.split("\n") if line not in claims).strip()
         whole = 0 < len(lines) == len(wanted)
-        return "\n\n".join(filter(None, (own, *lines))), PERSON if whole else ASSISTANT
+        origin = AGENT if repeats_agents(paths, own) else PERSON if whole else ASSISTANT
+        return "\n\n".join(filter(None, (own, *lines))), origin
 
     def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
         """Return what of a run's prefix is not as at the session's last run, and log it."""
