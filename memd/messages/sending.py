@@ -210,16 +210,18 @@ class PostOffice(Endings):
     ) -> MessageCopy:
         """Return the copy of one receiver, in the state in which it begins."""
         decision = policy.inbound(self._settings(to.root), sender, to)
-        use = self.mailboxes.table.use(to.id)
         state, reason = MessageState.QUEUED, ""
         if decision == "refuse":
             state, reason = MessageState.REFUSED, _REFUSED
-        elif use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES:
-            state, reason = MessageState.REFUSED, _FULL
         elif decision == "hold":
             state, reason = MessageState.HELD, _HELD
         elif sender.agent and self._exchanges.is_endless(sender.agent, to.id, self._monotonic()):
             state, reason = MessageState.HELD, _ENDLESS
+        # What is held has room of its own: strangers fill no mailbox that colleagues write to.
+        use = self.mailboxes.table.use(to.id, held=state is MessageState.HELD)
+        full = use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES
+        if full and state is not MessageState.REFUSED:
+            state, reason = MessageState.REFUSED, _FULL
         is_held = state is MessageState.HELD
         seconds = HELD_SECONDS if is_held else kinds.lifetime(kind, ttl)
         refused = state is MessageState.REFUSED
@@ -273,7 +275,7 @@ def _checked(request: SendRequest) -> MessageKind:
         raise MessageSizeError(*_BODY, size, BODY_BYTES)
     if len(request.summary) > SUMMARY_CHARACTERS:
         raise MessageSizeError(*_SUMMARY, len(request.summary), SUMMARY_CHARACTERS)
-    policy.check_secrets(summary=request.summary, body=body)
+    policy.check_secrets(summary=request.summary, body=body, reply_to=request.reply_to)
     return kind
 
 

@@ -137,12 +137,12 @@ class MessageTable:
         )
         return {int(row["receiver"]): int(row["rows"]) for row in rows}
 
-    def use(self, receiver: int) -> MailboxUse:
-        """Return how full a receiver's mailbox is."""
+    def use(self, receiver: int, *, held: bool) -> MailboxUse:
+        """Return how much waits for a receiver, or for a person who has to decide it."""
         (row,) = self._database.read(
             "SELECT count(*) AS rows, coalesce(sum(size), 0) AS bytes FROM message_copies"
-            " WHERE receiver = ? AND ended IS NULL AND NOT notice",
-            (receiver,),
+            " WHERE receiver = ? AND ended IS NULL AND NOT notice AND (state = 'held') = ?",
+            (receiver, held),
         )
         return MailboxUse(int(row["rows"]), int(row["bytes"]))
 

@@ -169,6 +169,23 @@ async def test_a_receiver_that_never_acknowledges_costs_itself() -> None:
         await _others_go_on(here, eve, one, "unharmed still")
 
 
+async def test_strangers_fill_no_mailbox() -> None:
+    """What is held for the person has a bound of its own and takes no room of colleagues."""
+    async with agents(OPEN.replace('"accept"', '"hold"')) as here:
+        one, two = await here.register("one"), await here.register("two")
+        stranger = {"cwd": here.cwd, "to": "two"}
+        for number in range(MAILBOX_MESSAGES):
+            sent = await here.call("message.send", body=f"{number}", **stranger)
+            assert sent["state"] == "held"
+        error = await here.error("message.send", body="one more", **stranger)
+        assert error.kind == "mailbox_full"
+        await _others_go_on(here, one, two, "unharmed")
+        accepted = await here.call("message.decide", id=sent["id"], accept=True)
+        assert accepted["state"] == "queued"
+        (received,) = (await here.read(two))["messages"]
+        assert (received["from"], received["body"]) == ("unregistered", "199")
+
+
 async def test_switched_off_every_method_says_so() -> None:
     """With messages.enabled = false nothing is registered, stored or delivered."""
     async with agents("[messages]\nenabled = false\n") as here:
