@@ -1,13 +1,13 @@
 """message.*: what agents tell each other."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
 from memd.api.agents import Key, Name, connected
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
-from memd.core.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind
+from memd.core.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
 from memd.core.errors import MemdError
 from memd.core.names import NameRefusedError
 from memd.messages.errors import (
@@ -206,13 +206,13 @@ async def message_log(
     *,
     cwd: str,
     agent: Name = "",
-    state: Literal["", "queued", "leased", "held", "read", "refused", "expired", "parked"] = "",
+    state: MessageState | None = None,
     before: MessageId = "",
     limit: Limit = 50,
 ) -> Logged:
     """The messages of a project, or of one agent, newest first and without bodies."""
     project = await services.store.project(cwd, call.connection.caller.environment)
-    entries = await services.messages.log(project.root, agent, state, before, limit)
+    entries = await services.messages.log(project.root, agent, state or "", before, limit)
     return Logged(messages=tuple(map(_logged, entries)))
 
 

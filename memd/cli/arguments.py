@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
 from memd.cli import (
+    agent_table,
     context_table,
     dream_table,
     memory_table,
+    message_table,
     notes_table,
     operation_table,
     suggestion_table,
@@ -29,9 +31,13 @@ COMMANDS = (
     *context_table.COMMANDS,
     *dream_table.COMMANDS,
     *team_table.COMMANDS,
+    *agent_table.COMMANDS,
+    *message_table.COMMANDS,
     *operation_table.COMMANDS,
 )
 GROUPS = {
+    "agent": "the agents that are there",
+    "message": "messages between agents",
     "job": "background jobs",
     "session": "the life of a client's session",
     "team": "memories shared with the members of a project",

@@ -1,0 +1,109 @@
+"""agent …: who is there, and an agent of one's own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+from memd.core.errors import MemdError
+from memd.core.events import AGENT_CHANGED, AGENT_PROGRESS
+from memd.core.text import one_line
+
+KEY_VARIABLE = "MEMD_AGENT_KEY"
+_LINE = 120
+_DAY_SECONDS = 24 * 60 * 60.0
+_STYLES = {"live": "green", "idle": "yellow"}
+
+
+class AgentUnknownError(MemdError):
+    """No agent has the address that the command line says."""
+
+    hint = "memctl agent list shows who is there"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"no agent has the address {address}", address=address)
+
+
+class KeyMissingError(MemdError):
+    """A command acts for an agent, and has no key."""
+
+    hint = f"give --key, or put the agent's key into {KEY_VARIABLE}"
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("whose? An agent's key is needed")
+
+
+def key(invocation: Invocation) -> str:
+    """Return the key that the command line or the environment has, "" for none."""
+    return invocation.options.key or invocation.environ.get(KEY_VARIABLE, "")
+
+
+def list_(invocation: Invocation) -> None:
+    """Print the agents, and with --watch what changes."""
+    if not invocation.options.watch:
+        _print(invocation, invocation.request())
+        return
+    invocation.ask("subscribe", topics=[AGENT_CHANGED, AGENT_PROGRESS])
+    _print(invocation, invocation.request())
+    for event in invocation.client().notifications(invocation.options.timeout or _DAY_SECONDS):
+        facts = event.params
+        what = facts.get("line") or facts.get("change")
+        if isinstance(what, str) and isinstance(facts.get("address"), str):
+            shown = f"{_line(facts['address'])}  {_line(what)}"
+            invocation.screen.answer(facts, shown)
+
+
+def show(invocation: Invocation) -> None:
+    """Print all of one agent. Raises AgentUnknownError."""
+    address = invocation.options.address
+    for agent in invocation.request()["agents"]:
+        if agent["address"] == address:
+            facts = ((name, _line(str(value))) for name, value in _shown(agent).items())
+            invocation.screen.answer(agent, output.facts(facts))
+            return
+    raise AgentUnknownError(address)
+
+
+def register(invocation: Invocation) -> None:
+    """Register an agent and print its key."""
+    parent = key(invocation) if invocation.options.parent else None
+    done = invocation.request(key=parent)
+    pairs = [("agent", done["agent"]), ("address", done["address"]), ("key", done["key"])]
+    invocation.screen.answer(done, output.facts(pairs))
+    invocation.screen.note(f"for this shell: export {KEY_VARIABLE}={done['key']}")
+
+
+def end(invocation: Invocation) -> None:
+    """End an agent. Raises KeyMissingError."""
+    own = key(invocation)
+    if not own:
+        raise KeyMissingError
+    done = invocation.request(cwd=None, key=own)
+    returned = f"; {done['returned']} unread went back" if done["returned"] else ""
+    invocation.screen.answer(done, f"ended{returned}")
+
+
+def _print(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+    screen = invocation.screen
+    if not answer["agents"]:
+        screen.note("no agent is registered")
+    rows = [
+        (
+            screen.paint(_line(each["address"]), "bold"),
+            screen.paint(each["state"], _STYLES.get(each["state"], "dim")),
+            _line(" ".join(filter(None, (each["client"], each["kind"])))),
+            f"{each['unread']} unread" if each["unread"] else "",
+            _line(each["progress"]),
+        )
+        for each in answer["agents"]
+    ]
+    screen.answer(answer, output.table(rows, screen.width))
+
+
+def _shown(agent: Mapping[str, Any]) -> dict[str, Any]:
+    return {**agent, "since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
+
+
+def _line(text: str) -> str:
+    return one_line(text, _LINE)

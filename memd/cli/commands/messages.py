@@ -1,0 +1,144 @@
+"""message …: what agents tell each other, and what waits for a person.
+
+What an agent wrote is printed as the daemon quotes it, or on one line behind words of ours.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.commands.agents import key
+from memd.cli.invocation import ANSWER_SECONDS, Invocation
+from memd.core.agents import WAIT_SECONDS
+from memd.core.text import one_line
+
+_LINE = 200
+_FEW = 10
+_REFUSED = "refused"
+
+
+def send(invocation: Invocation) -> int:
+    """Send a message; 1 where every receiver refuses it."""
+    options = invocation.options
+    body = options.text
+    if body == "-" or (body is None and not options.summary and options.kind in (None, "text")):
+        body = invocation.read("-")
+    approve = True if options.approve else False if options.decline else None
+    done = invocation.request(body=body, approve=approve, key=key(invocation) or None)
+    lines = [f"{done['id']} {done['state']}", *map(_receiver, done["recipients"][:_FEW])]
+    more = len(done["recipients"]) - _FEW
+    lines += [f"  and {more} more"] if more > 0 else []
+    invocation.screen.answer(done, "\n".join(lines))
+    return 1 if done["state"] == _REFUSED else 0
+
+
+def read(invocation: Invocation) -> None:
+    """Print the next messages and acknowledge them."""
+    _printed(invocation, _received(invocation))
+
+
+def wait(invocation: Invocation) -> int:
+    """Wait for a message and print it; 1 where none came."""
+    until = time.monotonic() + (invocation.options.wait or WAIT_SECONDS)
+    while True:
+        left = max(0.0, until - time.monotonic())
+        received = _received(invocation, min(left, WAIT_SECONDS))
+        if received["messages"] or time.monotonic() >= until:
+            _printed(invocation, received)
+            return 0 if received["messages"] else 1
+
+
+def ack(invocation: Invocation) -> None:
+    """Acknowledge messages."""
+    done = invocation.request(cwd=None, **_speaker(invocation))
+    invocation.screen.answer(done, f"{done['acked']} acknowledged")
+
+
+def status(invocation: Invocation) -> None:
+    """Print what became of a message."""
+    done = invocation.request(cwd=None)
+    invocation.screen.answer(
+        done, "\n".join([f"{done['id']} {done['state']}", *map(_receiver, done["recipients"])])
+    )
+
+
+def log(invocation: Invocation) -> None:
+    """List messages without their bodies."""
+    _listed(invocation, invocation.request())
+
+
+def held(invocation: Invocation) -> None:
+    """List what waits for a person."""
+    answer = invocation.request(state="held")
+    _listed(invocation, answer)
+    if answer["messages"]:
+        invocation.screen.note("decide with: memctl message accept ID, or refuse ID")
+    else:
+        invocation.screen.note("nothing waits for you")
+
+
+def decide(invocation: Invocation) -> None:
+    """Accept or refuse what waits."""
+    accept = invocation.options.run.words[-1] == "accept"
+    done = invocation.request(cwd=None, accept=accept)
+    invocation.screen.answer(done, f"{invocation.options.id} {done['state']}")
+
+
+def _speaker(invocation: Invocation) -> dict[str, Any]:
+    """Return who acts: whoever has the key, else the agent in whose process this runs."""
+    own = key(invocation)
+    return {"key": own} if own else {"key": None, "as_parent": True}
+
+
+def _received(invocation: Invocation, seconds: float = 0.0) -> Mapping[str, Any]:
+    """Return the next messages; waits up to so many seconds for the first."""
+    params = {**_speaker(invocation), "wait": seconds or None}
+    answer: Mapping[str, Any] = invocation.request(
+        seconds=seconds + ANSWER_SECONDS, cwd=None, **params
+    )
+    return answer
+
+
+def _printed(invocation: Invocation, received: Mapping[str, Any]) -> None:
+    """Print messages, and acknowledge them once that is done."""
+    screen = invocation.screen
+    if not received["messages"]:
+        screen.note("no message waits")
+    screen.answer(received, received["block"])
+    invocation.around.stdout.flush()  # what nobody could print comes again
+    ids = [each["id"] for each in received["messages"]]
+    if ids and not invocation.options.leave:
+        invocation.call("message.ack", ids=ids, **_speaker(invocation))
+    if received["more"]:
+        screen.note("more wait: memctl message read")
+
+
+def _listed(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+    screen = invocation.screen
+    rows = [
+        (
+            screen.paint(each["id"], "bold"),
+            output.ago(each["sent_at"]),
+            f"{_line(each['from'])} to {_receivers(each)}",
+            each["state"],
+            "" if each["kind"] == "text" else each["kind"].replace("_", " "),
+            _line(each["summary"]),
+        )
+        for each in answer["messages"]
+    ]
+    screen.answer(answer, output.table(rows, screen.width))
+
+
+def _receivers(entry: Mapping[str, Any]) -> str:
+    receivers = [_line(each["address"]) for each in entry["recipients"]]
+    return receivers[0] if len(receivers) == 1 else f"{len(receivers)} agents"
+
+
+def _receiver(each: Mapping[str, Any]) -> str:
+    reason = f": {_line(each['reason'])}" if each.get("reason") else ""
+    return f"  {_line(each['address'])} {each['state']}{reason}"
+
+
+def _line(text: str) -> str:
+    return one_line(text, _LINE)

@@ -1,0 +1,148 @@
+"""The commands about messages: an agent's own, and what a person decides."""
+
+from memd.cli.agent_table import KEY
+from memd.cli.grammar import Command, Operand, Option, number, seconds
+
+_ID = Operand("ID", "the message's id, such as m12")
+_PARENT = (
+    "The agent is the one of --key or MEMD_AGENT_KEY, else the one in whose process this command "
+    "runs, as in a shell of Claude Code's."
+)
+_LIMIT = Option("--limit", "how many at most", "N", number)
+_LEAVE = Option("--leave", "do not acknowledge: they come again after 30 seconds", param="")
+_KINDS = (
+    "text",
+    "shutdown_request",
+    "shutdown_response",
+    "plan_approval_request",
+    "plan_approval_response",
+    "notice",
+)
+_STATES = ("queued", "leased", "held", "read", "refused", "expired", "parked")
+
+COMMANDS = (
+    Command(
+        ("message", "send"),
+        "send a message to an agent",
+        "What is answered queued is on the disk: the agent reads it, or you can see what became of "
+        "it with memctl message status. An address is NAME, PARENT/NAME for a sub-agent, "
+        "NAME@PROJECT in another project, * for all agents of this one, or uds:SOCKET#NAME at "
+        "another memd of yours. The text is TEXT, or standard input for - and where neither TEXT "
+        "nor --summary is given. With a key the agent is the sender; without one nobody who is "
+        "registered, whose messages wait for the person unless the settings say otherwise. Status "
+        "1: nobody has the address, or it is refused; 75: the mailbox is full, or this was one "
+        "message too many in a minute.",
+        "messages:send",
+        method="message.send",
+        operands=(
+            Operand("TO", "the address, as memctl agent list shows it"),
+            Operand("TEXT", "the message; - is standard input", optional=True, param="body"),
+        ),
+        options=(
+            Option("--summary", "what it is about, at most 120 characters", "SUMMARY"),
+            Option("--reply-to", "the message that it answers", "ID"),
+            KEY,
+            Option("--kind", "what it is for (default: text)", choices=_KINDS),
+            Option("--request", "for a response: the request's id", "ID"),
+            Option("--approve", "for a response: yes"),
+            Option("--decline", "for a response: no", param=""),
+            Option("--reason", "for a response to shut down: why", "TEXT"),
+            Option("--feedback", "for a response to a plan: what to change", "TEXT"),
+            Option("--ttl", "how long it may wait (default: a week)", "SECONDS", seconds),
+            Option("--request-id", "an id of yours: the same again is sent once", "ID"),
+        ),
+        examples=(
+            ('memctl message send builder "The tests pass."', "tell one agent"),
+            ("git diff | memctl message send reviewer - --summary diff", "a text from a pipe"),
+            ('memctl message send "*" "Merge freeze at noon."', "tell all of the project"),
+        ),
+    ),
+    Command(
+        ("message", "read"),
+        "print an agent's next messages",
+        "Prints them as quoted text that names each sender, then acknowledges them: they do not "
+        f"come again. {_PARENT}",
+        "messages:read",
+        method="message.receive",
+        options=(KEY, _LIMIT, _LEAVE),
+        examples=(("memctl message read", "what is new?"),),
+    ),
+    Command(
+        ("message", "wait"),
+        "wait for an agent's next message",
+        "Prints what arrives as memctl message read does, and ends with status 1 where nothing "
+        f"came. {_PARENT}",
+        "messages:wait",
+        method="message.receive",
+        options=(
+            KEY,
+            _LIMIT,
+            Option("--wait", "how long (default: 60)", "SECONDS", seconds),
+            _LEAVE,
+        ),
+        examples=(("memctl message wait --wait 600", "be woken by the next one"),),
+    ),
+    Command(
+        ("message", "ack"),
+        "acknowledge messages",
+        f"They are read, and do not come again. {_PARENT}",
+        "messages:ack",
+        method="message.ack",
+        operands=(_ID._replace(many=True, param="ids"),),
+        options=(KEY,),
+        examples=(("memctl message ack m12 m13", "done with both"),),
+    ),
+    Command(
+        ("message", "status"),
+        "say what became of a message",
+        "For each receiver queued, leased (it is reading), held (it waits for a person), read, "
+        "refused, expired or parked (given up after five deliveries), and why.",
+        "messages:status",
+        method="message.status",
+        operands=(_ID,),
+        examples=(("memctl message status m12", "has it been read?"),),
+    ),
+    Command(
+        ("message", "log"),
+        "list the messages of this project, without their bodies",
+        "Newest first, for thirty days.",
+        "messages:log",
+        method="message.log",
+        options=(
+            Option("--agent", "only those of this agent", "ADDRESS"),
+            Option("--state", "only those of this state", choices=_STATES),
+            _LIMIT,
+            Option("--before", "only those before this one", "ID"),
+        ),
+        examples=(("memctl message log --agent builder", "who wrote to whom?"),),
+    ),
+    Command(
+        ("message", "held"),
+        "list the messages that wait for you",
+        "Messages of senders whom the settings do not trust enough (messages.inbound_across, "
+        "messages.inbound_unregistered), and of two agents that answer each other without end. "
+        "They wait for a day.",
+        "messages:held",
+        method="message.log",
+        options=(_LIMIT,),
+        examples=(("memctl message held", "what waits for me?"),),
+    ),
+    Command(
+        ("message", "accept"),
+        "let a held message through",
+        "Its receiver gets it, as quoted text like any other.",
+        "messages:decide",
+        method="message.decide",
+        operands=(_ID,),
+        examples=(("memctl message accept m12", "I know the sender"),),
+    ),
+    Command(
+        ("message", "refuse"),
+        "refuse a held message",
+        "Nobody gets it, and its sender is told.",
+        "messages:decide",
+        method="message.decide",
+        operands=(_ID,),
+        examples=(("memctl message refuse m12", "not for my agents"),),
+    ),
+)
