@@ -31,12 +31,13 @@ class CopyEnd:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A message that waits for an agent now."""
+    """A message that waits for an agent now; ``due`` is when it ends by itself, 0 if unknown."""
 
     agent: Agent
     number: int
     sender: str
     summary: str
+    due: float = 0.0
 
 
 @dataclass(slots=True)

@@ -232,7 +232,7 @@ class Register:
         alive = self._alive.get(agent.id)
         connected = alive is not None and alive()
         if alive is not None and not connected:
-            del self._alive[agent.id]
+            self._alive.pop(agent.id, None)  # another thread may have looked at the same time
         process = self._find(agent.pid) if agent.pid else None
         here = connected or (process is not None and _is_same(agent, process))
         if not here and (agent.pid or self._silence(agent) >= SILENT_SECONDS):

@@ -108,7 +108,9 @@ class PostOffice(Endings):
                 self._exchanges.count(agent.id, each.id, now)
             if copy.state is MessageState.QUEUED:
                 self.mailboxes.added(each.id)
-                happened.arrived.append(Arrival(each, number, sender.address, message.summary))
+                due = copy.until if message.answer_by is None else message.answer_by
+                arrival = Arrival(each, number, sender.address, message.summary, due)
+                happened.arrived.append(arrival)
             elif copy.state is MessageState.HELD:
                 happened.waiting.append(each.id)
         return self._sent(number)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 import anyio
@@ -92,6 +93,7 @@ class Messages:
         self._lock = anyio.Lock()
         self._arrivals: dict[int, anyio.Event] = {}
         self._due = anyio.Event()
+        self._next_due = inf  # the wall time that the timer knows of
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End what becomes overdue, until cancelled."""
@@ -103,13 +105,16 @@ class Messages:
             seconds: float | None = _RETRY_SECONDS  # where the state file cannot be used
             with suppress(StateUnusableError):
                 seconds = await self._seconds_to_next()
-            await self._rest(seconds, self._due)
+            if await self._rest(seconds, self._due):
+                continue  # what is due next may be another
             with suppress(StateUnusableError):
                 await self._do(self._load)
 
     async def _seconds_to_next(self) -> float | None:
         """Return how long nothing becomes due, ``None`` for ever."""
+        self._next_due = inf  # what arrives meanwhile has the timer look again
         due = await to_thread.run_sync(self._mailboxes.table.next_due)
+        self._next_due = inf if due is None else due
         lease = self._mailboxes.lease_end()
         now, monotonic = self._clock.now(), self._clock.monotonic()
         waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
@@ -145,23 +150,27 @@ class Messages:
 
     async def speaking(self, speaker: Speaker) -> Agent:
         """Return who acts. Raises AgentKeyError and AgentEndedError."""
+        return await self._do(lambda _: self._speaking(speaker))
 
-        def find(_: Happened) -> Agent:
-            if speaker.key:
-                agent: Agent | None = self.register.by_key(speaker.key)
-            else:
-                agent = self.register.by_process(speaker.pid) if speaker.pid else None
-            if agent is None:
-                raise AgentKeyError
-            self._office.settings(agent.root)
-            return agent
-
-        return await self._do(find)
+    def _speaking(self, speaker: Speaker) -> Agent:
+        """Return who acts; blocks."""
+        if speaker.key:
+            agent: Agent | None = self.register.by_key(speaker.key)
+        else:
+            agent = self.register.by_process(speaker.pid) if speaker.pid else None
+        if agent is None:
+            raise AgentKeyError
+        self._office.settings(agent.root)
+        return agent
 
     async def send(self, request: SendRequest, speaker: Speaker | None = None) -> Sent:
         """Store a message; it is on the disk when this returns. ``None`` speaks for nobody."""
-        agent = await self.speaking(speaker) if speaker else None
-        return await self._do(lambda happened: self._office.send(request, agent, happened))
+
+        def send(happened: Happened) -> Sent:
+            agent = self._speaking(speaker) if speaker else None
+            return self._office.send(request, agent, happened)
+
+        return await self._do(send)
 
     async def receive(
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
@@ -186,11 +195,15 @@ class Messages:
 
     async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
         """End messages as read; return how many had not ended. Raises MessageNotFoundError."""
-        agent = await self.speaking(speaker)
         numbers = [number_of(each) for each in ids]
-        if 0 in numbers:
-            raise MessageNotFoundError(ids[numbers.index(0)])
-        return await self._do(lambda happened: self._office.read(agent.id, numbers, happened))
+
+        def read(happened: Happened) -> int:
+            agent = self._speaking(speaker)
+            if 0 in numbers:
+                raise MessageNotFoundError(ids[numbers.index(0)])
+            return self._office.read(agent.id, numbers, happened)
+
+        return await self._do(read)
 
     async def status(self, message: str) -> Sent:
         """Return what became of a message. Raises MessageNotFoundError."""
@@ -345,21 +358,23 @@ class Messages:
             self._events.publish(Event(MESSAGE_ENDED, directory, params))
         for agent_id in happened.freed:
             self._wake(agent_id)
-        if happened.arrived or happened.ended:
+        # A message that becomes due later than another needs no look at the timer.
+        if happened.waiting or any(each.due < self._next_due for each in happened.arrived):
             self._due.set()
 
     def _wake(self, agent: int) -> None:
         if (arrival := self._arrivals.pop(agent, None)) is not None:
             arrival.set()
 
-    async def _rest(self, seconds: float | None, event: anyio.Event) -> None:
-        """Wait for an event, and no longer than so many seconds of the clock."""
+    async def _rest(self, seconds: float | None, event: anyio.Event) -> bool:
+        """Wait for an event, no longer than so many seconds of the clock; say whether it came."""
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
                 if seconds is not None:
                     group.start_soon(self._ring, max(0.0, seconds), scope)
                 await event.wait()
                 group.cancel_scope.cancel()
+        return event.is_set()
 
     async def _ring(self, seconds: float, scope: anyio.CancelScope) -> None:
         await self._clock.sleep(seconds)
