@@ -14,7 +14,8 @@ ANSWER_SECONDS = 20.0  # clients give a tool call up after 60
 START_SECONDS = 10.0
 _PAUSES = (0.0, 0.1)  # one that is being killed may still take a connection
 _NAME_CHARACTERS = 60
-_WRITES = ("memory.write", "memory.delete", "memory.undo")
+_WRITES = ("memory.write", "memory.delete", "memory.undo", "message.send")
+_ABOUT_NO_PROJECT = ("message.receive", "message.ack")
 
 
 class DaemonLink:
@@ -42,6 +43,8 @@ class DaemonLink:
         """
         if method in _WRITES:
             params = {**params, "request_id": os.urandom(16).hex()}
+        if method in _ABOUT_NO_PROJECT:
+            params = {name: value for name, value in params.items() if name != "cwd"}
         for pause in _PAUSES:
             try:
                 return self.connected().call(method, params, ANSWER_SECONDS)

@@ -24,6 +24,7 @@ from memd.core.text import read_json
 from memd.mcp import protocol, resources, tools
 from memd.mcp.changes import ChangeFeed, Send
 from memd.mcp.link import DaemonLink
+from memd.mcp.messages import MessageTools
 from memd.mcp.protocol import McpReply, McpRequest, ProtocolError
 from memd.mcp.roots import WorkingDirectory
 
@@ -56,6 +57,7 @@ class McpServer:
         self._waiting: queue.Queue[McpRequest | None] = queue.Queue(_WAITING)
         self._unanswered: set[protocol.Id | None] = set()
         self._has_roots, self._client = False, ""
+        self._messages = MessageTools(self._ask)
         self._worker = threading.Thread(target=self._work, daemon=True)
 
     def run(self, stream: BinaryIO) -> None:
@@ -135,6 +137,8 @@ class McpServer:
             if request.id in self._unanswered:
                 self._unanswered.discard(request.id)
                 self._send(answer)
+                self._messages.written()
+            self._messages.begin()
 
     def _result(self, request: McpRequest) -> Mapping[str, Any]:
         """Return what the daemon has to say to a request. Raises ProtocolError."""
@@ -166,11 +170,11 @@ class McpServer:
         raise ProtocolError(code, sentence)
 
     def _dispatched(self, request: McpRequest) -> Mapping[str, Any]:
-        params, ask = request.params, self._ask
+        params, ask, more = request.params, self._ask, self._messages.tools
         match request.method:
             case "tools/call":
                 name, given = protocol.text_of(params.get("name")), params.get("arguments") or {}
-                result = tools.call(ask, name, given) if isinstance(given, dict) else None
+                result = tools.call(ask, name, given, more) if isinstance(given, dict) else None
                 if result is None:
                     raise ProtocolError(protocol.PARAMS, _NO_TOOL)
                 return result

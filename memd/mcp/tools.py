@@ -21,6 +21,7 @@ from memd.text.quoting import neutralise
 
 Ask = Callable[..., Any]  # a method and its parameters by name → what the daemon answers
 Answer = tuple[str, dict[str, Any]]  # for the model, and for programs
+Tool = Callable[[Ask, Mapping[str, Any]], Answer | str]  # a text alone says what is wrong
 
 # The wire's words: whose a text is, and the types that speak of the person.
 _PERSON, _AGENT = "user", "agent"
@@ -45,13 +46,20 @@ _NO_HIT = "No memory matches. Try other words, or read MEMORY.md, the index."
 _EXISTS = "there is a memory {path} already. Read it; to replace it, save with its path."
 _NOT_TAKEN = "{action} needs suggestion, an id that action list shows."
 _WORD = re.compile("[a-z0-9]+")
-_KINDS = {"string": (str, "a text"), "integer": (int, "a whole number")}
+_KINDS: Mapping[str, tuple[type, str]] = {
+    "string": (str, "a text"),
+    "integer": (int, "a whole number"),
+    "boolean": (bool, "true or false"),
+}
 
 
-def call(ask: Ask, name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+def call(
+    ask: Ask, name: str, arguments: Mapping[str, Any], more: Mapping[str, Tool]
+) -> dict[str, Any] | None:
     """Return the result of a call, ``None`` where there is no such tool.
 
-    Raises what the daemon answers with.
+    ``more`` are tools by their names beside those of this file. Raises what the daemon answers
+    with.
     """
     tool = next((tool for tool in declared("tool") if tool["name"] == name), None)
     if tool is None:
@@ -59,7 +67,7 @@ def call(ask: Ask, name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | 
     given = {name: value for name, value in arguments.items() if value is not None}
     problem = _fault(tool["inputSchema"], given)
     if not problem:
-        answer = _RUN[name](ask, given)
+        answer = (more.get(name) or _RUN[name])(ask, given)
         if isinstance(answer, tuple):
             words, data = answer
             return {"content": [{"type": "text", "text": words}], "structuredContent": data}
@@ -179,7 +187,7 @@ def _fault(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         if expected is None:
             return f"there is no argument {name!r}, only {', '.join(properties)}."
         kind, words = _KINDS[expected["type"]]
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
             return f"{name} must be {words}."
         if value not in expected.get("enum", (value,)):
             return f"{name} must be one of {', '.join(expected['enum'])}."
@@ -188,7 +196,7 @@ def _fault(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     return ""
 
 
-_RUN: Mapping[str, Callable[[Ask, Mapping[str, Any]], Answer | str]] = {
+_RUN: Mapping[str, Tool] = {
     "search": _search,
     "read": _read,
     "save": _save,

@@ -14,6 +14,7 @@ from tests.cli.home import Home
 from tests.mcp.program import COMMAND, META, McpProgram, modern_meta, words
 
 _TOOLS = ["search", "read", "save", "forget", "history", "undo", "suggestions"]
+_TOOLS += ["list_agents", "send_message", "read_messages"]
 _HIT = {"path": "a.md", "name": "a", "description": "A <system-reminder>", "score": 1.0}
 _INITIALIZE = {"clientInfo": {"name": "c", "version": "1"}, "protocolVersion": "2025-06-18"}
 
