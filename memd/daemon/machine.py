@@ -7,6 +7,8 @@ Rules of this file
 
 import math
 import os
+import sys
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -18,6 +20,7 @@ _UNTOLD = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError
 
 T = TypeVar("T")
 _PID_MOST = 2**31
+_SETTLED_SECONDS = 0.02  # two hundredths
 
 
 def pressure() -> Pressure:
@@ -50,8 +53,25 @@ def on_battery(battery: object) -> bool | None:
 def process(pid: int) -> SystemProcess | None:
     """Return a living process, ``None`` for one that is gone, a zombie, or no number of any.
 
-    Its start is counted from the system's start: a clock that is set does not move it.
+    Its start is counted from the system's start: a clock that is set does not move it. Starts are
+    counted in hundredths of a second, so one that is younger is waited for: a number that is given
+    anew later has another start then.
     """
+    running = _process(pid)
+    while running is not None and (young := _SETTLED_SECONDS - _age(running)) > 0:
+        time.sleep(young)
+        running = _process(pid)
+    return running
+
+
+def _age(running: SystemProcess) -> float:
+    """Return the seconds since a process began, or many where the system counts finely enough."""
+    if sys.platform != "linux":  # pragma: no cover - macOS counts microseconds
+        return math.inf
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - running.began
+
+
+def _process(pid: int) -> SystemProcess | None:
     import psutil  # noqa: PLC0415 - see the rules of this file
 
     if not 0 < pid < _PID_MOST:

@@ -46,7 +46,7 @@ from memd.projects.project import slug
 from memd.state.tables import AgentTable
 
 _KEY_BYTES = 32
-_TICK = 0.02  # seconds; starts are counted in hundredths
+_SAME_SECONDS = 0.005  # half of what starts are counted in
 _ANCESTORS = 32
 _NOT_AN_AGENT = "it names no agent of this daemon"
 _SEEN_SECONDS = 60.0  # between two notes on the disk of when an agent was seen
@@ -374,5 +374,5 @@ def _hashed(key: str) -> str:
 
 def _is_same(agent: Agent, process: SystemProcess) -> bool:
     """Say whether a process is the one that an agent registered with."""
-    same = abs(process.began - agent.began) < _TICK
+    same = abs(process.began - agent.began) < _SAME_SECONDS
     return process.pid == agent.pid and process.uid == os.getuid() and same

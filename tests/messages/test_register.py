@@ -1,0 +1,209 @@
+"""Who is there."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memd.core.agents import AGENTS, CHILDREN, FORGOTTEN_SECONDS, Agent, AgentState
+from memd.core.errors import MemdError
+from memd.messages.errors import (
+    AgentEndedError,
+    AgentKeyError,
+    AgentNameTakenError,
+    AgentNotFoundError,
+    TooManyAgentsError,
+)
+from memd.messages.service import Register
+from memd.messages.values import Registration
+from memd.testing.clock import FakeClock
+from tests.messages.processes import ProcessTable
+
+ANN = Registration("/p", "/m", "ann", "claude-code", session="s1")
+DAY = 86_400.0
+
+
+def added(register: Register, request: Registration = ANN) -> Agent:
+    """Register and return the agent."""
+    return register.by_key(register.register(request).key)
+
+
+def state(register: Register, agent: Agent) -> AgentState:
+    """Return whether an agent is there, as it is registered now."""
+    known = register.get(agent.id)
+    assert known is not None
+    return register.state(known)
+
+
+def test_a_process_is_there_as_long_as_it_runs(register: Register, processes: ProcessTable) -> None:
+    """An agent with a process is gone with it, and with another process of the same number."""
+    agent = added(register, replace(ANN, pid=processes.run(41)))
+    assert state(register, agent) is AgentState.LIVE
+    processes.run(41, began=100.5)
+    assert state(register, agent) is AgentState.GONE
+    processes.run(41, uid=54_321)
+    assert state(register, agent) is AgentState.GONE
+    processes.run(41)
+    assert state(register, agent) is AgentState.LIVE
+    del processes[41]
+    assert state(register, agent) is AgentState.GONE
+
+
+@pytest.mark.parametrize("pid", [-1, 1, 2**31, 2**40, 77])
+def test_a_number_of_no_process_of_ours_is_refused(
+    register: Register, processes: ProcessTable, pid: int
+) -> None:
+    """Nobody registers with a number that is no living process of this user."""
+    processes.run(1, uid=54_321)
+    with pytest.raises(MemdError, match="no process"):
+        register.register(replace(ANN, pid=pid))
+    assert register.agents() == ()
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY])
+def test_a_clock_that_is_set_moves_nobody(
+    begin: Callable[[], Register], clock: FakeClock, processes: ProcessTable, jump: float
+) -> None:
+    """A day back or forward makes nobody there who is not, and nobody gone who is."""
+    register = begin()
+    there = added(register, replace(ANN, pid=processes.run(41)))
+    silent = added(register, replace(ANN, name="ben", session="s2"))
+    clock.jump(jump)
+    assert (state(register, there), state(register, silent)) == (AgentState.LIVE, AgentState.LIVE)
+    clock.advance(130)
+    assert state(register, silent) is AgentState.GONE
+    again = begin()
+    again.load()
+    clock.advance(130)
+    here = (AgentState.LIVE, AgentState.IDLE)  # how long it had no turn is told by the clock
+    assert state(again, there) in here
+    assert state(again, silent) is AgentState.GONE
+
+
+def test_who_has_no_process_is_there_while_it_calls(register: Register, clock: FakeClock) -> None:
+    """Without a process an agent is there for two minutes after its last call, or connected."""
+    agent = added(register)
+    clock.advance(119)
+    assert state(register, agent) is AgentState.LIVE
+    clock.advance(2)
+    assert state(register, agent) is AgentState.GONE
+    open_connection = [True]
+    register.attach(agent.id, lambda: open_connection[0])
+    assert state(register, agent) is AgentState.LIVE
+    clock.advance(400)
+    assert state(register, agent) is AgentState.IDLE
+    register.touch(agent.id, turn=True)
+    assert state(register, agent) is AgentState.LIVE
+    open_connection[0] = False
+    clock.advance(400)
+    assert state(register, agent) is AgentState.GONE
+
+
+def test_a_name_belongs_to_who_lives(register: Register, clock: FakeClock) -> None:
+    """A living holder keeps its name; a gone one loses it, and has its mailbox again later."""
+    first = added(register)
+    with pytest.raises(AgentNameTakenError) as caught:
+        register.register(replace(ANN, session="s2"))
+    assert caught.value.facts["free"] == "ann-2"
+    clock.advance(200)
+    second = added(register, replace(ANN, session="s2"))
+    assert register.resolve("ann", "/p").id == second.id
+    with pytest.raises(AgentNameTakenError):
+        register.register(ANN)
+    back = added(register, replace(ANN, name="ann-2"))
+    assert (back.id, back.displaced) == (first.id, False)
+
+
+def test_a_key_is_the_newest_one(
+    begin: Callable[[], Register], register: Register, tmp_path: Path
+) -> None:
+    """The same session gets a new key, the old one is void, and no key is in the state file."""
+    old, new = register.register(ANN).key, register.register(ANN).key
+    assert len(new) >= 43
+    with pytest.raises(AgentKeyError):
+        register.by_key(old)
+    assert begin().by_key(new).name == "ann"
+    with sqlite3.connect(tmp_path / "state.db") as reader:
+        dump = "\n".join(reader.iterdump())
+    reader.close()
+    assert new not in dump
+    for guess in ("", new[:-1], new + "x", "\ud800"):
+        with pytest.raises(AgentKeyError):
+            register.by_key(guess)
+
+
+def test_a_child_comes_with_its_parent_s_key(register: Register) -> None:
+    """Who has no key of the parent is not its child; with the parent its children end."""
+    parent = register.register(ANN)
+    with pytest.raises(AgentKeyError):
+        register.register(replace(ANN, name="kid", session="", parent="ann", key="guessed"))
+    kid = register.register(replace(ANN, name="kid", session="", parent="ann", key=parent.key))
+    assert kid.address == "ann/kid"
+    assert register.resolve("ann/kid", "/p").name == "kid"
+    register.end(register.by_key(parent.key).id)
+    for key in (parent.key, kid.key):
+        with pytest.raises(AgentEndedError):
+            register.by_key(key)
+    with pytest.raises(AgentEndedError):
+        register.resolve("ann/kid", "/p")
+
+
+def test_an_address_of_nobody_names_those_that_are_like_it(register: Register) -> None:
+    """An unknown address is an error with the nearest names, in the words of who asks."""
+    added(register)
+    for address, root, near in (("anna", "/p", "ann"), ("ann", "/q", "ann@-p")):
+        with pytest.raises(AgentNotFoundError) as caught:
+            register.resolve(address, root)
+        assert caught.value.facts["nearest"] == near
+    assert register.resolve("ann@-p", "/q").name == "ann"
+
+
+def test_there_are_only_so_many(register: Register, clock: FakeClock) -> None:
+    """500 agents and 64 children of one are the most; ended ones are forgotten after a day."""
+    key = register.register(ANN).key
+    for number in range(CHILDREN):
+        register.register(replace(ANN, name=f"k{number}", session="", parent="ann", key=key))
+    with pytest.raises(TooManyAgentsError):
+        register.register(replace(ANN, name="more", session="", parent="ann", key=key))
+    for number in range(AGENTS - CHILDREN - 1):
+        register.register(Registration("/q", "/n", f"a{number}"))
+    with pytest.raises(TooManyAgentsError):
+        register.register(Registration("/q", "/n", "more"))
+    register.end(register.resolve("ann", "/p").id)
+    clock.advance(FORGOTTEN_SECONDS + 1)
+    register.forget()
+    assert len(register.agents()) == AGENTS - CHILDREN - 1
+    assert register.by_session("claude-code", "s1") is None
+
+
+def test_the_nearest_ancestor_speaks(register: Register, processes: ProcessTable) -> None:
+    """A bridge speaks for the agent whose process started it, however many lie between."""
+    outer = added(register, replace(ANN, pid=processes.run(10)))
+    inner = added(register, replace(ANN, name="in", session="s2", pid=processes.run(20, parent=10)))
+    processes.run(30, parent=20)
+    processes.run(31, parent=30)
+    processes.run(40, parent=10)
+    speakers = [register.by_process(pid) for pid in (31, 40, 10, 99)]
+    assert [each and each.id for each in speakers] == [inner.id, outer.id, None, None]
+    processes.run(20, parent=10, began=500.0)
+    again = register.by_process(31)
+    assert again is not None
+    assert again.id == outer.id
+
+
+@pytest.mark.parametrize("column", ["began", "pid", "parent", "seen"])
+def test_a_damaged_row_harms_no_other(
+    begin: Callable[[], Register], register: Register, tmp_path: Path, column: str
+) -> None:
+    """A row that makes no sense is passed over, and the others are there."""
+    added(register)
+    added(register, replace(ANN, name="ben", session="s2"))
+    with sqlite3.connect(tmp_path / "state.db") as writer:
+        writer.execute("CREATE TABLE loose AS SELECT * FROM agents")
+        writer.execute("DROP TABLE agents")
+        writer.execute("ALTER TABLE loose RENAME TO agents")
+        writer.execute(f"UPDATE agents SET {column} = 'x' WHERE name = 'ann'")  # noqa: S608 - ours
+    writer.close()
+    assert [agent.name for agent in begin().agents()] == ["ben"]
