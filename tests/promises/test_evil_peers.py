@@ -112,7 +112,13 @@ async def test_requests_stay_open_for_whom_they_are() -> None:
             "message.send", key=child.key, to="lead", kind="plan_approval_request", body="plan"
         )
         answer = {"kind": "plan_approval_response", "request": sent["id"], "approve": True}
-        for key, to in ((eve.key, child.address), (child.key, "lead"), (eve.key, "lead")):
+        other = await here.register("other", parent=lead)
+        for key, to in (
+            (eve.key, child.address),
+            (child.key, "lead"),
+            (eve.key, "lead"),
+            (lead.key, other.address),
+        ):
             error = await here.error("message.send", key=key, to=to, **answer)
             assert error.kind in {"request_not_open", "message_refused"}
         params = {"key": lead.key, "to": child.address, **answer, "approve": False}
@@ -127,7 +133,9 @@ async def test_two_obeying_agents_are_stopped() -> None:
         speaker, listener = one, two
         states: list[str] = []
         obeying = True
-        while obeying:  # each answers what it got, and nothing else
+        while (
+            obeying and len(states) < 3 * BACK_AND_FORTH
+        ):  # each answers what it got, and nothing else
             number = len(states)
             params = {"key": speaker.key, "to": listener.address, "body": f"Answer {number}!"}
             states.append((await here.call("message.send", **params))["state"])
