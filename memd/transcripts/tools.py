@@ -35,7 +35,7 @@ _OWN_WRITERS, _SUGGESTIONS, _ACCEPT = ("save", "forget"), "suggestions", "accept
 _COMMANDS = ("command", "cmd", "input")
 _READ_MESSAGES = "read_messages"
 # memd's command, or its method through any program that speaks to the socket.
-_READS = re.compile(r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait)\b|\.receive\b)")
+_READS = re.compile(r"\bmessage(?:\s+(?:-\S+\s+)*(?:read|wait|log|held)\b|\.(?:receive|log)\b)")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH = "*** Begin Patch"
 

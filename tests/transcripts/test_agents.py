@@ -44,6 +44,7 @@ _CASES: dict[str, list[Line]] = {
     "tool of the plugin's": _claude("mcp__plugin_memd_memd__read_messages", _WORDS),
     "command": _claude("Bash", _WORDS, command="memctl message read"),
     "command with switches": _claude("Bash", _WORDS, command="cd x; memctl message --json wait"),
+    "the list of what waits": _claude("Bash", _WORDS, command="memctl message held"),
     "socket": _claude("Bash", _WORDS, command='echo {"method":"message.receive"} | nc -U s'),
     "a file that has it": _claude("Read", [{"type": "text", "text": BLOCK}], file_path="/p/log"),
     "codex, hook": [

@@ -12,6 +12,7 @@ from memd.cli.commands.agents import key
 from memd.cli.invocation import ANSWER_SECONDS, Invocation
 from memd.core.agents import WAIT_SECONDS
 from memd.core.text import one_line
+from memd.text.quoting import neutralise
 
 _LINE = 200
 _FEW = 10
@@ -141,4 +142,5 @@ def _receiver(each: Mapping[str, Any]) -> str:
 
 
 def _line(text: str) -> str:
-    return one_line(text, _LINE)
+    # An assistant may read this list: a summary poses as no tag and hides nothing there.
+    return neutralise(one_line(neutralise(text), _LINE))
