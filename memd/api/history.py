@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from memd.api.memory import WRITE_ERRORS, project_of, writable
+from memd.api.memory import WRITE_ERRORS, AgentName, SubagentScope, project_of, writable
 from memd.api.method import (
     InvalidParamsError,
     Limit,
@@ -142,6 +142,8 @@ async def memory_history(
     all_projects: bool = False,
     limit: Limit = 50,
     before: str = "",
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> History:
     """Who changed what, when and why; newest first.
 
@@ -150,7 +152,7 @@ async def memory_history(
     """
     directory = ""
     if not all_projects:
-        directory = (await project_of(services, call, cwd)).memory_dir
+        directory = (await project_of(services, call, cwd, agent, scope)).memory_dir
     changes = await services.store.history(
         directory,
         path=path,
@@ -179,6 +181,8 @@ async def memory_diff(
     path: str = "",
     from_: Time | None = None,
     to: Time | None = None,
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> Diff:
     """What one change did, or how two versions of a file differ, as unified diffs.
 
@@ -187,7 +191,7 @@ async def memory_diff(
     what was there before the last change up to ``to``.
     """
     old, new = moment("from", from_), moment("to", to)
-    project = await project_of(services, call, cwd)
+    project = await project_of(services, call, cwd, agent, scope)
     directory = project.memory_dir
     versions = old is not None or new is not None
     if not versions and (change is not None or not path):
@@ -215,6 +219,8 @@ async def memory_undo(
     as_of: Time | None = None,
     dry_run: bool = False,
     request_id: str = "",
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> Undone:
     """Take changes back as one change, bytes and times; never over newer work unsaid.
 
@@ -222,7 +228,7 @@ async def memory_undo(
     to.
     """
     which, words = _which(change, from_, to, seconds("as_of", as_of))
-    project = await writable(services, call, cwd)
+    project = await writable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.undo(project.memory_dir, which),
@@ -245,13 +251,15 @@ async def memory_restore(
     change: str = "",
     dry_run: bool = False,
     request_id: str = "",
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> Undone:
     """Bring back a deleted or an older version of one memory, as a change.
 
     Without ``change`` the last version that is not the live one comes back; with it, the file as
     that change left it, or found it where it deleted it.
     """
-    project = await writable(services, call, cwd)
+    project = await writable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.restore(project.memory_dir, path, change),
@@ -263,9 +271,17 @@ async def memory_restore(
 
 
 @method("memory.why", "read", NoProjectError, MemoryNotFoundError, NameRefusedError)
-async def memory_why(services: Services, call: Call, *, cwd: str, path: str) -> Why:
+async def memory_why(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
+) -> Why:
     """Where a memory comes from: who wrote it first and last, and when it was used."""
-    directory = (await project_of(services, call, cwd)).memory_dir
+    directory = (await project_of(services, call, cwd, agent, scope)).memory_dir
     exists, origin = True, ""
     try:
         origin = (await services.store.read(directory, path)).header.origin
@@ -308,6 +324,8 @@ async def memory_purge(
     pattern: str = "",
     regex: bool = False,
     dry_run: bool = False,
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> Purged:
     """Remove the texts of a change, a file or a pattern from all that memd keeps.
 
@@ -315,7 +333,7 @@ async def memory_purge(
     project, a pattern is looked for in all that memd keeps: as it is, in any case, or with
     ``regex`` as a regular expression.
     """
-    project = await project_of(services, call, cwd)
+    project = await project_of(services, call, cwd, agent, scope)
     what = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
     if not dry_run:
         await services.recall.forget()

@@ -3,11 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
-from typing import Literal
 
 import msgspec
 
-from memd.api.memory import MemoryFacts, facts_of, project_of
+from memd.api.memory import AgentName, AnyScope, MemoryFacts, facts_of, project_of
 from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
 from memd.core import limits
@@ -51,21 +50,23 @@ async def memory_list(
     call: Call,
     *,
     cwd: str,
-    scope: Literal["private", "team"] | None = None,
+    scope: AnyScope | None = None,
     limit: Limit | None = None,
     after: str | None = None,
+    agent: AgentName = "",
 ) -> Listed:
     """The memories of a project, newest first, a page at a time.
 
-    ``after`` is the ``next`` of the page before.
+    ``after`` is the ``next`` of the page before. With ``agent`` they are those of that sub-agent,
+    the ``scope`` then user, project or local: user unless given.
     """
     start = _place(after) if after else None
-    project = await project_of(services, call, cwd)
+    project = await project_of(services, call, cwd, agent, scope)
     snapshot = await services.store.snapshot(project.memory_dir)
     headers = [
         header
         for header in snapshot.headers
-        if scope is None or (scope == "team") == header.path.startswith(TEAM)
+        if agent or scope is None or (scope == "team") == header.path.startswith(TEAM)
     ]
     if start is not None:
         headers = headers[bisect_right(headers, start, key=newest_first) :]

@@ -1,5 +1,6 @@
 """memory.read, write, delete and search: direct use of memories."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -16,8 +17,9 @@ from memd.api.method import (
     moment,
 )
 from memd.api.services import Services
+from memd.core.agents import AgentScope
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import TEAM, NameRefusedError
+from memd.core.names import TEAM, NameRefusedError, printable
 from memd.core.text import age, decode, iso_time
 from memd.core.values import PERSON, Actor, Header, Project, Provenance, Scope
 from memd.documents.document import InvalidMemoryError
@@ -28,7 +30,7 @@ from memd.memories.writing import (
     SharedMemoryError,
     Writing,
 )
-from memd.projects.project import NoProjectError
+from memd.projects.project import NoProjectError, agent_directory
 from memd.recall.local import Hit
 from memd.rpc.connection import Call
 from memd.store.drafts import ConflictError, NotSharedError, SecretRefusedError
@@ -37,6 +39,20 @@ from memd.store.service import MemoryNotFoundError, StorageFailedError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 
 _TEAM_OFF = "team.enabled is false"
+# A sub-agent's name, "" for the project's own memories; where those of a sub-agent lie.
+AgentName = Annotated[str, msgspec.Meta(max_length=1000)]
+SubagentScope = Literal["user", "project", "local"]
+AnyScope = Literal["private", "team", "user", "project", "local"]
+
+
+class ScopeRefusedError(WrongParameterError):
+    """A scope of sub-agents is for a sub-agent, and only that."""
+
+    hint = "user, project and local go with agent, private and team without it"
+
+    def __init__(self, scope: str, agent: str) -> None:
+        whose = f"the memory of the agent {printable(agent)}" if agent else "the project's memory"
+        super().__init__(f"{whose} has no scope {scope}", scope=scope)
 
 
 class MemoryOffError(MemdError):
@@ -118,14 +134,22 @@ WRITE_ERRORS: tuple[type[MemdError], ...] = (
     VersionNotFoundError,
 )
 async def memory_read(
-    services: Services, call: Call, *, cwd: str, path: str, at: Time | None = None
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    at: Time | None = None,
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> MemoryRead:
     """One memory whole, as it is or as it was.
 
-    ``at`` is a change's id or a time, for the file as of then.
+    ``at`` is a change's id or a time, for the file as of then. With ``agent`` it is a memory of
+    that sub-agent, in its ``scope``: user unless given.
     """
     when = moment("at", at)
-    project = await project_of(services, call, cwd)
+    project = await project_of(services, call, cwd, agent, scope)
     if when is None:
         file = await services.store.read(project.memory_dir, path)
     else:
@@ -159,9 +183,10 @@ async def memory_write(
     hook: str | None = None,
     base_hash: str | None = None,
     request_id: str = "",
-    scope: Scope = Scope.PRIVATE,
+    scope: AnyScope | None = None,
     session_id: SessionId = "",
     said: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None,
+    agent: AgentName = "",
 ) -> Written:
     """Write one memory and its line in the index.
 
@@ -170,13 +195,15 @@ async def memory_write(
     ``said``: what the person said, word for word, "" where the body quotes it or they said nothing.
     The memory is the person's only if a recent conversation of the project has these words; the
     body then ends with them, and with none that no conversation has. With ``scope`` team the
-    ``path`` is one below ``team/``.
+    ``path`` is one below ``team/``. With ``agent`` it is a memory of that sub-agent, the ``scope``
+    then user, project or local: user unless given.
     """
     if content is not None and body is not None:
         raise TwoContentsError(path)
-    project = await writable(services, call, cwd)
+    project = await writable(services, call, cwd, agent, scope)
     origin = PERSON
-    if scope is Scope.TEAM:
+    shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
+    if shared is Scope.TEAM:
         await check_team(services, project)
         path = f"{TEAM}{path.removeprefix(TEAM)}"
     if said is not None:
@@ -184,7 +211,7 @@ async def memory_write(
         body = body and text
     written = await services.memories.write(
         project,
-        Writing(path, content, name, description, type_, body, title, hook, base_hash, scope),
+        Writing(path, content, name, description, type_, body, title, hook, base_hash, shared),
         _by(call, "memory.write", session_id, origin),
         request_id=request_id,
     )
@@ -208,9 +235,11 @@ async def memory_delete(
     path: str,
     base_hash: str | None = None,
     request_id: str = "",
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> ChangeMade:
-    """Delete one memory and its line in the index."""
-    project = await writable(services, call, cwd)
+    """Delete one memory and its line in the index, with ``agent`` one of that sub-agent."""
+    project = await writable(services, call, cwd, agent, scope)
     by = _by(call, "memory.delete")
     result = await services.memories.delete(
         project, path, by, base_hash=base_hash, request_id=request_id
@@ -220,10 +249,17 @@ async def memory_delete(
 
 @method("memory.search", "read", NoProjectError)
 async def memory_search(
-    services: Services, call: Call, *, cwd: str, query: str, limit: Limit = 10
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    query: str,
+    limit: Limit = 10,
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> Hits:
-    """Search the memories of a project."""
-    project = await project_of(services, call, cwd)
+    """Search the memories of a project, with ``agent`` those of that sub-agent alone."""
+    project = await project_of(services, call, cwd, agent, scope)
     hits = await services.recall.search(project, query, limit)
     return Hits(hits=hits)
 
@@ -237,25 +273,49 @@ async def memory_tool(
     command: dict[str, Any],
     request_id: str = "",
     session_id: str = "",
+    agent: AgentName = "",
+    scope: SubagentScope | None = None,
 ) -> ToolAnswer:
     """One command of the Messages API's memory tool; `/memories` is the directory.
 
-    ``command`` is the tool's input as the model sent it.
+    ``command`` is the tool's input as the model sent it. With ``agent`` the directory is that
+    sub-agent's, in its ``scope``: user unless given.
     """
     find = project_of if command.get("command") == "view" else writable
-    project = await find(services, call, cwd)
+    project = await find(services, call, cwd, agent, scope)
     by = _by(call, "memory.tool", session_id, "assistant")
     return await services.memories.tool(project, command, by, request_id=request_id)
 
 
-async def project_of(services: Services, call: Call, cwd: str) -> Project:
-    """Return the project of a working directory as this caller sees it."""
-    return await services.store.project(cwd, call.connection.caller.environment)
+async def project_of(
+    services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
+) -> Project:
+    """Return the project of a working directory as this caller sees it.
+
+    With ``agent`` its memory directory is that of the sub-agent, which no other program loads.
+    Raises ScopeRefusedError, and what ``agent_directory`` raises.
+    """
+    if scope is not None and bool(agent) != (scope in {*AgentScope}):
+        raise ScopeRefusedError(scope, agent)
+    environment = call.connection.caller.environment
+    project = await services.store.project(cwd, environment)
+    return await of_agent(project, agent, scope or "", environment) if agent else project
 
 
-async def writable(services: Services, call: Call, cwd: str) -> Project:
-    """Return the project when memory is on there. Raises MemoryOffError."""
-    project = await project_of(services, call, cwd)
+async def of_agent(
+    project: Project, agent: str, scope: str, environment: Mapping[str, str]
+) -> Project:
+    """Return a project with the memory directory of a sub-agent; raises as ``agent_directory``."""
+    scope = scope or AgentScope.USER
+    directory = await to_thread.run_sync(agent_directory, project, agent, scope, environment)
+    return replace(project, memory_dir=directory, client_dir="", source=f"agent, scope {scope}")
+
+
+async def writable(
+    services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
+) -> Project:
+    """Return the project, as ``project_of``, when memory is on there. Raises MemoryOffError."""
+    project = await project_of(services, call, cwd, agent, scope)
     if not project.enabled:
         raise MemoryOffError(project.reason)
     return project

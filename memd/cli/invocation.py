@@ -189,7 +189,9 @@ class Invocation:
         return f"memd {running} runs, and this is memctl {__version__}" if differs else ""
 
     def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
-        """Call a method about the project of ``cwd``."""
+        """Call a method about the project of ``cwd``, or about the sub-agent that was named."""
+        if agent := getattr(self.options, "agent", None):
+            params = {"agent": agent, "scope": self.options.scope, **params}
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
 
     def request(self, *, seconds: float = ANSWER_SECONDS, **more: object) -> Any:

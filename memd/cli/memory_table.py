@@ -3,6 +3,7 @@
 from memd.cli.grammar import MEMORIES, Command, Operand, Option, moment, number, version
 
 ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
+SCOPES = ("user", "project", "local")
 TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID", param="session_id")
 _LIMIT = Option("--limit", "how many at most", "N", number)
@@ -11,6 +12,11 @@ _PATH = Operand(
 )
 _DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
 _BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
+_AGENT = Option("--agent", "the sub-agent whose memory is meant", "NAME")
+_SUBAGENT = (
+    _AGENT,
+    Option("--scope", "where that memory lies (default: user)", choices=SCOPES),
+)
 
 COMMANDS = (
     Command(
@@ -25,7 +31,7 @@ COMMANDS = (
             _SESSION,
             Option("--mode", "which text", choices=("auto", "agent", "daily_log")),
             Option("--agent", "the sub-agent whose memory is meant", "NAME"),
-            Option("--scope", "where that memory lies", choices=("user", "project", "local")),
+            Option("--scope", "where that memory lies", choices=SCOPES),
             Option("--skip-index", "leave the index out"),
             Option("--extra-guidelines", "text appended to the guidelines", "TEXT"),
         ),
@@ -87,7 +93,7 @@ COMMANDS = (
         "marked.",
         "memories:list_memories",
         method="memory.list",
-        options=(Option("--scope", "only these", choices=("private", "team")),),
+        options=(Option("--scope", "only these", choices=("private", "team", *SCOPES)), _AGENT),
         examples=(("memctl list --json", "for a program"),),
     ),
     Command(
@@ -97,6 +103,7 @@ COMMANDS = (
         "memories:show",
         method="memory.read",
         operands=(_PATH,),
+        options=_SUBAGENT,
         examples=(("memctl show user_role.md", "read it"),),
     ),
     Command(
@@ -106,7 +113,7 @@ COMMANDS = (
         "memories:search",
         method="memory.search",
         operands=(Operand("QUERY", "words to look for", many=True),),
-        options=(_LIMIT,),
+        options=(_LIMIT, *_SUBAGENT),
         examples=(("memctl search release freeze", "what is known about it"),),
     ),
     Command(
@@ -131,7 +138,12 @@ COMMANDS = (
             ),
             Option("--title", "the title of its line in the index", "TEXT"),
             Option("--hook", "the rest of that line", "TEXT"),
-            Option("--scope", "for you, or for the team", choices=("private", "team")),
+            Option(
+                "--scope",
+                "for you or for the team; with --agent where its memory lies",
+                choices=("private", "team", *SCOPES),
+            ),
+            _AGENT,
             Option("--session", "the session it comes from", "ID", param="session_id"),
             Option("--update", "change the memory that is there", param=""),
             _BASE,
@@ -148,6 +160,7 @@ COMMANDS = (
         "meanwhile. If it cannot be written, your text is kept in a file that is named.",
         "editing:edit",
         operands=(_PATH,),
+        options=_SUBAGENT,
         examples=(("EDITOR=nano memctl edit user_role.md", "with another editor"),),
     ),
     Command(
@@ -157,7 +170,7 @@ COMMANDS = (
         "memories:remove",
         method="memory.delete",
         operands=(_PATH,),
-        options=(_BASE,),
+        options=(_BASE, *_SUBAGENT),
         examples=(("memctl rm old-plan.md", "forget it"),),
     ),
     Command(
@@ -177,6 +190,7 @@ COMMANDS = (
             Option("--all", "the changes of all projects", param="all_projects"),
             _LIMIT,
             Option("--before", "only changes older than this one", "CHANGE"),
+            *_SUBAGENT,
         ),
         examples=(
             ("memctl log --since yesterday --actor dream", "what consolidation did of late"),
@@ -198,6 +212,7 @@ COMMANDS = (
             Option(
                 "--to", "the newer version; the memory as it is unless given", "VERSION", version
             ),
+            *_SUBAGENT,
         ),
         examples=(
             ("memctl diff c12", "see it"),
@@ -219,6 +234,7 @@ COMMANDS = (
             Option("--to", "its last one; the newest unless given", "CHANGE"),
             Option("--as-of", "take back everything after this time", "TIME", moment),
             _DRY_RUN,
+            *_SUBAGENT,
         ),
         examples=(
             ("memctl undo c12", "as if it had not been"),
@@ -233,6 +249,7 @@ COMMANDS = (
         "journal:why",
         method="memory.why",
         operands=(_PATH,),
+        options=_SUBAGENT,
         examples=(("memctl why user_role.md", "before you believe it"),),
     ),
     Command(
@@ -246,6 +263,7 @@ COMMANDS = (
         options=(
             Option("--change", "as this change left it, or found it where it deleted it", "CHANGE"),
             _DRY_RUN,
+            *_SUBAGENT,
         ),
         examples=(("memctl restore user_role.md", "undo the last change of one memory"),),
     ),
@@ -271,6 +289,7 @@ COMMANDS = (
             Option("--regex", "the pattern is a regular expression"),
             Option("--yes", "yes, remove it", param=""),
             _DRY_RUN,
+            *_SUBAGENT,
         ),
         examples=(
             ("memctl purge --pattern - --dry-run", "what is kept of a password"),

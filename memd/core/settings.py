@@ -10,7 +10,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from memd.core import prices
-from memd.core.options import applied, numbers, one_of, option
+from memd.core.agents import AgentScope
+from memd.core.options import applied, names, numbers, one_of, option
 
 INBOUND = ("accept", "hold", "refuse")  # the strictest last
 
@@ -203,6 +204,22 @@ class MessagesSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentsSettings:
+    """``[agents]``: memories of sub-agents."""
+
+    project_scope: bool = option(
+        default=True,
+        doc="show a sub-agent the index that a checkout brings in .claude/agent-memory, as quoted "
+        "text",
+    )
+    memory: Mapping[str, str] = names(
+        "sub-agents that get a memory where their client gives them none, by name, as in "
+        'reviewer = "project"; the scopes are user, project and local',
+        *AgentScope,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class JournalSettings:
     """``[journal]``: how long history is kept."""
 
@@ -331,6 +348,7 @@ class Settings:
     prompt: PromptSettings = field(default_factory=PromptSettings)
     team: TeamSettings = field(default_factory=TeamSettings)
     messages: MessagesSettings = field(default_factory=MessagesSettings)
+    agents: AgentsSettings = field(default_factory=AgentsSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: ModelSettings = field(default_factory=ModelSettings)

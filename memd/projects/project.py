@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from memd.core import limits
+from memd.core.agents import AgentScope
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import check_component, printable
 from memd.core.settings import Settings
@@ -38,7 +39,7 @@ _SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
 Environ = Mapping[str, str]
 
 # Why something is refused, in words for the sentence of its error.
-_LINKED = "a part of it below the project is a link"
+_LINKED = "a part of it is a link"
 _HOME = "it is the home directory or above it, and the setting allow_home = false keeps memory out"
 _NOT_ABSOLUTE = "the path must be absolute"
 _NO_DIRECTORY = "it is no directory"
@@ -172,21 +173,25 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     """Return the memory directory of a sub-agent.
 
     ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
-    UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError where a
-    repository leads the directory elsewhere through a link.
+    UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError where a link,
+    such as a repository may bring, leads the directory elsewhere.
     """
     name = check_component(agent.replace(":", "-"))
     remote = environ.get(_REMOTE_BASE, "")
-    if scope == "user":
-        return f"{os.path.dirname(project.transcripts)}/agent-memory/{name}"
-    if scope not in _SCOPES:
+    if scope not in {*AgentScope}:
         raise UnknownScopeError(scope)
-    if scope == "local" and remote:
+    if scope == AgentScope.USER:
+        base, below = os.path.dirname(project.transcripts), f"agent-memory/{name}"
+    elif scope == AgentScope.LOCAL and remote:
         if why := _refusal(remote, ""):
             raise PathRefusedError(remote, why)
-        return f"{os.path.normpath(remote)}/projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
-    path = f"{project.root.rstrip('/')}/.claude/{_SCOPES[scope]}/{name}"
-    if os.path.realpath(path) != path:
+        base = os.path.normpath(remote)
+        below = f"projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
+    else:
+        base, below = project.root.rstrip("/"), f".claude/{_SCOPES[scope]}/{name}"
+    # A person may reach the base through links of their own; below it nothing leads elsewhere.
+    path, real = f"{base}/{below}", os.path.realpath(base or "/").rstrip("/")
+    if os.path.realpath(path) != f"{real}/{below}":
         raise PathRefusedError(path, _LINKED)
     return path
 

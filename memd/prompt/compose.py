@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from memd.core import limits, text
 from memd.core.prose import fill, template
+from memd.text import quoting
 
 SECTIONS = (
     "heading",
@@ -33,7 +34,8 @@ SECTIONS = (
 )
 _ETAG_CHARACTERS = 16
 _NAME_CHARACTERS = 80
-_INDEX_TAG = re.compile(r"<(?=\s*/?\s*memory_index)", re.IGNORECASE)
+# The quote's own tag, however it is dressed up: no index can close it.
+_INDEX_TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}memory[\W_]?index)", re.IGNORECASE)
 _SHARED = ("types", "never", "saving")
 _TEMPLATES: Mapping[str, str] = {
     name: template(name) if name in _SHARED else template(name, "memd.prompt")
@@ -52,10 +54,14 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexText:
-    """An index as a prompt shows it: its absolute path and its text, already cut."""
+    """An index as a prompt shows it: its absolute path and its text, already cut.
+
+    A ``repository`` one lies in the working tree: whoever may commit there may have written it.
+    """
 
     path: str
     text: str
+    repository: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,9 @@ def _sections(parts: Parts) -> list[str]:
 
 
 def _index(index: IndexText) -> str:
-    shown = _INDEX_TAG.sub("&lt;", index.text.rstrip())
-    flags = () if shown else ("empty",)
+    shown = index.text.rstrip()
+    if index.repository:
+        shown = quoting.neutralise(shown).rstrip()
+    shown = _INDEX_TAG.sub("&lt;", shown)
+    flags = ["empty"] if not shown else ["repository"] if index.repository else ["own"]
     return fill(_TEMPLATES["index"], flags, {"index_path": index.path, "index": shown})

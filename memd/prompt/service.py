@@ -22,6 +22,7 @@ from memd.text import quoting
 
 AUTO = "auto"
 _FOLDER = TEAM.rstrip("/")
+_VERSIONED = "project"  # the scope that comes with a checkout
 _AGENT_SCOPE = "user"  # what a sub-agent learns holds across projects unless its author says else
 _GUIDELINES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
 _OFF = "memory is switched off in the settings"
@@ -132,6 +133,10 @@ class Prompts:
             variant = Variant.STANDARD
         paths = INDEXES if variant is Variant.TEAM else (INDEX,)
         indexes, facts, problems = await self._indexes(directory, paths)
+        tree = f"{project.root.rstrip('/')}/.claude/"
+        if variant is Variant.AGENT and directory.startswith(tree):
+            indexes = tuple(replace(index, repository=True) for index in indexes)
+            skip_index = skip_index or (scope == _VERSIONED and not settings.agents.project_scope)
         if len(indexes) < len(paths):
             variant = Variant.STANDARD
         parts = Parts(

@@ -102,7 +102,14 @@ class Entries:
         paths = {"old_path": tool["path"], "new_path": "/memories/got.md"}
         await self.call("memory.tool", command={"command": "rename", **paths})
         for scope in ("user", "project", "local"):
-            await self.call("load_prompt", agent=name, scope=scope)
+            about = {"agent": name, "scope": scope}
+            await self.call("load_prompt", mode="agent", **about)
+            await self.call("memory.write", path="a.md", **part, **about)
+            await self.call("memory.read", path="a.md", **about)
+            about["agent"] = "reviewer"
+            await self.call("memory.write", path=name, **part, **about)
+            await self.call("memory.read", path=name, **about)
+            await self.call("memory.delete", path=name, **about)
 
     async def call(self, method: str, **params: Any) -> None:
         """Call a method and look at its answer."""

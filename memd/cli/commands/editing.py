@@ -31,11 +31,12 @@ def edit(invocation: Invocation) -> None:
     written = {"path": path, "hash": read["hash"], "change": None, "status": "unchanged"}
     with edited(invocation, os.path.basename(path), read["content"]) as text:
         if text != read["content"]:
+            options = invocation.options
             written = invocation.ask(
                 "memory.write",
                 path=path,
                 content=text,
-                scope=scope_of(path),
+                scope=options.scope if options.agent else scope_of(path),
                 base_hash=read["hash"],
                 request_id=os.urandom(16).hex(),
             )

@@ -113,7 +113,7 @@ def add(invocation: Invocation) -> None:
         written = invocation.request(
             path=path,
             base_hash=base_hash,
-            scope=options.scope or scope_of(path),
+            scope=options.scope or (None if options.agent else scope_of(path)),
             request_id=os.urandom(16).hex(),
             **text,
         )
