@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-agents bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-agents bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,6 +18,9 @@ demo: $(STAMP)    ## the main job on three sample conversations, no key needed
 
 demo-team: $(STAMP) ## team memory: a server, and two people with three devices, no key needed
 	@$(BIN)/python -m memd.testing.demo_team
+
+demo-agents: $(STAMP) ## messages between agents: three agents, a shell, a receiver that is killed, no key needed
+	@$(BIN)/python -m memd.testing.demo_agents
 
 test: $(STAMP)    ## every test that needs only Python
 	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"

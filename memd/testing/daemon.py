@@ -97,11 +97,38 @@ def daemon_process(
 
 def memctl(home: Home, cwd: str, *arguments: str) -> str:
     """Return what memctl prints in a directory. Raises CalledProcessError where it fails."""
-    command = (sys.executable, "-P", "-c", _MEMCTL, *arguments)
-    done = subprocess.run(
-        command, env=home.environ, cwd=cwd, capture_output=True, text=True, check=True
-    )
+    done = memctl_ended(home, cwd, *arguments)
+    done.check_returncode()
     return done.stdout
+
+
+def memctl_ended(home: Home, cwd: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run memctl in a directory to its end, and return what it printed and its status."""
+    return subprocess.run(
+        memctl_command(*arguments),
+        env=home.environ,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@contextmanager
+def piped(home: Home, cwd: str, command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
+    """Run a program in a directory whose input and output are pipes; close its input at the end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=dict(home.environ), cwd=cwd, stdin=pipe, stdout=pipe, text=True
+    ) as process:
+        yield process
+        if process.stdin is not None:
+            process.stdin.close()
+
+
+def memctl_command(*arguments: str) -> tuple[str, ...]:
+    """Return the command that runs memctl with this Python."""
+    return (sys.executable, "-P", "-c", _MEMCTL, *arguments)
 
 
 @asynccontextmanager

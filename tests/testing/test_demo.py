@@ -9,7 +9,7 @@ from memd.testing.daemon import client, daemon_process, throw_away_home
 from memd.testing.demo import Demo
 
 
-@pytest.mark.parametrize("demo", ["demo", "demo_team"])
+@pytest.mark.parametrize("demo", ["demo", "demo_team", "demo_agents"])
 def test_the_demo_succeeds(demo: str) -> None:
     """Every check of the demo holds, and it says how many there were."""
     done = subprocess.run(
