@@ -6,6 +6,8 @@ Everything goes through the socket of a daemon process, or through the hook as a
 
 import json
 import os
+import selectors
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import background, corpus
-from benchmarks.measures import Line, RefusedError, Series, each, size
+from benchmarks.measures import Line, Series, each, size
 from memd.client import hook_file
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
@@ -60,8 +62,7 @@ class Post:
 
     def register(self, name: str) -> BenchAgent:
         """Register an agent of the project."""
-        about = {"cwd": self.cwd, "name": name, "session_id": f"session-{name}"}
-        return BenchAgent(name, self.line.call("agent.register", about)["key"])
+        return register(self.line, self.cwd, name)
 
     def send(self, sender: BenchAgent, receiver: BenchAgent, number: int) -> None:
         """Send a message."""
@@ -71,6 +72,12 @@ class Post:
     def drain(self, receiver: BenchAgent) -> list[float]:
         """Read and acknowledge all that waits; return what each reading took in milliseconds."""
         return drain(self.line, receiver.key)
+
+
+def register(line: Line, cwd: str, name: str) -> BenchAgent:
+    """Register an agent of a project."""
+    about = {"cwd": cwd, "name": name, "session_id": f"session-{name}"}
+    return BenchAgent(name, line.call("agent.register", about)["key"])
 
 
 def drain(line: Line, key: str) -> list[float]:
@@ -226,18 +233,22 @@ def idle() -> None:
 
 
 def _wake_ups(pid: int) -> int:
-    """Return how often the threads of a process went to sleep of their own will in some time."""
+    """Return how often the threads of a process went to sleep of their own will in some time.
+
+    A thread that ended or began meanwhile had work left from before, and does not count.
+    """
     before = _switches(pid)
     time.sleep(IDLE_SECONDS)
-    return _switches(pid) - before
+    after = _switches(pid)
+    return sum(after[thread] - before[thread] for thread in before.keys() & after.keys())
 
 
-def _switches(pid: int) -> int:
-    total = 0
+def _switches(pid: int) -> dict[str, int]:
+    result = {}
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        total += int(lines["voluntary_ctxt_switches"])
-    return total
+        result[status.parent.name] = int(lines["voluntary_ctxt_switches"])
+    return result
 
 
 def prefetch() -> None:
@@ -254,47 +265,62 @@ def prefetch() -> None:
 
         each(ask(0), 50)
         alone = each(ask(1_000), PREFETCHES)
-        processes = [_sender(at, number) for number in range(SENDERS)]
-        try:
-            time.sleep(3)  # until all of them send
-            counted = at.line.call("status", {})["connections"]
+        command = [sys.executable, "-m", "benchmarks.agents", "--send", at.home.places.socket]
+        with subprocess.Popen(
+            [*command, at.cwd], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as senders:
+            assert senders.stdout is not None
+            senders.stdout.readline()  # all of them send
+            begun = time.perf_counter()
             beside = each(ask(10_000), PREFETCHES)
-        finally:
-            for process in processes:
-                process.kill()
-            sent = [int(process.communicate()[0].split()[-1]) for process in processes]
+            seconds = time.perf_counter() - begun
+            sent = int(senders.communicate("")[0].split()[-1])
+    rate = sent / seconds
     ratio = beside.p99 / alone.p99
     print(
-        f"prefetch, {MEMORIES} memories, beside {SENDERS} senders ({counted} connections,"
-        f" {sum(sent):,} messages): p50 {alone.p50:.1f} → {beside.p50:.1f} ms, p99"
+        f"prefetch, {MEMORIES} memories, beside {SENDERS} senders ({rate:.0f} messages a"
+        f" second): p50 {alone.p50:.1f} → {beside.p50:.1f} ms, p99"
         f" {alone.p99:.1f} → {beside.p99:.1f} ms: {ratio:.2f} (aim 2){_verdict(ratio <= 2)}"
     )
 
 
-def _sender(at: Post, number: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "benchmarks.agents", "--send", at.home.places.socket, at.cwd]
-    return subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True)
+def send_until_told(path: str, cwd: str) -> None:
+    """Send over some connections as fast as it goes, until the standard input ends.
 
-
-def send_for_ever(socket: str, cwd: str, number: str) -> None:
-    """Send as fast as it goes to an agent of one's own, which reads; print the count as it grows.
-
-    Runs until it is killed.
+    Prints a line once all have sent, and at the end how many messages were sent since. The frames
+    are made before, so that the senders cost little beside the daemon.
     """
-    with Line(socket) as line:
-        at = Post(None, 0, cwd, line)  # type: ignore[arg-type]  # without a home
-        sender, receiver = at.register(f"from{number}"), at.register(f"to{number}")
-        sent = 0
-        print(sent, flush=True)
+    selector, frames, sent, started = selectors.DefaultSelector(), {}, 0, False
+    with ExitStack() as stack, Line(path) as line:
+        keys = {}
+        for number in range(SENDERS):
+            sender, receiver = (register(line, cwd, f"{role}{number}") for role in ("from", "to"))
+            keys[number] = receiver.key
+            about = {"key": sender.key, "to": receiver.name, "body": BODY, "summary": "s"}
+            frame = {"jsonrpc": "2.0", "id": 1, "method": "message.send", "params": about}
+            frames[number] = json.dumps(frame).encode() + b"\n"
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(path)
+            connection.sendall(frames[number])
+            selector.register(connection, selectors.EVENT_READ, (number, connection))
+        selector.register(sys.stdin, selectors.EVENT_READ, None)
+        counts = dict.fromkeys(frames, 0)
         while True:
-            try:
-                for _ in range(20):
-                    at.send(sender, receiver, sent)
-                    sent += 1
-                at.drain(receiver)
-            except RefusedError as error:
-                print(error, file=sys.stderr)
-            print(sent, flush=True)
+            for ready, _ in selector.select():
+                if ready.data is None:
+                    print(sent)
+                    return
+                number, connection = ready.data
+                if not connection.recv(65536).endswith(b"\n"):
+                    continue  # the rest of the answer comes
+                counts[number] += 1
+                sent += 1
+                if counts[number] % MAILBOX == 0:
+                    drain(line, keys[number])
+                connection.sendall(frames[number])
+            if not started and min(counts.values()):
+                started, sent = True, 0
+                print("sending", flush=True)
 
 
 def show(what: str, series: Series, p50: float, p99: float | None) -> None:
@@ -331,7 +357,8 @@ PARTS = {
 def main(arguments: list[str]) -> None:
     """Run the parts that are named, all by default."""
     if arguments[:1] == ["--send"]:
-        send_for_ever(*arguments[1:])
+        send_until_told(*arguments[1:])
+        return
     load = statistics.fmean(os.getloadavg()[:2])
     print(f"{os.cpu_count()} cores, load {load:.1f}; ratios within one run")
     for name in arguments or PARTS:

@@ -75,7 +75,7 @@ class Mailboxes:
     def recount(self, receiver: int) -> None:
         """Count anew what waits for a receiver."""
         counts = self._unread if self._unread is not None else {}
-        counts[receiver] = len(self.table.waiting(receiver))
+        counts[receiver] = self.table.unread_of(receiver)
         if not counts[receiver]:
             del counts[receiver]
 
@@ -89,7 +89,7 @@ class Mailboxes:
         receiver: int,
         limit: int = LEASED_MESSAGES,
         size: int = LEASED_BYTES,
-        skip: Callable[[int], bool] = lambda _: False,
+        skip: Callable[[int], bool] | None = None,
     ) -> NextMessages:
         """Return a receiver's next messages; nobody has them before ``take``.
 
@@ -99,7 +99,9 @@ class Mailboxes:
         if self._unread is not None and not self.unread(receiver):
             return NextMessages()
         self.void()
-        copies = [each for each in self._open(receiver) if not skip(each.message)]
+        copies = self._open(receiver, -1 if skip else limit + 1)
+        if skip is not None:
+            copies = [each for each in copies if not skip(each.message)]
         chosen: list[MessageCopy] = []
         total = 0
         for copy in copies:
@@ -209,23 +211,24 @@ class Mailboxes:
         """Return a receiver's copies that were delivered often enough and are not leased."""
         return tuple(
             (copy.message, receiver)
-            for copy in self.table.waiting(receiver)
-            if copy.deliveries >= DELIVERIES and not self.leased(copy.message, receiver)
+            for copy in self.table.waiting(receiver, deliveries=(DELIVERIES, 1_000_000))
+            if not self.leased(copy.message, receiver)
         )
 
-    def _open(self, receiver: int) -> list[MessageCopy]:
-        """Return the copies that may be leased now."""
+    def _open(self, receiver: int, most: int) -> list[MessageCopy]:
+        """Return the copies that may be leased now, at least ``most`` if there are so many."""
         busy = {
             lease.copy.sender
             for (_, owner), lease in self._leases.items()
             if owner == receiver and not lease.copy.control
         }
+        leased = any(owner == receiver for _, owner in self._leases)
+        most = -1 if leased else most  # any of the others may have to wait for one that is leased
         return [
             copy
-            for copy in self.table.waiting(receiver)
+            for copy in self.table.waiting(receiver, most=most, deliveries=(0, DELIVERIES))
             if (copy.message, receiver) not in self._leases
             and (copy.control or copy.sender not in busy)
-            and copy.deliveries < DELIVERIES
         ]
 
     def _holds(self, lease: _Lease) -> bool:

@@ -176,11 +176,11 @@ class Messages:
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
     ) -> Received:
         """Lease the next messages of an agent; wait up to so many seconds for the first."""
-        agent = await self.speaking(speaker)
         until = self._clock.monotonic() + wait
         while True:
+            agent, delivered = await self._lease(speaker, holder, limit)
+            # Nothing ran since the step ended: what arrives from now on sets the event.
             arrival = self._arrivals.setdefault(agent.id, anyio.Event())
-            delivered = await self._lease(agent, holder, limit)
             left = until - self._clock.monotonic()
             if delivered.messages or left <= 0:
                 break
@@ -303,19 +303,21 @@ class Messages:
         what = "message waits" if count == 1 else "messages wait"
         return f"{count} {what} for you: memctl message held" if count else ""
 
-    async def _lease(self, agent: Agent, holder: LeaseHolder, limit: int) -> NextMessages:
+    async def _lease(
+        self, speaker: Speaker, holder: LeaseHolder, limit: int
+    ) -> tuple[Agent, NextMessages]:
         until = self._clock.monotonic() + LEASE_SECONDS
         holder = LeaseHolder(holder.name, holder.alive, until)
         limit = min(limit, LEASED_MESSAGES)
-        lease = partial(self._mailboxes.lease, agent.id, holder, limit)
 
-        def leased(happened: Happened) -> NextMessages:
+        def leased(happened: Happened) -> tuple[Agent, NextMessages]:
+            agent = self._speaking(speaker)
             self.register.touch(agent.id)
+            if not self._mailboxes.unread(agent.id):
+                return agent, NextMessages()
             self._office.sweep(happened, [agent.id])
-            return lease()
+            return agent, self._mailboxes.lease(agent.id, holder, limit)
 
-        if not self._mailboxes.unread(agent.id):
-            return NextMessages()
         return await self._do(leased)
 
     def _load(self, happened: Happened) -> None:

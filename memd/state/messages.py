@@ -120,14 +120,30 @@ class MessageTable:
         )
         return tuple(each_of(rows, copy_of))
 
-    def waiting(self, receiver: int) -> tuple[MessageCopy, ...]:
-        """Return a receiver's queued copies: control kinds first, then in the order sent."""
+    def waiting(
+        self, receiver: int, *, most: int = -1, deliveries: tuple[int, int] = (0, 1_000_000)
+    ) -> tuple[MessageCopy, ...]:
+        """Return a receiver's queued copies: control kinds first, then in the order sent.
+
+        At most so many unless that is below 0, of those that were delivered so often: the least
+        number, and the first that is too many.
+        """
         rows = self._database.read(
             f"SELECT {_COPY} FROM message_copies WHERE receiver = ? AND ended IS NULL"  # noqa: S608
-            " AND state = 'queued' ORDER BY control DESC, message",
-            (receiver,),
+            " AND state = 'queued' AND deliveries >= ? AND deliveries < ?"
+            " ORDER BY control DESC, message LIMIT ?",
+            (receiver, *deliveries, most),
         )
         return tuple(each_of(rows, copy_of))
+
+    def unread_of(self, receiver: int) -> int:
+        """Return how many queued copies a receiver has."""
+        (row,) = self._database.read(
+            "SELECT count(*) AS rows FROM message_copies"
+            " WHERE receiver = ? AND ended IS NULL AND state = 'queued'",
+            (receiver,),
+        )
+        return int(row["rows"])
 
     def unread(self) -> dict[int, int]:
         """Return how many queued copies each receiver has."""
