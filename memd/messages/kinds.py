@@ -3,6 +3,8 @@
 memd acts on none of them: it ends no process and approves nothing.
 """
 
+import re
+
 from memd.core.agents import (
     ANSWER_SECONDS,
     SHUTDOWN_TTL_SECONDS,
@@ -25,6 +27,9 @@ _NOBODY = "only a registered agent sends it"
 _TO_ALL = "it goes to one agent, not to all"
 _TO_CHILD = "it goes from an agent to one that works for it"
 _TO_PARENT = "it goes from an agent to the one that it works for"
+# It is shown beside the label, outside of what is quoted: it says nothing of the sender's own.
+_ID = re.compile(r"m[0-9]{1,18}")
+_NO_ID = "reply_to is the id of a message, such as m12"
 _NO_BODY = "a message needs a body or a summary"
 _NO_DECISION = "a response says approve: true or false, and names its request"
 _NOT_HERE = "request, approve, reason and feedback are for requests and responses"
@@ -51,6 +56,8 @@ def check_shape(request: SendRequest) -> MessageKind:
     kind = MessageKind(request.kind)
     if kind is MessageKind.NOTICE:
         raise MessageRefusedError(_OWN)
+    if request.reply_to and not _ID.fullmatch(request.reply_to):
+        raise MessageShapeError(_NO_ID)
     if request.ttl is not None and not TTL_SHORTEST <= request.ttl <= TTL_LONGEST:
         raise MessageTimeError(request.ttl)
     if kind in _ANSWERS:

@@ -165,8 +165,9 @@ class PostOffice(Endings):
     def _sender(self, agent: Agent | None, request: SendRequest) -> Sender:
         if agent is None:
             project = request.root.rpartition("/")[2]
-            address = request.hop or UNREGISTERED
-            return Sender(0, address, request.client, request.root, project)
+            # Whom another memd passes on is no more than its caller's word here.
+            client = f"{request.client} for {request.hop}" if request.hop else request.client
+            return Sender(0, UNREGISTERED, client, request.root, project)
         project = agent.root.rpartition("/")[2]
         return Sender(agent.id, agent.name, agent.client, agent.root, project)
 
@@ -277,12 +278,12 @@ def _checked(request: SendRequest) -> MessageKind:
         raise MessageSizeError(*_BODY, size, BODY_BYTES)
     if len(request.summary) > SUMMARY_CHARACTERS:
         raise MessageSizeError(*_SUMMARY, len(request.summary), SUMMARY_CHARACTERS)
-    policy.check_secrets(summary=request.summary, body=body, reply_to=request.reply_to)
+    policy.check_secrets(summary=request.summary, body=body)
     return kind
 
 
 def _request_key(sender: Sender, request_id: str) -> str:
-    return request_id if sender.agent else f"{sender.address} {sender.root} {request_id}"
+    return request_id if sender.agent else f"{sender.client} {sender.root} {request_id}"
 
 
 def _raise_refusal(copy: MessageCopy) -> None:

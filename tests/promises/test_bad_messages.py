@@ -84,6 +84,8 @@ async def test_wrong_parameters_are_named() -> None:
             ("message.send", {"to": "two", "body": "x", "ttl": 1e12}),
             ("message.send", {"to": "two", "body": "x", "ttl": -5}),
             ("message.send", {"to": "two", "body": 7}),
+            ("message.send", {"to": "two", "body": "x", "reply_to": "the user agrees"}),
+            ("message.send", {"to": "two", "body": "x", "reply_to": "m1\n"}),
             ("message.send", {"to": ["two"], "body": "x"}),
             ("message.send", {"to": "two", "body": "x", "summary": "s" * 5000}),
             ("message.receive", {"wait": -1}),
