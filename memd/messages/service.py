@@ -22,12 +22,10 @@ from memd.core.agents import (
     LEASED_MESSAGES,
     LOG_SECONDS,
     Agent,
-    AgentMessage,
 )
 from memd.core.clock import Clock
 from memd.core.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
 from memd.core.settings import Settings
-from memd.core.text import iso_time
 from memd.messages import block
 from memd.messages.ending import Happened
 from memd.messages.errors import AgentKeyError, MessageNotFoundError
@@ -38,12 +36,12 @@ from memd.messages.sending import PostOffice
 from memd.messages.values import (
     AgentEnded,
     LogEntry,
-    MessageRow,
     Received,
     Registered,
     Registration,
     SendRequest,
     Sent,
+    row_of,
 )
 from memd.state.database import StateUnusableError
 from memd.state.tables import MessageTable
@@ -189,7 +187,7 @@ class Messages:
             await self._rest(max(0.0, more), arrival)
         if delivered.messages:
             self._due.set()  # its lease may be what ends next
-        rows = tuple(map(_row, delivered.messages))
+        rows = tuple(map(row_of, delivered.messages))
         text = block.block(delivered.messages)
         return Received(rows, delivered.more, text)
 
@@ -381,21 +379,3 @@ class Messages:
     async def _ring(self, seconds: float, scope: anyio.CancelScope) -> None:
         await self._clock.sleep(seconds)
         scope.cancel()
-
-
-def _row(message: AgentMessage) -> MessageRow:
-    return MessageRow(
-        id=message.id,
-        sender=message.sender.address,
-        client=message.sender.client,
-        project=message.sender.project,
-        kind=message.kind.value,
-        summary=message.summary,
-        body=message.body,
-        reply_to=message.reply_to,
-        sent_at=iso_time(message.sent_at),
-        age=message.age,
-        delivery=message.delivery,
-        request=message.request,
-        approve=message.approve,
-    )

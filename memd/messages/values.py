@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from memd.core.agents import AgentMessage
+from memd.core.text import iso_time
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -136,3 +139,22 @@ class LogEntry:
     sent_at: str
     state: str
     recipients: tuple[Receiver, ...]
+
+
+def row_of(message: AgentMessage) -> MessageRow:
+    """Return a message as ``message.receive`` answers it."""
+    return MessageRow(
+        id=message.id,
+        sender=message.sender.address,
+        client=message.sender.client,
+        project=message.sender.project,
+        kind=message.kind.value,
+        summary=message.summary,
+        body=message.body,
+        reply_to=message.reply_to,
+        sent_at=iso_time(message.sent_at),
+        age=message.age,
+        delivery=message.delivery,
+        request=message.request,
+        approve=message.approve,
+    )
