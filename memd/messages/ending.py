@@ -115,7 +115,7 @@ class Endings:
         for copy in self.mailboxes.expired():
             reason = "nobody decided" if copy.state is MessageState.HELD else ""
             self.end([copy], MessageState.EXPIRED, reason, happened)
-        for message in self._table.unanswered(self._now()):
+        for message in self._table.unanswered(self.mailboxes.steady()):
             self._unanswered(message, happened)
 
     def returned(self, agents: Iterable[int], happened: Happened) -> int:
@@ -124,19 +124,15 @@ class Endings:
         return self.end(copies, MessageState.REFUSED, "the receiver has ended", happened)
 
     def _unanswered(self, message: StoredMessage, happened: Happened) -> None:
-        """Tell both of a request that nobody answered in time."""
+        """Tell the sender of a request that nobody answered in time."""
         notices = []
         for copy in self._table.copies(message.number):
             receiver = self.register.get(copy.receiver)
             there = (AgentState.LIVE, AgentState.IDLE)
             gone = receiver is None or self.register.state(receiver) not in there
             word = "gone" if gone else "no_answer"
-            about = f"the {message.kind.value} m{message.number}"
-            of_both = {
-                message.sender.agent: f"{about} to {copy.address}: {word}",
-                copy.receiver: f"{about} of {message.sender.address}: {word}",
-            }
-            notices += [self._notice(message, agent, text) for agent, text in of_both.items()]
+            text = f"the {message.kind.value} m{message.number} to {copy.address}: {word}"
+            notices.append(self._notice(message, message.sender.agent, text))
         stored = [notice for notice in notices if notice is not None]
         if self._table.close(message.number, stored):
             self._tell(stored, happened)
@@ -148,7 +144,7 @@ class Endings:
             return None
         name, now = f"m{about.number}", self._now()
         notice = NewMessage(_MEMD, MessageKind.NOTICE, "", text, now, reply_to=name)
-        queued, until = MessageState.QUEUED, now + TTL_SECONDS
+        queued, until = MessageState.QUEUED, self.mailboxes.steady() + TTL_SECONDS
         return notice, MessageCopy(0, to.id, to.name, 0, queued, size=len(text), until=until)
 
     def _tell(self, notices: Iterable[Notice], happened: Happened) -> None:

@@ -55,7 +55,7 @@ class HookLeases:
 
     def printed(self, receipt: int) -> None:
         """Note that the block of a receipt has been printed."""
-        for shown in self._shown.values():
+        for shown in tuple(self._shown.values()):  # a step may be on its way in its thread
             if shown.receipt == receipt:
                 shown.printed = True
 

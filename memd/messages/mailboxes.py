@@ -6,7 +6,10 @@ Rules of this file
 - While a copy is leased, later ones of the same sender to the same receiver wait, other than
   control kinds: their order holds across deliveries.
 - An acknowledgement is good while the copy has not ended, leased or not.
-- A copy that was delivered ``DELIVERIES`` times is parked instead of delivered again.
+- A copy that was delivered ``DELIVERIES`` times is parked instead of delivered again. Its last
+  lease outlives its connection: who lost that may still say that it has read.
+- Counts are in memory. What failed may have come true on the disk, so they are read anew then.
+- Copies expire by a clock that nobody sets: the time of the start, and what has passed since.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,11 +65,22 @@ class Mailboxes:
         self._monotonic = monotonic
         self._leases: dict[tuple[int, int], _Lease] = {}
         self._unread: dict[int, int] | None = None
+        self._doubtful = False
+        self._offset = now() - monotonic()
+
+    def steady(self) -> float:
+        """Return seconds since 1970 as they were at the start, and what has passed since."""
+        return self._offset + self._monotonic()
+
+    def doubt(self) -> None:
+        """Note that a transaction failed: what is counted may not be what is stored."""
+        self._doubtful = True
 
     def load(self) -> None:
         """Count what waits in each mailbox; ``unread`` needs no disk from then on."""
-        if self._unread is None:
+        if self._unread is None or self._doubtful:
             self._unread = self.table.unread()
+            self._doubtful = False
 
     def unread(self, receiver: int) -> int:
         """Return how many messages wait for a receiver, leased ones among them."""
@@ -187,7 +201,7 @@ class Mailboxes:
         """
         ends = (
             lease.holder.until
-            for (_, owner), lease in self._leases.items()
+            for (_, owner), lease in tuple(self._leases.items())  # a step may be on its way
             if receiver in (0, owner)
         )
         return min((end for end in ends if end is not None), default=None)
@@ -196,7 +210,7 @@ class Mailboxes:
         """Return copies whose time is over and that nobody has leased."""
         return tuple(
             copy
-            for copy in self.table.overdue(self._now())
+            for copy in self.table.overdue(self.steady())
             if not self.leased(copy.message, copy.receiver)
         )
 
@@ -233,7 +247,10 @@ class Mailboxes:
 
     def _holds(self, lease: _Lease) -> bool:
         until = lease.holder.until
-        return lease.holder.alive() and (until is None or self._monotonic() < until)
+        if until is None:
+            return lease.holder.alive()
+        is_last = lease.copy.deliveries + 1 >= DELIVERIES
+        return self._monotonic() < until and (is_last or lease.holder.alive())
 
 
 def as_message(stored: StoredMessage, now: float, delivery: int) -> AgentMessage:

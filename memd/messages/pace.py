@@ -61,8 +61,8 @@ class Exchanges:
 
     def prompted(self, agent: int) -> None:
         """Begin anew with all that an agent exchanges: a person spoke to it."""
-        for pair in [pair for pair in self._turns if agent in pair]:
-            del self._turns[pair]
+        for pair in [pair for pair in tuple(self._turns) if agent in pair]:
+            self._turns.pop(pair, None)
 
     def _recent(self, sender: int, receiver: int, now: float) -> deque[tuple[float, int]]:
         turns = self._turns.setdefault(frozenset((sender, receiver)), deque())

@@ -21,6 +21,7 @@ from memd.core.text import iso_time, one_line
 from memd.messages import kinds, policy
 from memd.messages.ending import Arrival, Endings, Happened
 from memd.messages.errors import (
+    AgentNotFoundError,
     MailboxFullError,
     MessageNotFoundError,
     MessageRefusedError,
@@ -99,12 +100,12 @@ class PostOffice(Endings):
             reply_to=request.reply_to,
             request=number_of(request.request),
             approve=request.approve,
-            answer_by=None if answer is None else self._now() + answer,
+            answer_by=None if answer is None else self.mailboxes.steady() + answer,
             request_id=_request_key(sender, request.request_id) if request.request_id else "",
         )
         number = self._table.add(message, copies)
         for each, copy in zip(receivers, copies, strict=True):
-            if agent is not None and not to_all and copy.state is MessageState.QUEUED:
+            if agent is not None and copy.state is MessageState.QUEUED:
                 self._exchanges.count(agent.id, each.id, now)
             if copy.state is MessageState.QUEUED:
                 self.mailboxes.added(each.id)
@@ -153,7 +154,7 @@ class PostOffice(Endings):
         for copy in waiting:
             receiver = self.register.get(copy.receiver)
             if accept and receiver is not None and receiver.ended is None:
-                until = self._now() + kinds.lifetime(stored.kind, None)
+                until = self.mailboxes.steady() + kinds.lifetime(stored.kind, None)
                 if self._table.accept(number, copy.receiver, until):
                     self.mailboxes.recount(copy.receiver)
                     sender = stored.sender.address
@@ -177,6 +178,8 @@ class PostOffice(Endings):
         if request.to == "*":
             kinds.check_broadcast(kind)
             receivers = self.register.audience(root, agent.id if agent else 0)
+            if not receivers:
+                raise AgentNotFoundError(request.to)
             if len(receivers) > RECEIVERS:
                 raise TooManyReceiversError(len(receivers), RECEIVERS)
             return receivers
@@ -236,7 +239,7 @@ class PostOffice(Endings):
             state,
             reason,
             size=size,
-            until=self._now() + seconds,
+            until=self.mailboxes.steady() + seconds,
             ended=self._now() if refused else None,
         )
 

@@ -91,7 +91,7 @@ class Messages:
         self._lock = anyio.Lock()
         self._arrivals: dict[int, anyio.Event] = {}
         self._due = anyio.Event()
-        self._next_due = inf  # the wall time that the timer knows of
+        self._next_due = inf  # what the timer knows of
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End what becomes overdue, until cancelled."""
@@ -114,7 +114,7 @@ class Messages:
         due = await to_thread.run_sync(self._mailboxes.table.next_due)
         self._next_due = inf if due is None else due
         lease = self._mailboxes.lease_end()
-        now, monotonic = self._clock.now(), self._clock.monotonic()
+        now, monotonic = self._mailboxes.steady(), self._clock.monotonic()
         waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
         return min(waits, default=None)
 
@@ -138,7 +138,9 @@ class Messages:
         """End an agent and those that work for it."""
 
         def ended(happened: Happened) -> int:
-            ended = (agent.id, *(child.id for child in self.register.children(agent.id)))
+            ended = [agent.id]
+            for each in ended:  # which grows: those that work for them end too
+                ended += [child.id for child in self.register.children(each)]
             self.register.end(agent.id)
             return self._office.returned(ended, happened)
 
@@ -261,8 +263,12 @@ class Messages:
             return "", 0
         await self.next_event(client, session, child)
         room = min(room, HOOK_MESSAGE_CHARACTERS)
-        lease = partial(self._hooks.lease, agent.id, HOOK_MESSAGES, room)
-        return await self._do(lambda _: lease(), sweep=True)
+
+        def lease(happened: Happened) -> tuple[str, int]:
+            self._office.sweep(happened, [agent.id])
+            return self._hooks.lease(agent.id, HOOK_MESSAGES, room)
+
+        return await self._do(lease)
 
     def printed(self, receipt: int) -> None:
         """Note that a hook has printed a block."""
@@ -285,9 +291,14 @@ class Messages:
         """Queue again what a session was given last, since it ended or began anew."""
         if (agent := self.register.by_session(client, session)) is None:
             return
-        for each in (agent, *self.register.children(agent.id)):
-            self._hooks.back(each.id)
-            self._wake(each.id)
+        agents = {agent.id, *(child.id for child in self.register.children(agent.id))}
+
+        def back(happened: Happened) -> None:
+            for each in agents:
+                self._hooks.back(each)
+            happened.freed |= agents
+
+        await self._do(back)
 
     def prompted(self, client: str, session: str) -> None:
         """Note that a person spoke to a session's agent."""
@@ -328,9 +339,14 @@ class Messages:
         happened = Happened()
 
         def run() -> T:
-            if sweep:
-                self._office.sweep(happened)
-            return step(happened)
+            try:
+                self._mailboxes.load()
+                if sweep:
+                    self._office.sweep(happened)
+                return step(happened)
+            except StateUnusableError:
+                self._mailboxes.doubt()
+                raise
 
         async with self._lock:
             try:
@@ -342,7 +358,8 @@ class Messages:
         for arrival in happened.arrived:
             agent = arrival.agent
             self._wake(agent.id)
-            facts: dict[str, Any] = {"id": f"m{arrival.number}", "address": agent.name}
+            id_ = f"m{arrival.number}" if arrival.number else ""  # memd's own notices say it
+            facts: dict[str, Any] = {"id": id_, "address": agent.name}
             facts |= {
                 "sender": arrival.sender,
                 "summary": arrival.summary,
