@@ -74,6 +74,7 @@ async def agent_register(
         parent=parent,
         key=key,
         pid=pid,
+        caller=caller.pid,
         transcript=transcript_path,
     )
     result = await services.messages.registered(registration)

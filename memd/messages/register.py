@@ -10,6 +10,8 @@ Rules of this file
   last call. In the daemon's life that is measured on a clock that never goes back.
 - A name belongs to who lives. Where its holder is gone another agent may take it; the holder keeps
   its mailbox and has it again when its session registers.
+- A session whose process runs is registered anew from that process's family alone, and the process
+  is no stranger's agent: ids of sessions and processes are no secrets, and keys open mailboxes.
 - A key is stored as its hash alone; registering again makes a new one.
 """
 
@@ -18,6 +20,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from memd.core.agents import (
@@ -99,8 +102,10 @@ class Register:
         """
         self.load()
         parent = self._parent(request)
-        began = self._began(request.pid)
+        began = self._began(request.pid, request.caller)
         earlier = self._earlier(request, parent)
+        if earlier is not None and self._is_anothers(earlier, request.caller):
+            raise self._name_taken(earlier.name, request.root, parent)
         name = request.name or (earlier.name if earlier and not earlier.displaced else "")
         if not name:
             name = names.name_from("", f"{request.client or 'agent'}-{request.session[:4]}")
@@ -109,8 +114,7 @@ class Register:
         holder = self._holder(request.root, name, parent)
         if holder is not None and (earlier is None or holder.id != earlier.id):
             if self.state(holder) is not AgentState.GONE:
-                free = names.free_name(name, self._taken(request.root, parent, None))
-                raise AgentNameTakenError(name, free)
+                raise self._name_taken(name, request.root, parent)
             self._save(replace(holder, displaced=True))
         if earlier is None:
             self._check_room(parent)
@@ -159,11 +163,7 @@ class Register:
         for agent in self._agents.values():
             if agent.pid and agent.ended is None and not agent.parent:
                 by_pid.setdefault(agent.pid, []).append(agent)
-        process = self._find(pid)
-        for _ in range(_ANCESTORS):
-            process = self._find(process.parent) if process else None
-            if process is None:
-                return None
+        for process in islice(self._line(pid), 1, None):
             matching = [agent for agent in by_pid.get(process.pid, ()) if _is_same(agent, process)]
             if matching:
                 agent = max(matching, key=lambda each: (each.seen, each.id))
@@ -329,6 +329,26 @@ class Register:
         place = (root, parent.id if parent else 0)
         return {a.name for a in self._there() if (a.root, a.parent) == place and a is not but}
 
+    def _name_taken(self, name: str, root: str, parent: Agent | None) -> AgentNameTakenError:
+        return AgentNameTakenError(name, names.free_name(name, self._taken(root, parent, None)))
+
+    def _is_anothers(self, agent: Agent, caller: int) -> bool:
+        """Say whether an agent's process runs and is neither above nor below a caller's."""
+        process = self._find(agent.pid) if agent.pid and caller else None
+        if process is None or not _is_same(agent, process):
+            return False
+        above, below = ({each.pid for each in self._line(pid)} for pid in (caller, agent.pid))
+        return agent.pid not in above and caller not in below
+
+    def _line(self, pid: int) -> Iterator[SystemProcess]:
+        """Yield a process and its ancestors, the nearest first."""
+        for _ in range(_ANCESTORS):
+            process = self._find(pid)
+            if process is None:
+                return
+            yield process
+            pid = process.parent
+
     def _there(self) -> Iterator[Agent]:
         return (a for a in self._agents.values() if a.ended is None and not a.displaced)
 
@@ -338,12 +358,14 @@ class Register:
         if parent is not None and len(self.children(parent.id)) >= CHILDREN:
             raise TooManyAgentsError(CHILDREN, parent.name)
 
-    def _began(self, pid: int) -> float:
-        """Return when a process of ours began. Raises NoSuchProcessError."""
+    def _began(self, pid: int, caller: int) -> float:
+        """Return when a process of ours began, no stranger's agent. Raises NoSuchProcessError."""
         if not pid:
             return 0.0
         process = self._find(pid)
-        if process is None or process.uid != os.getuid():
+        there = (agent for agent in self._agents.values() if agent.ended is None)
+        others = any(self._is_anothers(each, caller) for each in there if each.pid == pid)
+        if process is None or process.uid != os.getuid() or others:
             raise NoSuchProcessError(pid)
         return process.began
 

@@ -11,7 +11,8 @@ class Registration:
     """Who wants to be registered. ``key`` is the parent's where it is to have one.
 
     ``pid`` is 0 where no process is known. ``session`` is the client's name for its conversation,
-    and ``child`` that of a sub-agent within it.
+    and ``child`` that of a sub-agent within it. ``caller`` is the process that asks, 0 for one that
+    is trusted to know whose session it is.
     """
 
     root: str
@@ -25,6 +26,7 @@ class Registration:
     key: str = ""
     pid: int = 0
     transcript: str = ""
+    caller: int = 0
 
 
 @dataclass(frozen=True, slots=True)

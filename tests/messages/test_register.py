@@ -134,6 +134,28 @@ def test_a_key_is_the_newest_one(
             register.by_key(guess)
 
 
+def test_a_session_is_registered_anew_by_its_own_processes(
+    register: Register, processes: ProcessTable
+) -> None:
+    """A stranger who knows a running session's id or process gets no key, and no bridge's voice."""
+    client, tool, launcher = processes.run(10), processes.run(11, parent=10), processes.run(9)
+    processes[client] = replace(processes[client], parent=launcher)
+    stranger = processes.run(20)
+    theirs = replace(ANN, pid=client)
+    key = register.register(theirs).key
+    for pid in (0, stranger):
+        with pytest.raises(AgentNameTakenError):
+            register.register(replace(theirs, pid=pid, caller=stranger))
+    with pytest.raises(MemdError, match="no process"):
+        register.register(Registration("/p", "/m", "eve", pid=client, caller=stranger))
+    assert register.by_key(key).pid == client
+    for caller in (0, client, tool, launcher):
+        key = register.register(replace(theirs, caller=caller)).key
+    assert register.by_key(key).pid == client
+    del processes[client]
+    assert register.register(replace(ANN, caller=stranger)).agent == "ann"
+
+
 def test_a_child_comes_with_its_parent_s_key(register: Register) -> None:
     """Who has no key of the parent is not its child; with the parent its children end."""
     parent = register.register(ANN)
