@@ -49,6 +49,8 @@ def message(each: AgentMessage) -> str:
 
 def block(messages: Sequence[AgentMessage], room: int | None = None) -> str:
     """Return messages in memd's tag, as ``lay_out`` does."""
+    if room is None and messages:  # no short form is looked at
+        return _framed([message(each) for each in messages])
     return lay_out(messages, room).text
 
 
