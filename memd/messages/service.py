@@ -230,7 +230,7 @@ class Messages:
 
         def forget(_: Happened) -> None:
             self.register.forget()
-            self._mailboxes.table.forget(self._clock.now() - LOG_SECONDS)
+            self._mailboxes.table.forget(self._mailboxes.steady() - LOG_SECONDS)
 
         await self._do(forget, sweep=True)
 
