@@ -53,6 +53,11 @@ class Mailroom:
         self.keys[name] = (await self.messages.registered(request)).key
         return (await self.messages.speaking(Speaker(self.keys[name]))).id
 
+    async def two(self) -> None:
+        """Register ann and ben."""
+        await self.register("ann")
+        await self.register("ben")
+
     async def send(self, sender: str, to: str, body: str = "text", **more: Any) -> Sent:
         """Send a message of an agent, "" for who is not registered."""
         speaker = Speaker(self.keys[sender]) if sender else None

@@ -17,21 +17,15 @@ from memd.messages.errors import (
     TooManyMessagesError,
 )
 from memd.messages.service import LeaseHolder
-from tests.messages.mailrooms import Mailroom, mailroom
+from tests.messages.mailrooms import mailroom
 
 pytestmark = pytest.mark.anyio
-
-
-async def two(room: Mailroom) -> None:
-    """Register ann and ben."""
-    await room.register("ann")
-    await room.register("ben")
 
 
 async def test_what_is_leased_comes_again_when_the_lease_ends(tmp_path: Path) -> None:
     """A message that nobody acknowledged is delivered again after 30 s, with its number."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         sent = await room.send("ann", "ben")
         assert [m.delivery for m in (await room.receive("ben")).messages] == [1]
         await room.pass_time(29)
@@ -48,7 +42,7 @@ async def test_what_is_leased_comes_again_when_the_lease_ends(tmp_path: Path) ->
 async def test_a_lease_ends_with_its_connection(tmp_path: Path) -> None:
     """Who lost the connection gets the same message again at once."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await room.send("ann", "ben")
         await room.receive("ben", holder=LeaseHolder("one", lambda: False))
         assert await room.bodies("ben") == ["text"]
@@ -57,7 +51,7 @@ async def test_a_lease_ends_with_its_connection(tmp_path: Path) -> None:
 async def test_later_messages_of_a_pair_wait_for_a_leased_one(tmp_path: Path) -> None:
     """Order per pair holds across deliveries; other pairs and control kinds do not wait."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await room.register("cat")
         kid = "kid"
         await room.register(kid, parent="ann")
@@ -75,7 +69,7 @@ async def test_later_messages_of_a_pair_wait_for_a_leased_one(tmp_path: Path) ->
 async def test_the_fifth_delivery_is_the_last(tmp_path: Path) -> None:
     """A message that nobody acknowledges is parked after five deliveries, and its sender told."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         sent = await room.send("ann", "ben")
         for delivery in range(1, 6):
             assert [m.delivery for m in (await room.receive("ben")).messages] == [delivery]
@@ -91,7 +85,7 @@ async def test_the_fifth_delivery_is_the_last(tmp_path: Path) -> None:
 async def test_the_last_lease_outlives_its_connection(tmp_path: Path) -> None:
     """Who had the fifth delivery and lost the connection may still acknowledge it."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         sent = await room.send("ann", "ben")
         for _ in range(5):
             await room.receive("ben", holder=LeaseHolder("one", lambda: False))
@@ -104,7 +98,7 @@ async def test_the_last_lease_outlives_its_connection(tmp_path: Path) -> None:
 async def test_a_message_expires_by_no_clock_that_is_set(tmp_path: Path, jump: float) -> None:
     """A message expires when its time has passed, whatever the system's clock is set to."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         sent = await room.send("ann", "ben", ttl=120.0)
         room.clock.jump(jump)
         await room.pass_time(119)
@@ -117,7 +111,7 @@ async def test_a_message_expires_by_no_clock_that_is_set(tmp_path: Path, jump: f
 async def test_what_was_queued_outlives_the_daemon(tmp_path: Path) -> None:
     """A daemon that begins anew has each message, the count of its deliveries, and no lease."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await room.send("ann", "ben", "1")
         await room.send("ann", "ben", "2")
         await room.receive("ben", limit=1)
@@ -131,7 +125,7 @@ async def test_what_was_queued_outlives_the_daemon(tmp_path: Path) -> None:
 async def test_a_request_id_is_answered_once(tmp_path: Path) -> None:
     """The same request again stores nothing and has the same id."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         first = await room.send("ann", "ben", request_id="r1")
         assert await room.send("ann", "ben", request_id="r1") == first
         assert len(await room.bodies("ben")) == 1
@@ -140,7 +134,7 @@ async def test_a_request_id_is_answered_once(tmp_path: Path) -> None:
 async def test_a_full_mailbox_refuses_and_drops_nothing(tmp_path: Path) -> None:
     """The 201st message is refused for now; a read one makes room; others notice nothing."""
     async with mailroom(tmp_path, per_minute=1_000) as room:
-        await two(room)
+        await room.two()
         await room.register("cat")
         for number in range(200):
             await room.send("ann", "ben", str(number))
@@ -176,7 +170,7 @@ async def test_to_all_is_one_copy_for_each_other_agent(tmp_path: Path) -> None:
 async def test_a_sender_has_so_many_messages_a_minute(tmp_path: Path) -> None:
     """The 61st message and the 7th to all within a minute are refused, those of others are not."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await room.register("cat")
         for _ in range(6):
             await room.send("ann", "*")
@@ -196,7 +190,7 @@ async def test_the_ninth_answer_is_held_until_the_person_speaks(tmp_path: Path) 
     for number, to in enumerate(({"ann": "ben", "ben": "ann"}, {"ann": "*", "ben": "*"})):
         (folder := tmp_path / str(number)).mkdir()
         async with mailroom(folder) as room:
-            await two(room)
+            await room.two()
             pair = ("ann", "ben")
             states = []
             for turn in range(10):
@@ -212,7 +206,7 @@ async def test_the_ninth_answer_is_held_until_the_person_speaks(tmp_path: Path) 
 async def test_the_person_decides_what_is_held(tmp_path: Path) -> None:
     """A held message is delivered once accepted; a refused one and an old one are told."""
     async with mailroom(tmp_path, inbound="hold") as room:
-        await two(room)
+        await room.two()
         first, second, third = [(await room.send("ann", "ben", b)).id for b in "123"]
         assert await room.bodies("ben") == []
         assert (await room.messages.decide(first, accept=True)).state == "queued"
@@ -229,7 +223,7 @@ async def test_the_person_decides_what_is_held(tmp_path: Path) -> None:
 async def test_a_handshake_is_between_parent_and_child(tmp_path: Path) -> None:
     """Only a parent asks to shut down, only the child answers, once, and only that request."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await room.register("kid", parent="ann")
         for sender, to, kind in (
             ("ben", "ann/kid", "shutdown_request"),
@@ -273,7 +267,7 @@ async def test_a_missing_answer_is_told_to_who_wants_it(tmp_path: Path) -> None:
 async def test_an_agent_that_ends_returns_its_messages(tmp_path: Path) -> None:
     """What an ended agent and those that work for it had not read is refused, and told."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await room.register("kid", parent="ben")
         await room.register("grandchild", parent="kid")
         sent = [
@@ -287,87 +281,10 @@ async def test_an_agent_that_ends_returns_its_messages(tmp_path: Path) -> None:
         assert len(await room.bodies("ann")) == 2
 
 
-async def test_who_waits_has_a_message_as_it_comes(tmp_path: Path) -> None:
-    """A receiver that waits gets what is sent meanwhile, and nothing when its time is over."""
-    async with mailroom(tmp_path) as room:
-        await two(room)
-        got: list[int] = []
-
-        async def wait() -> None:
-            got.append(len((await room.receive("ben", wait=10.0)).messages))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            await room.send("ann", "ben")
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            room.clock.advance(10)
-        assert got == [1, 0]
-
-
-async def test_who_waits_has_a_message_whose_lease_ends(tmp_path: Path) -> None:
-    """A receiver that waits gets what another one leased and never acknowledged."""
-    async with mailroom(tmp_path) as room:
-        await two(room)
-        await room.send("ann", "ben")
-        await room.receive("ben", holder=LeaseHolder("dead", lambda: True))
-        async with anyio.create_task_group() as group:
-
-            async def wait() -> None:
-                assert len((await room.receive("ben", wait=60.0)).messages) == 1
-
-            group.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            room.clock.advance(30)
-
-
-async def test_a_hook_s_messages_are_read_at_the_next_event(tmp_path: Path) -> None:
-    """What a hook printed is read at the session's next event, what it did not comes again."""
-    async with mailroom(tmp_path) as room:
-        await two(room)
-        messages = room.messages
-        assert not messages.waiting("test", "ben")
-        sent = await room.send("ann", "ben", "hello")
-        assert messages.waiting("test", "ben")
-        text, _ = await messages.deliver("test", "ben")
-        assert "> hello" in text
-        again, receipt = await messages.deliver("test", "ben")  # the hook died before it printed
-        assert ("> hello" in again, "delivery 2" in again) == (True, True)
-        messages.printed(receipt)
-        await room.pass_time(3_600)
-        assert await room.state(sent.id) == "leased"
-        assert await messages.deliver("test", "ben") == ("", 0)
-        assert await room.state(sent.id) == "read"
-        assert not messages.waiting("test", "ben")
-
-
-async def test_a_session_that_ends_first_has_its_messages_again(tmp_path: Path) -> None:
-    """What was printed is queued again when the session ends before its next event."""
-    async with mailroom(tmp_path) as room:
-        await two(room)
-        await room.send("ann", "ben", "hello")
-        room.messages.printed((await room.messages.deliver("test", "ben"))[1])
-        await room.messages.over("test", "ben")
-        assert "> hello" in (await room.messages.deliver("test", "ben"))[0]
-
-
-async def test_a_hook_that_never_prints_parks(tmp_path: Path) -> None:
-    """A message that five events could not show is parked, and its sender told."""
-    async with mailroom(tmp_path) as room:
-        await two(room)
-        sent = await room.send("ann", "ben", "hello")
-        for _ in range(5):
-            assert (await room.messages.deliver("test", "ben"))[1]
-        assert await room.messages.deliver("test", "ben") == ("", 0)
-        assert await room.state(sent.id) == "parked"
-
-
 async def test_subscribers_hear_of_messages_and_never_what_they_say(tmp_path: Path) -> None:
     """The events have id, sender, summary and count, and no body."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         sent = await room.send("ann", "ben", "the body", summary="in short")
         await room.receive("ben")
         await room.acknowledge("ben", [sent.id])
@@ -401,7 +318,7 @@ async def test_what_cannot_be_sent_is_refused(
 ) -> None:
     """Each message beyond a limit or of a wrong shape is refused, and nothing is stored."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         with pytest.raises(error):
             await room.send("ann", **({"to": "ben"} | more))  # type: ignore[arg-type]
         assert await room.bodies("ben") == []
@@ -417,6 +334,6 @@ async def test_messages_may_be_off(tmp_path: Path) -> None:
 async def test_nothing_waits_for_a_time_without_messages(tmp_path: Path) -> None:
     """Agents without messages cost no timer."""
     async with mailroom(tmp_path) as room:
-        await two(room)
+        await room.two()
         await anyio.wait_all_tasks_blocked()
         assert room.clock.sleepers == 0
