@@ -126,11 +126,13 @@ async def message_send(
     feedback: str = "",
     ttl: float | None = None,
     request_id: Name = "",
+    hop: Name = "",
 ) -> Sent:
     """Send a message to an agent, or with ``*`` to all of the project; it is on the disk then.
 
     The sender is who has the ``key`` or, with ``as_parent``, whose process started the caller;
     else nobody who is registered, in the project of ``cwd``. A response names its ``request``.
+    Another memd that passes a message on says in ``hop`` whose it is.
     """
     caller = call.connection.caller
     speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
@@ -151,6 +153,7 @@ async def message_send(
             feedback=feedback,
             request_id=request_id,
             root=root,
+            hop="" if speaker else hop,
             client=caller.client,
         ),
         speaker,

@@ -39,10 +39,18 @@ def connect(connection: socket.socket, path: str) -> None:
         raise
 
 
-def _connect(connection: socket.socket, path: str) -> None:
+def check(path: str) -> None:
+    """Check that a socket and its directory are this user's alone.
+
+    Raises ServerRefusedError, and OSError where they cannot be looked at.
+    """
     # A relative path without a folder lies in the working directory.
     _check(path, os.path.dirname(path) or ".", stat.S_ISDIR, "directory")
     _check(path, path, stat.S_ISSOCK, "socket")
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    check(path)
     connection.connect(path)
     # The names may have been exchanged since: what counts is who listens at this connection.
     result = connection.getsockopt(_LEVEL, _OPTION, _BYTES)

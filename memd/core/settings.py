@@ -201,6 +201,9 @@ class MessagesSettings:
     inbound_unregistered: str = option(
         "hold", "messages of who is not registered, as memctl is", problem=_INBOUND
     )
+    peers: tuple[str, ...] = option(
+        (), "sockets of other memds of this user, for messages to uds:SOCKET#NAME"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from memd.daemon import machine, missed, notify
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
+from memd.daemon.peers import PeerRelay
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
 from memd.daemon.teams import ChangeRelay
@@ -124,6 +125,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             group.start_soon(services.team.run)
             group.start_soon(services.progress.run)
             await group.start(services.messages.run)
+            relay = PeerRelay(services.messages, ports.clock, ports.places.socket)
+            services.messages.pass_on = relay.pass_on
+            group.start_soon(relay.run)
             notes, contexts, store = services.session_notes, services.contexts, services.store
             bounded = partial(keep_bounded, database, store, services.ages)
             bounded = partial(bounded, notes=notes, contexts=contexts)
@@ -202,7 +206,7 @@ async def _compose(
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
-    mailboxes = messages(database, clock, hub, configuration)
+    mailboxes = messages(database, clock, hub, configuration, places.socket)
     services = Services(
         store=store,
         prompts=Prompts(store, memberships.joined),

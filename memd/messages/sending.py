@@ -18,7 +18,7 @@ from memd.core.agents import (
 )
 from memd.core.settings import MessagesSettings
 from memd.core.text import iso_time, one_line
-from memd.messages import kinds, policy
+from memd.messages import kinds, policy, relay
 from memd.messages.ending import Arrival, Endings, Happened
 from memd.messages.errors import (
     AgentNotFoundError,
@@ -33,6 +33,7 @@ from memd.messages.errors import (
 from memd.messages.mailboxes import Mailboxes, number_of
 from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
+from memd.messages.relay import CheckPeer
 from memd.messages.values import LogEntry, Receiver, SendRequest, Sent
 from memd.state.tables import MessageCopy, NewMessage, StoredMessage
 
@@ -55,10 +56,13 @@ class PostOffice(Endings):
         settings: Callable[[str], MessagesSettings],
         now: Callable[[], float],
         monotonic: Callable[[], float],
+        *,
+        check_peer: CheckPeer = relay.no_peers,
     ) -> None:
         super().__init__(register, mailboxes, now)
         self._settings = settings
         self._monotonic = monotonic
+        self._check_peer = check_peer
         self._pace = Pace()
         self._exchanges = Exchanges()
 
@@ -76,16 +80,19 @@ class PostOffice(Endings):
         ):
             return self._sent(earlier)
         to_all = request.to == "*"
-        receivers = self._receivers(request, kind, agent, root)
+        there = relay.place(request, kind, settings, self._check_peer)
+        receivers = () if there else self._receivers(request, kind, agent, root)
         self._check_request(request, kind, agent, receivers)
-        if agent is not None and receivers:  # its name, as the receiver writes it
-            address = self.register.address(agent, receivers[0].root)
+        if agent is not None and (receivers or there):  # its name, as the receiver writes it
+            address = self.register.address(agent, receivers[0].root if receivers else "")
             sender = replace(sender, address=address)
         now = self._monotonic()
         self._pace.count(sender.agent, settings.per_minute, now, broadcast=to_all)
         body = kinds.body_of(request, kind)
         size = len(body.encode()) + len(request.summary.encode())
         copies = [self._copy(sender, kind, each, size, request.ttl) for each in receivers]
+        if there:
+            copies = [relay.copy_for(there, request, size, self._now(), self._table)]
         if not to_all:
             _raise_refusal(copies[0])
         answer = kinds.answer_seconds(kind)
@@ -104,7 +111,7 @@ class PostOffice(Endings):
             request_id=_request_key(sender, request.request_id) if request.request_id else "",
         )
         number = self._table.add(message, copies)
-        for each, copy in zip(receivers, copies, strict=True):
+        for each, copy in zip(receivers, copies, strict=there is None):
             if agent is not None and copy.state is MessageState.QUEUED:
                 self._exchanges.count(agent.id, each.id, now)
             if copy.state is MessageState.QUEUED:

@@ -4,7 +4,7 @@ What is on the disk is changed in worker threads under one lock. Who waits for a
 the loop. There is one timer, for the earliest of what becomes due; without any there is none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,7 @@ from memd.messages.errors import AgentKeyError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
 from memd.messages.mailboxes import LeaseHolder, Mailboxes, NextMessages, number_of
 from memd.messages.register import Register
+from memd.messages.relay import SCHEME, CheckPeer, Relays, no_peers
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
     AgentEnded,
@@ -63,8 +64,9 @@ class Speaker:
 class Messages:
     """All mailboxes of this user. One per process; call it on the event loop.
 
-    ``settings`` returns those of a project's root and blocks. Methods raise MessagesOffError where
-    messages are switched off, and what the state file raises.
+    ``settings`` returns those of a project's root and blocks. ``check_peer`` refuses the socket of
+    another memd where it may not be used; ``own`` is this one's. Methods raise MessagesOffError
+    where messages are switched off, and what the state file raises.
     """
 
     def __init__(
@@ -75,6 +77,8 @@ class Messages:
         events: EventSink,
         *,
         settings: Callable[[str], Settings],
+        check_peer: CheckPeer = no_peers,
+        own: str = "",
     ) -> None:
         self.register = register
         self._clock = clock
@@ -86,7 +90,10 @@ class Messages:
             lambda root: settings(root).messages,
             clock.now,
             clock.monotonic,
+            check_peer=check_peer,
         )
+        self._relays = Relays(self._office, clock.now, own)
+        self.pass_on: Callable[[], Awaitable[object]] | None = None  # to other memds
         self._hooks = HookLeases(self._mailboxes)
         self._lock = anyio.Lock()
         self._arrivals: dict[int, anyio.Event] = {}
@@ -170,7 +177,15 @@ class Messages:
             agent = self._speaking(speaker) if speaker else None
             return self._office.send(request, agent, happened)
 
-        return await self._do(send)
+        sent = await self._do(send)
+        if self.pass_on is None or not request.to.startswith(SCHEME):
+            return sent
+        await self.pass_on()
+        return await self.status(sent.id)
+
+    async def relaying(self, step: Callable[[Relays, Happened], T]) -> T:
+        """Take a step with what waits for other memds."""
+        return await self._do(lambda happened: step(self._relays, happened), sweep=True)
 
     async def receive(
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float

@@ -85,6 +85,39 @@ class SendRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayedMessage:
+    """A message for an agent of another memd, at ``path``; ``ttl`` is seconds.
+
+    ``hop`` is its sender's address as the other memd shows it. ``known`` is the other memd's id of
+    it, "" where it has not stored it yet.
+    """
+
+    number: int
+    path: str
+    to: str
+    hop: str
+    root: str
+    summary: str
+    body: str
+    ttl: float
+    request_id: str
+    known: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelayAnswer:
+    """What another memd says of a message; ``state`` is "" where it is to be tried again.
+
+    ``silent`` says that it did not answer at all.
+    """
+
+    id: str = ""
+    state: str = ""
+    reason: str = ""
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Receiver:
     """One receiver of a message, and what became of its copy, with the reason if there is one."""
 

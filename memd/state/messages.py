@@ -208,6 +208,14 @@ class MessageTable:
             )
         )
 
+    def note(self, number: int, receiver: int, reason: str) -> None:
+        """Store how it stands with a copy that has not ended."""
+        self._database.write(
+            "UPDATE message_copies SET reason = ?"
+            " WHERE (message, receiver) = (?, ?) AND ended IS NULL",
+            (reason, number, receiver),
+        )
+
     def close(self, number: int, notices: Iterable[Notice]) -> bool:
         """Wait for an answer no longer and store notices of that; return whether one was due."""
         with self._database.transaction() as cursor:

@@ -1,0 +1,160 @@
+"""Other memds of this user: whether a socket may be used, and messages passed on to it.
+
+Rules of this file
+- A socket is ours alone: its path leads through no link, it and its directory are this user's and
+  nobody else's to use, and so is who listens. It is not this daemon's.
+- Nobody waits for another memd but who sends to it: each call has five seconds, and none holds the
+  lock of the mailboxes.
+- A memd that does not answer is tried again, ever more rarely, until the message expires. With
+  nothing under way there is no timer.
+"""
+
+import os
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from memd import __version__
+from memd.client import peer
+from memd.client.blocking import Client
+from memd.client.errors import (
+    AnswerTimeoutError,
+    DaemonUnavailableError,
+    RemoteError,
+    ServerRefusedError,
+)
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.messages.errors import PeerRefusedError
+from memd.messages.service import Messages
+from memd.messages.values import RelayAnswer, RelayedMessage
+from memd.state.database import StateUnusableError
+
+_SECONDS = 5.0  # for one call
+_SOONEST, _LONGEST = 10.0, 300.0  # seconds between two tries
+_LINK = "its path leads through a link"
+_OWN = "it is the socket of this memd"
+_NO_PROJECT = "no_project"
+_ROOT = "/"  # where the sender's project is not there; NAME@PROJECT names an agent anyway
+
+
+def check_peer(path: str, own: str) -> None:
+    """Check a socket before anything is sent there; one that is not there yet is no fault.
+
+    Raises PeerRefusedError.
+    """
+    if os.path.realpath(path) != path:
+        raise PeerRefusedError(path, _LINK)
+    with suppress(FileNotFoundError):
+        if path == os.path.realpath(own) or os.path.samefile(path, own):
+            raise PeerRefusedError(path, _OWN)
+    try:
+        peer.check(path)
+    except ServerRefusedError as error:
+        raise PeerRefusedError(path, str(error.facts["cause"])) from error
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise PeerRefusedError(path, error.strerror or type(error).__name__) from error
+
+
+def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
+    """Hand a message to the memd at its socket, or ask there what became of it. Blocks."""
+    try:
+        check_peer(message.path, own)
+        with Client(
+            message.path, name="memd", version=__version__, timeout=_SECONDS, environment={}
+        ) as client:
+            return _passed_on(client, message)
+    except RemoteError as error:
+        return RelayAnswer(state="" if error.retryable else "refused", reason=str(error))
+    except (AnswerTimeoutError, DaemonUnavailableError) as error:
+        return RelayAnswer(reason=str(error), silent=True)
+    except MemdError as error:  # the socket has become another's
+        return RelayAnswer(state="refused", reason=str(error))
+
+
+def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
+    if message.known:
+        return _answer(client.call("message.status", {"id": message.known}))
+    params: dict[str, Any] = {
+        "cwd": message.root,
+        "to": message.to,
+        "summary": message.summary,
+        "body": message.body,
+        "ttl": message.ttl,
+        "request_id": message.request_id,
+        "hop": message.hop,
+    }
+    try:
+        return _answer(client.call("message.send", params))
+    except RemoteError as error:
+        if error.kind != _NO_PROJECT:
+            raise
+    return _answer(client.call("message.send", params | {"cwd": _ROOT}))
+
+
+def _answer(sent: Any) -> RelayAnswer:
+    """Return what another memd says; another version's may say anything."""
+    if not isinstance(sent, dict):
+        return RelayAnswer(reason="its answer was not understood", silent=True)
+    receivers = sent.get("recipients")
+    first = receivers[0] if isinstance(receivers, list) and receivers else {}
+    reason = first.get("reason", "") if isinstance(first, dict) else ""
+    return RelayAnswer(str(sent.get("id", "")), str(sent.get("state", "")), str(reason))
+
+
+class PeerRelay:
+    """Passes on what waits for other memds. ``own`` is the path of this one's socket."""
+
+    def __init__(self, messages: Messages, clock: Clock, own: str) -> None:
+        self._messages = messages
+        self._clock = clock
+        self._own = own
+        self._lock = anyio.Lock()
+        self._sent = anyio.Event()
+
+    async def run(self) -> None:
+        """Try again what was not passed on or has not ended there, until cancelled."""
+        seconds = _SOONEST
+        while True:
+            self._sent = anyio.Event()
+            under_way = True
+            with suppress(StateUnusableError):
+                under_way = await self._pass_on()
+            if under_way:
+                await self._clock.sleep(seconds)
+                seconds = min(2 * seconds, _LONGEST)
+            else:
+                await self._sent.wait()
+                seconds = _SOONEST
+
+    async def pass_on(self) -> None:
+        """Pass on what waits now; what is under way then is tried again."""
+        await self._pass_on()
+        self._sent.set()
+
+    async def _pass_on(self) -> bool:
+        """Pass on what waits, in order; say whether anything is under way."""
+        async with self._lock:
+            waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
+            busy: dict[str | tuple[str, str], RelayAnswer] = {}
+            for message in waiting:
+                pair = (message.path, message.to)
+                # Those behind one that is to be tried again wait, for their order.
+                answer = busy.get(message.path) or busy.get(pair)
+                if answer is None:
+                    step = partial(pass_on, message, self._own)
+                    answer = await to_thread.run_sync(step, abandon_on_cancel=True)
+                if not answer.state:
+                    busy[message.path if answer.silent else pair] = answer
+                apply = partial(_apply, message, answer)
+                await self._messages.relaying(apply)
+        return bool(waiting)
+
+
+def _apply(message: RelayedMessage, answer: RelayAnswer, relays: Any, happened: Any) -> None:
+    relays.apply(message, answer, happened)

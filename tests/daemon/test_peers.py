@@ -1,0 +1,196 @@
+"""Messages that are passed on to another memd of the same user."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.client.errors import RemoteError
+from memd.client.launch import Client
+from memd.daemon.peers import check_peer, pass_on
+from memd.messages.errors import PeerRefusedError
+from memd.messages.values import RelayAnswer, RelayedMessage
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal
+from tests.client.stranger import NOBODY, Stranger
+
+
+@pytest.fixture(name="folder")
+def _folder() -> Iterator[str]:
+    with throw_away_home() as home:
+        folder = f"{os.path.realpath(home.path)}/peer"
+        os.mkdir(folder, 0o700)
+        yield folder
+
+
+def _file(folder: str) -> str:
+    Path(folder, "s").write_text("")
+    return f"{folder}/s"
+
+
+def _socket(folder: str, mode: int = 0o600) -> str:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/s")
+    os.chmod(f"{folder}/s", mode)
+    return f"{folder}/s"
+
+
+def _link(folder: str) -> str:
+    os.symlink(_socket(folder), f"{folder}/l")
+    return f"{folder}/l"
+
+
+def _linked_folder(folder: str) -> str:
+    _socket(folder)
+    os.symlink(folder, f"{folder}-l")
+    return f"{folder}-l/s"
+
+
+def _open_folder(folder: str) -> str:
+    Path(folder).chmod(0o755)
+    return _socket(folder)
+
+
+def _hard_link(folder: str) -> str:
+    os.link(_socket(folder), f"{folder}/own")
+    return f"{folder}/s"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_file, "is no socket"),
+        (_link, "through a link"),
+        (_linked_folder, "through a link"),
+        (_open_folder, "others may use the directory"),
+        (lambda folder: _socket(folder, 0o666), "others may use the socket"),
+        (lambda folder: f"{folder}/own", "the socket of this memd"),
+        (_hard_link, "the socket of this memd"),
+    ],
+)
+def test_a_socket_that_is_not_ours_alone_is_refused(
+    folder: str, make: Callable[[str], str], words: str
+) -> None:
+    """A link, a file, what others may use, and this very daemon: each is refused by name."""
+    path = make(folder)
+    with pytest.raises(PeerRefusedError, match=words):
+        check_peer(path, f"{folder}/own")
+
+
+def test_a_socket_that_is_not_there_yet_is_no_fault(folder: str) -> None:
+    """A memd that does not run is tried again later."""
+    check_peer(f"{folder}/s", f"{folder}/own")
+    check_peer(f"{folder}/gone/s", f"{folder}/own")
+    assert pass_on(_message(f"{folder}/s"), f"{folder}/own").state == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_nothing_is_sent_to_who_is_somebody_else(folder: str) -> None:
+    """A listener of another user behind a socket of ours gets not one byte."""
+    Path(folder).parent.chmod(0o755)
+    with Stranger(f"{folder}/s", NOBODY, mode=0o600, owner=os.geteuid()) as stranger:
+        answer = pass_on(_message(f"{folder}/s"), f"{folder}/own")
+    assert (answer.state, f"user {NOBODY}" in answer.reason) == ("refused", True)
+    assert stranger.received == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"id": "m3", "state": "queued", "recipients": []}, RelayAnswer("m3", "queued")),
+        (
+            ScriptedRefusal(1001, "nobody", {"kind": "not_found"}),
+            RelayAnswer("", "refused", "nobody"),
+        ),
+        (ScriptedRefusal(1004, "full", {"retryable": True}), RelayAnswer("", "", "full")),
+        (7, RelayAnswer(reason="its answer was not understood", silent=True)),
+    ],
+)
+def test_an_answer_says_what_our_copy_says(
+    folder: str, answer: object, expected: RelayAnswer
+) -> None:
+    """Stored, refused for good, or to be tried again; no shape of an answer is a crash."""
+    with ScriptedDaemon(f"{folder}/s", {"message.send": answer}):
+        assert pass_on(_message(f"{folder}/s"), f"{folder}/own") == expected
+    with ScriptedDaemon(f"{folder}/s", {"message.send": HangUp()}):
+        assert pass_on(_message(f"{folder}/s"), f"{folder}/own").state == ""
+
+
+def _message(path: str) -> RelayedMessage:
+    hop = "uds:/own#ann@slug"
+    return RelayedMessage(1, path, "ben", hop, "/", "", "hi", 60.0, "m1-1.000", "")
+
+
+@contextmanager
+def _machine(*, peers: str = "") -> Iterator[Home]:
+    with throw_away_home() as home:
+        config = Path(home.places.config)
+        config.parent.mkdir(parents=True)
+        listed = f"peers = ['{peers}']\n" if peers else ""
+        config.write_text(f"[messages]\ninbound_unregistered = 'accept'\n{listed}")
+        yield home
+
+
+def _waiting(client: Client, key: str) -> list[dict[str, Any]]:
+    received = client.call("message.receive", {"key": key})["messages"]
+    client.call("message.ack", {"key": key, "ids": [each["id"] for each in received]})
+    return list(received)
+
+
+def _refused(client: Client, **params: Any) -> str:
+    with pytest.raises(RemoteError) as caught:
+        client.call("message.send", {"body": "x", **params})
+    return caught.value.kind
+
+
+def test_a_message_reaches_an_agent_of_another_memd() -> None:
+    """Once and in order, whether that memd is there at once or later, and its end is told."""
+    with _machine() as there, _machine(peers=there.places.socket) as here, daemon_process(here):
+        place = f"uds:{there.places.socket}#ben"
+        with client(here) as ours:
+            ann = ours.call("agent.register", {"cwd": here.project(), "name": "ann"})["key"]
+
+            def send(to: str, body: str) -> Any:
+                return ours.call("message.send", {"key": ann, "to": to, "body": body})
+
+            with daemon_process(there), client(there) as theirs:
+                slug = theirs.call("agent.register", {"cwd": there.project(), "name": "ben"})
+                ben = slug["key"]
+                nobody = send(f"{place}ny@nowhere", "x")
+                assert nobody["state"] == "refused"
+                (notice,) = _waiting(ours, ann)
+                assert (notice["kind"], "refused" in notice["body"]) == ("notice", True)
+                (row,) = theirs.call("agent.list", {"all": True})["agents"]
+                project = theirs.call("memory.list", {"cwd": there.project()})["memory_dir"]
+                place += f"@{Path(project).parent.name}"
+                assert row["unread"] == 0
+                first = send(place, "one")
+                assert "queued there as m" in first["recipients"][0]["reason"]
+                (message,) = _waiting(theirs, ben)
+                assert message["body"] == "one"
+                ours_there = f"memd for uds:{here.places.socket}#ann@"
+                assert message["from"] == "unregistered"
+                assert message["client"].startswith(ours_there)
+                hop = {"cwd": there.project(), "hop": f"uds:{here.places.socket}#ann"}
+                assert _refused(theirs, to=f"uds:{here.places.socket}#ann", **hop) == "peer_refused"
+                assert _refused(theirs, to="*", **hop) == "peer_refused"
+                send(place, "two")
+                status = ours.call("message.status", {"id": first["id"]})
+                assert status["state"] == "read"
+                (message,) = _waiting(theirs, ben)
+            assert "not stored there yet" in send(place, "three")["recipients"][0]["reason"]
+            with daemon_process(there), client(there) as theirs:
+                send(place, "four")
+                bodies = [each["body"] for each in _waiting(theirs, ben)]
+            assert bodies == ["three", "four"]
+            for bad, kind in (
+                (f"uds:{here.places.socket}#ann", "peer_refused"),
+                ("uds:/etc/passwd#ann", "peer_refused"),
+                ("uds:relative#ann", "invalid_params"),
+                ("uds:/no/agent", "invalid_params"),
+            ):
+                assert _refused(ours, key=ann, to=bad) == kind
