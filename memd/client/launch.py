@@ -24,10 +24,11 @@ from typing import Self
 from memd.client import hook_file
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
+from memd.client.peer import check_socket
 from memd.core.errors import MemdError
 from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 
-__all__ = ["Client", "connect", "hook_file", "last_words", "main", "wait_until_up"]
+__all__ = ["Client", "check_socket", "connect", "hook_file", "last_words", "main", "wait_until_up"]
 
 # -P: a folder memd in the working directory must not be taken for the program.
 SERVE = (sys.executable, "-P", "-m", "memd", "serve")

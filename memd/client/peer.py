@@ -39,7 +39,7 @@ def connect(connection: socket.socket, path: str) -> None:
         raise
 
 
-def check(path: str) -> None:
+def check_socket(path: str) -> None:
     """Check that a socket and its directory are this user's alone.
 
     Raises ServerRefusedError, and OSError where they cannot be looked at.
@@ -50,7 +50,7 @@ def check(path: str) -> None:
 
 
 def _connect(connection: socket.socket, path: str) -> None:
-    check(path)
+    check_socket(path)
     connection.connect(path)
     # The names may have been exchanged since: what counts is who listens at this connection.
     result = connection.getsockopt(_LEVEL, _OPTION, _BYTES)

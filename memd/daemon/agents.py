@@ -1,12 +1,10 @@
 """What agents need of the daemon, put together."""
 
 import threading
-from functools import partial
 
 from memd.core.clock import Clock
 from memd.core.events import AGENT_PROGRESS
 from memd.daemon import machine
-from memd.daemon.peers import check_peer
 from memd.messages.service import Messages, Register
 from memd.model.configured import Models
 from memd.progress.service import AgentSource, ProgressLines
@@ -16,10 +14,8 @@ from memd.state.database import Database
 from memd.state.tables import AgentTable, MessageTable
 
 
-def messages(
-    database: Database, clock: Clock, hub: Hub, configuration: Configuration, own: str
-) -> Messages:
-    """Return the mailboxes of all agents, with the register of those; ``own`` is our socket."""
+def messages(database: Database, clock: Clock, hub: Hub, configuration: Configuration) -> Messages:
+    """Return the mailboxes of all agents, with the register of those."""
     register = Register(AgentTable(database), machine.process, clock.now, clock.monotonic)
     return Messages(
         register,
@@ -27,8 +23,6 @@ def messages(
         clock,
         hub,
         settings=lambda root: configuration.current(root)[0],
-        check_peer=partial(check_peer, own=own),
-        own=own,
     )
 
 

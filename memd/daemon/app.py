@@ -126,7 +126,6 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             group.start_soon(services.progress.run)
             await group.start(services.messages.run)
             relay = PeerRelay(services.messages, ports.clock, ports.places.socket)
-            services.messages.pass_on = relay.pass_on
             group.start_soon(relay.run)
             notes, contexts, store = services.session_notes, services.contexts, services.store
             bounded = partial(keep_bounded, database, store, services.ages)
@@ -206,7 +205,7 @@ async def _compose(
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
-    mailboxes = messages(database, clock, hub, configuration, places.socket)
+    mailboxes = messages(database, clock, hub, configuration)
     services = Services(
         store=store,
         prompts=Prompts(store, memberships.joined),

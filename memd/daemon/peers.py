@@ -18,14 +18,13 @@ import anyio
 from anyio import to_thread
 
 from memd import __version__
-from memd.client import peer
-from memd.client.blocking import Client
 from memd.client.errors import (
     AnswerTimeoutError,
     DaemonUnavailableError,
     RemoteError,
     ServerRefusedError,
 )
+from memd.client.launch import Client, check_socket
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.messages.errors import PeerRefusedError
@@ -52,7 +51,7 @@ def check_peer(path: str, own: str) -> None:
         if path == os.path.realpath(own) or os.path.samefile(path, own):
             raise PeerRefusedError(path, _OWN)
     try:
-        peer.check(path)
+        check_socket(path)
     except ServerRefusedError as error:
         raise PeerRefusedError(path, str(error.facts["cause"])) from error
     except FileNotFoundError:
@@ -116,6 +115,9 @@ class PeerRelay:
         self._own = own
         self._lock = anyio.Lock()
         self._sent = anyio.Event()
+        relays = messages.relays
+        relays.own, relays.check_peer = own, partial(check_peer, own=own)
+        relays.pass_on = self.pass_on
 
     async def run(self) -> None:
         """Try again what was not passed on or has not ended there, until cancelled."""

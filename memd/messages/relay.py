@@ -9,7 +9,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from memd.core.agents import (
     MAILBOX_BYTES,
@@ -45,7 +45,7 @@ _NO_PEERS = "no other memd is reached from here"
 CheckPeer = Callable[[str], None]
 
 
-def no_peers(path: str) -> None:
+def _no_peers(path: str) -> None:
     """Refuse every socket. Raises PeerRefusedError."""
     raise PeerRefusedError(path, _NO_PEERS)
 
@@ -85,13 +85,21 @@ def copy_for(
 
 
 class Relays:
-    """What waits for other memds. ``own`` is the path of this one's socket."""
+    """What waits for other memds.
 
-    def __init__(self, endings: Endings, now: Callable[[], float], own: str) -> None:
+    ``own`` is the path of this one's socket, ``check_peer`` refuses that of another where it may
+    not be used, and ``pass_on`` tries what waits now.
+    """
+
+    own = ""
+    check_peer: CheckPeer
+    pass_on: Callable[[], Awaitable[object]]
+
+    def __init__(self, endings: Endings, now: Callable[[], float]) -> None:
+        self.check_peer = _no_peers  # until somebody brings others
         self._endings = endings
         self._table = endings.mailboxes.table
         self._now = now
-        self._own = own
 
     def waiting(self) -> tuple[RelayedMessage, ...]:
         """Return the messages that wait for another memd or have not ended there, in order."""
@@ -107,7 +115,7 @@ class Relays:
                 number=stored.number,
                 path=there.path,
                 to=there.address,
-                hop=f"{SCHEME}{self._own}#{stored.sender.address}",
+                hop=f"{SCHEME}{self.own}#{stored.sender.address}",
                 root=stored.sender.root,
                 summary=stored.summary,
                 body=stored.body,

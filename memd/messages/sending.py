@@ -33,7 +33,7 @@ from memd.messages.errors import (
 from memd.messages.mailboxes import Mailboxes, number_of
 from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
-from memd.messages.relay import CheckPeer
+from memd.messages.relay import Relays
 from memd.messages.values import LogEntry, Receiver, SendRequest, Sent
 from memd.state.tables import MessageCopy, NewMessage, StoredMessage
 
@@ -56,13 +56,11 @@ class PostOffice(Endings):
         settings: Callable[[str], MessagesSettings],
         now: Callable[[], float],
         monotonic: Callable[[], float],
-        *,
-        check_peer: CheckPeer = relay.no_peers,
     ) -> None:
         super().__init__(register, mailboxes, now)
         self._settings = settings
         self._monotonic = monotonic
-        self._check_peer = check_peer
+        self.relays = Relays(self, now)
         self._pace = Pace()
         self._exchanges = Exchanges()
 
@@ -80,7 +78,7 @@ class PostOffice(Endings):
         ):
             return self._sent(earlier)
         to_all = request.to == "*"
-        there = relay.place(request, kind, settings, self._check_peer)
+        there = relay.place(request, kind, settings, self.relays.check_peer)
         receivers = () if there else self._receivers(request, kind, agent, root)
         self._check_request(request, kind, agent, receivers)
         if agent is not None and (receivers or there):  # its name, as the receiver writes it

@@ -4,9 +4,8 @@ What is on the disk is changed in worker threads under one lock. Who waits for a
 the loop. There is one timer, for the earliest of what becomes due; without any there is none.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any, TypeVar
@@ -32,7 +31,7 @@ from memd.messages.errors import AgentKeyError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
 from memd.messages.mailboxes import LeaseHolder, Mailboxes, NextMessages, number_of
 from memd.messages.register import Register
-from memd.messages.relay import SCHEME, CheckPeer, Relays, no_peers
+from memd.messages.relay import SCHEME, Relays
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
     AgentEnded,
@@ -42,6 +41,7 @@ from memd.messages.values import (
     Registration,
     SendRequest,
     Sent,
+    Speaker,
     row_of,
 )
 from memd.state.database import StateUnusableError
@@ -53,20 +53,11 @@ T = TypeVar("T")
 _RETRY_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """In whose name something is done: who has the ``key``, or whose process started ``pid``."""
-
-    key: str = ""
-    pid: int = 0
-
-
 class Messages:
     """All mailboxes of this user. One per process; call it on the event loop.
 
-    ``settings`` returns those of a project's root and blocks. ``check_peer`` refuses the socket of
-    another memd where it may not be used; ``own`` is this one's. Methods raise MessagesOffError
-    where messages are switched off, and what the state file raises.
+    ``settings`` returns those of a project's root and blocks. Methods raise MessagesOffError where
+    messages are switched off, and what the state file raises.
     """
 
     def __init__(
@@ -77,8 +68,6 @@ class Messages:
         events: EventSink,
         *,
         settings: Callable[[str], Settings],
-        check_peer: CheckPeer = no_peers,
-        own: str = "",
     ) -> None:
         self.register = register
         self._clock = clock
@@ -90,10 +79,8 @@ class Messages:
             lambda root: settings(root).messages,
             clock.now,
             clock.monotonic,
-            check_peer=check_peer,
         )
-        self._relays = Relays(self._office, clock.now, own)
-        self.pass_on: Callable[[], Awaitable[object]] | None = None  # to other memds
+        self.relays = self._office.relays
         self._hooks = HookLeases(self._mailboxes)
         self._lock = anyio.Lock()
         self._arrivals: dict[int, anyio.Event] = {}
@@ -178,14 +165,14 @@ class Messages:
             return self._office.send(request, agent, happened)
 
         sent = await self._do(send)
-        if self.pass_on is None or not request.to.startswith(SCHEME):
+        if not request.to.startswith(SCHEME):
             return sent
-        await self.pass_on()
+        await self.relays.pass_on()
         return await self.status(sent.id)
 
     async def relaying(self, step: Callable[[Relays, Happened], T]) -> T:
         """Take a step with what waits for other memds."""
-        return await self._do(lambda happened: step(self._relays, happened), sweep=True)
+        return await self._do(lambda happened: step(self.relays, happened), sweep=True)
 
     async def receive(
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float

@@ -62,6 +62,14 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Speaker:
+    """In whose name something is done: who has the ``key``, or whose process started ``pid``."""
+
+    key: str = ""
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SendRequest:
     """A message to be sent. ``ttl`` is seconds, ``None`` for the kind's own.
 
