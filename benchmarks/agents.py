@@ -173,8 +173,8 @@ def hook() -> None:
     with post() as at:
         hook_file.write(at.home.places)
         plain, with_messages = _Hook(at, "plain"), _Hook(at, "messages", "messages")
-        for each_ in (plain, with_messages):
-            each_.run("SessionStart")
+        for one in (plain, with_messages):
+            one.run("SessionStart")
         took: tuple[list[float], list[float]] = ([], [])
         for number in range(HOOKS):
             pairs = ((plain, took[0]), (with_messages, took[1]))
