@@ -10,6 +10,7 @@ from memd.api.services import Services
 from memd.core.agents import Agent
 from memd.core.names import NameRefusedError
 from memd.core.text import iso_time
+from memd.documents.secrets import scrub
 from memd.messages.errors import (
     AgentEndedError,
     AgentKeyError,
@@ -69,7 +70,7 @@ async def agent_register(
         directory=project.memory_dir,
         name=name,
         client=caller.client,
-        kind=kind,
+        kind=scrub(kind),
         session=session_id,
         parent=parent,
         key=key,

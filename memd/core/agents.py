@@ -9,7 +9,8 @@ from memd.core.values import Scope
 AGENTS = 500
 CHILDREN = 64  # of one agent
 AGENT_NAME_CHARACTERS = 64
-RESERVED_NAMES = ("*", "all", "user", "memd")
+# Nobody poses as the person, as memd, or as who is not registered.
+RESERVED_NAMES = ("*", "all", "user", "human", "system", "memd", "unregistered")
 IDLE_SECONDS = 300.0  # without a turn
 SILENT_SECONDS = 120.0  # without a call, where no process is known
 FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is not remembered

@@ -13,8 +13,9 @@ from tests.promises.peers import OPEN, Agents, Peer, agents
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 _NAMES = (
     " ", ".", "..", "a/../b", "../a", "/a", "a/b/c/d", "A", "é\u0301" * 40, "*", "all", "user",
-    "memd", "con", "a\0b", "a\nb", "a\u202eb", "a\u200bb", "\uff0fa", "a" * 65, ".hidden", "a ",
-    "a\\b", "%2e%2e", "uds:/x", "bridge:1", "a@b", "a#b", "~", "-", "a\x1b[2J",
+    "memd", "unregistered", "system", "con", "a\0b", "a\nb", "a\u202eb", "a\u200bb", "\uff0fa",
+    "a" * 65, ".hidden", "a ", "a\\b", "%2e%2e", "uds:/x", "bridge:1", "a@b", "a#b", "~", "-",
+    "a\x1b[2J",
 )  # fmt: skip
 _ADDRESSES = (
     "nobody", "lead/nobody", "nobody@nowhere", "", " ", "../lead", "lead/../lead", "a" * 5000,

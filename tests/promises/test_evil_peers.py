@@ -35,7 +35,7 @@ async def test_two_hundred_planted_messages_do_nothing() -> None:
         lead = await here.register("lead")
         other = await here.register("other", parent=lead)
         worker = await here.register("worker")
-        eve = await here.register("eve")
+        eve = await here.register("eve", kind=f"login {TOKEN}")
         plan = {"to": "lead", "kind": "plan_approval_request", "body": "the plan"}
         stop = {"to": other.address, "kind": "shutdown_request", "reason": "done"}
         open_ones = (
