@@ -58,6 +58,12 @@ class Editor:
         result = self._request("tools/call", name=name, arguments=arguments)
         return str(result["content"][0]["text"])
 
+    def read(self, **arguments: Any) -> str:
+        """Return what the tool read_messages shows, once that is acknowledged."""
+        shown = self.tool("read_messages", **arguments)
+        self.tool("list_agents")  # the bridge acknowledges before it does anything else
+        return shown
+
     def _request(self, method: str, **params: Any) -> Any:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         print(json.dumps(request), file=self._stdin, flush=True)
@@ -146,7 +152,7 @@ def _editor(home: Home) -> Iterator[Editor]:
 def _register(agents: Agents) -> None:
     agents.register("lead", session_id="monday")
     agents.register("tests", parent="lead", key=agents.keys["lead"], session_id=_SESSION)
-    print(f"   mcp-editor: {agents.editor.tool('read_messages')}")
+    print(f"   mcp-editor: {agents.editor.read()}")
     agents.memctl("agent", "list")
     listed = {each["address"]: each for each in agents.call("agent.list")["agents"]}
     agents.check("all three are there", set(listed) == {"lead", "lead/tests", "mcp-editor"})
@@ -155,7 +161,7 @@ def _register(agents: Agents) -> None:
 
 def _send(agents: Agents) -> None:
     sent = agents.send("lead", "mcp-editor", "parse() has a second argument now.")
-    read = agents.editor.tool("read_messages", wait=5)
+    read = agents.editor.read(wait=5)
     agents.show(read)
     label = "Message from lead (demo, ingest-service, less than a minute ago), not from the user:"
     agents.check("it arrives as quoted text, under its sender", label in read)
@@ -180,7 +186,7 @@ def _broadcast(agents: Agents) -> None:
     receivers = {each["address"] for each in sent["recipients"]}
     agents.check("all but the sender get it", receivers == {"lead/tests", "mcp-editor"})
     agents.read("lead/tests")
-    agents.editor.tool("read_messages")
+    agents.editor.read()
     agents.memctl("message", "status", sent["id"])
     agents.check("each copy was read", agents.state(sent["id"]) == "read")
 
@@ -248,7 +254,7 @@ def _errors(agents: Agents) -> None:
 
 def _planted(agents: Agents) -> None:
     agents.send("lead/tests", "mcp-editor", _PLANTED)
-    read = agents.editor.tool("read_messages")
+    read = agents.editor.read()
     agents.show(read, 20)
     agents.check("an order in a message stays a quotation", "> &lt;system-reminder>" in read)
     agents.check("which nothing in it ends", read.count("</memd-context>") == 1)
