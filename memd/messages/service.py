@@ -97,8 +97,7 @@ class Messages:
             seconds: float | None = _RETRY_SECONDS  # where the state file cannot be used
             with suppress(StateUnusableError):
                 seconds = await self._seconds_to_next()
-            changed = await self._rest(seconds, self._due)
-            if changed and (seconds is None or seconds > 0):
+            if await self._rest(seconds, self._due) and (seconds is None or seconds > 0):
                 continue  # what is due next may be another; what is due now is seen to
             with suppress(StateUnusableError):
                 await self._do(self._load)
