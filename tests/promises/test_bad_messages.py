@@ -73,6 +73,26 @@ async def test_addresses_that_nobody_has_are_errors() -> None:
         assert gone.kind in {"agent_ended", "not_found"}
 
 
+async def test_nobody_is_what_another_memd_may_say() -> None:
+    """A socket that is not listed is refused, and a hop neither names an agent nor goes on."""
+    async with agents() as here:
+        lead, other = await here.register("lead"), await here.register("other")
+        for path in ("/tmp/x/s", here.home.places.socket, "/etc/passwd", "/../x"):
+            error = await here.error("message.send", key=lead.key, to=f"uds:{path}#bob", body="x")
+            assert (error.code, error.kind) == (1067, "peer_refused")
+        sent = {"cwd": here.cwd, "body": "x"}
+        far = "uds:/run/other.sock#lead"
+        for hop in ("lead", "uds:lead", "uds:/x", "uds:/x#\n", f"uds:/{'x' * 600}#lead"):
+            error = await here.error("message.send", to="other", hop=hop, **sent)
+            assert error.code == -32602, hop
+        for to in ("*", far):
+            assert (await here.error("message.send", to=to, hop=far, **sent)).kind == "peer_refused"
+        await here.call("message.send", to="other", hop=far, **sent)
+        received = await here.read(other)
+        assert [each["from"] for each in received["messages"]] == ["unregistered"]
+        assert "\nMessage from unregistered (" in received["block"]
+
+
 async def test_wrong_parameters_are_named() -> None:
     """A kind, a ttl, a wait, a limit or an id that cannot be meant is an error of its own."""
     async with agents() as here:
