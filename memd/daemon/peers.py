@@ -35,6 +35,7 @@ from memd.state.database import StateUnusableError
 _SECONDS = 5.0  # for one call
 _SOONEST, _LONGEST = 10.0, 300.0  # seconds between two tries
 _LINK = "its path leads through a link"
+_NOT_LISTED = "its socket is not listed in messages.peers any more"
 _OWN = "it is the socket of this memd"
 _NO_PROJECT = "no_project"
 _ROOT = "/"  # where the sender's project is not there; NAME@PROJECT names an agent anyway
@@ -62,6 +63,8 @@ def check_peer(path: str, own: str) -> None:
 
 def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
     """Hand a message to the memd at its socket, or ask there what became of it. Blocks."""
+    if not message.listed:
+        return RelayAnswer(reason=_NOT_LISTED, silent=True)
     try:
         check_peer(message.path, own)
         with Client(

@@ -95,7 +95,13 @@ class Relays:
     check_peer: CheckPeer
     pass_on: Callable[[], Awaitable[object]]
 
-    def __init__(self, endings: Endings, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        endings: Endings,
+        now: Callable[[], float],
+        settings: Callable[[str], MessagesSettings],
+    ) -> None:
+        self._settings = settings
         self.check_peer = _no_peers  # until somebody brings others
         self._endings = endings
         self._table = endings.mailboxes.table
@@ -123,6 +129,7 @@ class Relays:
                 # Numbers begin anew where a state file was deleted; the time tells them apart.
                 request_id=f"m{stored.number}-{stored.sent:.3f}",
                 known=known[1] if known else "",
+                listed=there.path in self._settings(stored.sender.root).peers,
             )
             result.append(message)
         return tuple(result)

@@ -60,7 +60,7 @@ class PostOffice(Endings):
         super().__init__(register, mailboxes, now)
         self._settings = settings
         self._monotonic = monotonic
-        self.relays = Relays(self, now)
+        self.relays = Relays(self, now, settings)
         self._pace = Pace()
         self._exchanges = Exchanges()
 

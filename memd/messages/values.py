@@ -97,7 +97,7 @@ class RelayedMessage:
     """A message for an agent of another memd, at ``path``; ``ttl`` is seconds.
 
     ``hop`` is its sender's address as the other memd shows it. ``known`` is the other memd's id of
-    it, "" where it has not stored it yet.
+    it, "" where it has not stored it yet; ``listed`` says that the settings still name its socket.
     """
 
     number: int
@@ -109,7 +109,8 @@ class RelayedMessage:
     body: str
     ttl: float
     request_id: str
-    known: str
+    known: str = ""
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def test_an_answer_says_what_our_copy_says(
 
 def _message(path: str) -> RelayedMessage:
     hop = "uds:/own#ann@slug"
-    return RelayedMessage(1, path, "ben", hop, "/", "", "hi", 60.0, "m1-1.000", "")
+    return RelayedMessage(1, path, "ben", hop, "/", "", "hi", 60.0, "m1-1.000")
 
 
 @contextmanager
@@ -135,8 +136,8 @@ def _machine(*, peers: str = "") -> Iterator[Home]:
         yield home
 
 
-def _waiting(client: Client, key: str) -> list[dict[str, Any]]:
-    received = client.call("message.receive", {"key": key})["messages"]
+def _waiting(client: Client, key: str, wait: int = 0) -> list[dict[str, Any]]:
+    received = client.call("message.receive", {"key": key, "wait": wait})["messages"]
     client.call("message.ack", {"key": key, "ids": [each["id"] for each in received]})
     return list(received)
 
@@ -147,46 +148,42 @@ def _refused(client: Client, **params: Any) -> str:
     return caught.value.kind
 
 
+def _place(there: Home, theirs: Client, name: str) -> str:
+    """Return the address of an agent of another memd, as an agent of any project writes it."""
+    folder = theirs.call("memory.list", {"cwd": there.project()})["memory_dir"]
+    return f"uds:{there.places.socket}#{name}@{Path(folder).parent.name}"
+
+
 def test_a_message_reaches_an_agent_of_another_memd() -> None:
-    """Once and in order, whether that memd is there at once or later, and its end is told."""
-    with _machine() as there, _machine(peers=there.places.socket) as here, daemon_process(here):
-        place = f"uds:{there.places.socket}#ben"
-        with client(here) as ours:
+    """Once and in order, whoever dies meanwhile, and the sender is told what became of it."""
+    with _machine() as there, _machine(peers=there.places.socket) as here:
+        with daemon_process(here), client(here) as ours:
             ann = ours.call("agent.register", {"cwd": here.project(), "name": "ann"})["key"]
 
-            def send(to: str, body: str) -> Any:
+            def send(ours: Client, to: str, body: str) -> Any:
                 return ours.call("message.send", {"key": ann, "to": to, "body": body})
 
             with daemon_process(there), client(there) as theirs:
-                slug = theirs.call("agent.register", {"cwd": there.project(), "name": "ben"})
-                ben = slug["key"]
-                nobody = send(f"{place}ny@nowhere", "x")
-                assert nobody["state"] == "refused"
+                ben = theirs.call("agent.register", {"cwd": there.project(), "name": "ben"})["key"]
+                place = _place(there, theirs, "ben")
+                assert send(ours, _place(there, theirs, "benny"), "x")["state"] == "refused"
                 (notice,) = _waiting(ours, ann)
                 assert (notice["kind"], "refused" in notice["body"]) == ("notice", True)
-                (row,) = theirs.call("agent.list", {"all": True})["agents"]
-                project = theirs.call("memory.list", {"cwd": there.project()})["memory_dir"]
-                place += f"@{Path(project).parent.name}"
-                assert row["unread"] == 0
-                first = send(place, "one")
+                first = send(ours, place, "one")
                 assert "queued there as m" in first["recipients"][0]["reason"]
                 (message,) = _waiting(theirs, ben)
-                assert message["body"] == "one"
-                ours_there = f"memd for uds:{here.places.socket}#ann@"
-                assert message["from"] == "unregistered"
-                assert message["client"].startswith(ours_there)
+                assert (message["body"], message["from"]) == ("one", "unregistered")
+                from_ours = f"memd for uds:{here.places.socket}#ann@"
+                assert message["client"].startswith(from_ours)
                 hop = {"cwd": there.project(), "hop": f"uds:{here.places.socket}#ann"}
-                assert _refused(theirs, to=f"uds:{here.places.socket}#ann", **hop) == "peer_refused"
-                assert _refused(theirs, to="*", **hop) == "peer_refused"
-                send(place, "two")
+                for to in (f"uds:{here.places.socket}#ann", "*"):
+                    assert _refused(theirs, to=to, **hop) == "peer_refused"
+                send(ours, place, "two")
                 status = ours.call("message.status", {"id": first["id"]})
                 assert status["state"] == "read"
-                (message,) = _waiting(theirs, ben)
-            assert "not stored there yet" in send(place, "three")["recipients"][0]["reason"]
-            with daemon_process(there), client(there) as theirs:
-                send(place, "four")
-                bodies = [each["body"] for each in _waiting(theirs, ben)]
-            assert bodies == ["three", "four"]
+                assert [each["body"] for each in _waiting(theirs, ben)] == ["two"]
+            later = send(ours, place, "three")
+            assert "not stored there yet" in later["recipients"][0]["reason"]
             for bad, kind in (
                 (f"uds:{here.places.socket}#ann", "peer_refused"),
                 ("uds:/etc/passwd#ann", "peer_refused"),
@@ -194,3 +191,22 @@ def test_a_message_reaches_an_agent_of_another_memd() -> None:
                 ("uds:/no/agent", "invalid_params"),
             ):
                 assert _refused(ours, key=ann, to=bad) == kind
+        with (
+            daemon_process(there),
+            daemon_process(here),
+            client(here) as ours,
+            client(there) as theirs,
+        ):
+            bodies = [each["body"] for each in _waiting(theirs, ben, wait=20)]
+            send(ours, place, "four")
+            bodies += [each["body"] for each in _waiting(theirs, ben)]
+            assert bodies == ["three", "four"]
+
+
+def test_a_socket_that_is_listed_no_more_gets_nothing(folder: str) -> None:
+    """What waits for it stays here, and says why."""
+    answers = {"message.send": {"id": "m1", "state": "queued", "recipients": []}}
+    with ScriptedDaemon(f"{folder}/s", answers) as daemon:
+        answer = pass_on(replace(_message(f"{folder}/s"), listed=False), f"{folder}/own")
+        assert daemon.requested == []
+    assert (answer.state, "not listed" in answer.reason) == ("", True)
