@@ -1,9 +1,9 @@
 """What each client calls the events of a conversation, and how it wants them answered. Pure.
 
 Rules of this file
-- An event that is in no table brings nothing and is learnt from by nobody. Sub-agents' starts and
-  stops are such: what a sub-agent says is not the person's, and its answer stands in the
-  conversation that it works for. Claude Code has two of them at each ``/compact``.
+- An event that is in no table brings nothing and is learnt from by nobody. Sub-agents' stops are
+  such: what a sub-agent says is not the person's, and its answer stands in the conversation that it
+  works for. A sub-agent's start is no start of a session; Claude Code has one at each ``/compact``.
 - A client that empties its context says so in one way: Claude Code with the ``SessionStart`` that
   follows, Codex with ``PostCompact`` as well. Gemini CLI 0.61 announces a compression before every
   turn and most come to nothing, so only the one that a person asked for counts.
@@ -39,12 +39,13 @@ class Event(Enum):
     COMPACTED = auto()
     SESSION_END = auto()
     TOOL_USED = auto()
+    SUBAGENT_START = auto()
 
 
 class Payload(Named):
     """The members of a hook's payload that count, by Claude Code's names; others are passed over.
 
-    ``agent_id`` is there for what a sub-agent does.
+    ``agent_id`` is there for what a sub-agent does, ``agent_type`` is the sub-agent's name.
     """
 
     session_id: str
@@ -55,6 +56,7 @@ class Payload(Named):
     source: str = ""
     trigger: str = ""
     agent_id: str = ""
+    agent_type: str = ""
     tool_name: str = ""
     tool_use_id: str = ""
     tool_input: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies an empty default
@@ -92,7 +94,11 @@ _SHARED = {
 }
 DIALECTS: Mapping[str, Dialect] = {
     CLAUDE_CODE: Dialect(
-        _SHARED, loads_memory=True, notices=True, late_boundary=True, replaces_results=True
+        {**_SHARED, "SubagentStart": Event.SUBAGENT_START},
+        loads_memory=True,
+        notices=True,
+        late_boundary=True,
+        replaces_results=True,
     ),
     "codex": Dialect({**_SHARED, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
     "gemini": Dialect(

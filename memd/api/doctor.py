@@ -11,11 +11,13 @@ from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.core.names import printable
 from memd.core.settings import Settings
 from memd.core.text import iso_time
 from memd.core.values import Project
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
+from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.team.errors import TeamNotJoinedError
 
@@ -121,6 +123,7 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         _client_check(project),
         _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
         *await _team_checks(services, project.memory_dir),
+        *await to_thread.run_sync(_agent_checks, services.store.projects, project),
     ]
 
 
@@ -134,6 +137,21 @@ def _client_check(project: Project) -> Check:
     detail = f"Claude Code keeps its memory in {theirs}, memd in {ours} ({project.source})"
     remedy = "set autoMemoryDirectory of Claude Code and memd's directory alike, or switch one off"
     return Check(name, "warning", detail, remedy)
+
+
+def _agent_checks(projects: Projects, project: Project) -> list[Check]:
+    """Return what is wrong with the memories of sub-agents; nothing is said where nothing is."""
+    checks = []
+    if strays := projects.strays(project):
+        places = ", ".join(printable(stray.directory) for stray in strays)
+        remedy = "memctl agent merge takes them into the project's"
+        detail = f"memories of sub-agents that no client loads: {places}"
+        checks.append(Check("sub-agents", "warning", detail, remedy))
+    if line := projects.committed(project):
+        detail = f"git does not ignore {project.root}{line}, which is for this machine alone"
+        remedy = f"add the line {line} to {project.root}/.gitignore"
+        checks.append(Check("sub-agents' local memory", "warning", detail, remedy))
+    return checks
 
 
 async def _memberships_check(services: Services) -> Check:

@@ -7,6 +7,8 @@ no new set-up.
   and otherwise what there is to say of a team's directory, of which no client knows.
 - A prompt brings the memories that matter, and what was said and is not remembered, at most 9,500
   characters.
+- The start of a sub-agent brings its memory where the settings name a scope for it and its client
+  does not load one itself.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
   the turn. The one exception is a sentence before a compaction, for who wants it.
 - A context that was compacted gets the session's notes. All that is brought then, and with the
@@ -28,7 +30,7 @@ from typing import Annotated, Any
 import msgspec
 from anyio import move_on_after
 
-from memd.api import dialects, notes, prompting, work
+from memd.api import dialects, notes, prompting, subagents, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
@@ -57,11 +59,11 @@ _LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is le
 _SAVED_SECONDS = 0.02  # for what was saved; what is late is told with the next prompt
 _GATE_SECONDS = 0.02  # of a turn's end for the gates of its notes; the job asks them again
 _NEXT = 2_500  # UTF-16 units of what notes may have, left to the prompt behind a compaction
-_TAGS = len(tags.OPEN) + len(tags.CLOSE) + 3  # around a section, with line ends
 _SENTENCE = 300  # UTF-16 units, printed before a compaction
 _JOBS = 20  # the newest, which may have saved something
 _SPILLED = ("search", "web")  # kinds of tools; Claude Code stores what the shell prints itself
 _READER = "Read"
+_OF_SUBAGENTS = (Event.TOOL_USED, Event.SUBAGENT_START)  # these concern memd, others do not
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
@@ -135,8 +137,8 @@ class HookMethod:
         caller = call.connection.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
         key = (event, facts.session_id, facts.prompt_id)
-        # One prompt may use several tools, and a sub-agent's tools write memories too.
-        if kind is not Event.TOOL_USED and (facts.agent_id or key in self._events):
+        # One prompt may use several tools and agents, and a sub-agent's tools write memories too.
+        if kind not in _OF_SUBAGENTS and (facts.agent_id or key in self._events):
             return None
         place = await services.store.where(facts.cwd, call.connection.caller.environment)
         received = _Received(dialect, event, facts, *place[:2])
@@ -157,6 +159,13 @@ class HookMethod:
         notice, texts, response = "", tuple[str, ...](), None
         if kind is Event.COMPACTED:
             await self._reset(services, received.payload)
+        elif kind is Event.SUBAGENT_START:
+            environment = call.connection.caller.environment
+            agent = received.payload.agent_type
+            text = await subagents.section(
+                services, received.project, received.settings, agent, environment
+            )
+            texts = (text,)
         elif kind is Event.TOOL_USED:
             texts = (await _written(services, call, received),)
             response = await _spilled(services, received, until)
@@ -178,7 +187,10 @@ class HookMethod:
         )
         environment = call.connection.caller.environment
         loaded = await services.prompts.load(
-            project, settings, room=limits.BLOCK_CHARACTERS - _TAGS, environment=environment
+            project,
+            settings,
+            room=limits.BLOCK_CHARACTERS - subagents.TAGS,
+            environment=environment,
         )
         shown = section = loaded.prompt or ""
         own = received.dialect.loads_memory and project.client_dir == project.memory_dir
@@ -189,7 +201,7 @@ class HookMethod:
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
             index = f"{loaded.memory_dir}/{TEAM if own else ''}{INDEX}"
-            shown = _fit(shown, room - _TAGS, index)
+            shown = subagents.fit(shown, room - subagents.TAGS, index)
             section = section if own else shown
             shown = f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"
         self._sections[received.session] = section
@@ -252,16 +264,6 @@ class HookMethod:
 
 def _parents(payload: Payload, answered: float | None = None) -> Parents:
     return partial(parents, payload.transcript_path, payload.session_id, answered)
-
-
-def _fit(prompt: str, room: int, index: str) -> str:
-    """Return a prompt within so many UTF-16 units, as clients count; whole lines, and a note."""
-    units = prompt.encode("utf-16-le")
-    if len(units) <= 2 * room:
-        return prompt
-    note = f"\n(There is more: read {index} for the whole index.)"
-    cut = units[: 2 * (room - len(note))].decode("utf-16-le", errors="ignore")
-    return cut.rpartition("\n")[0] + note
 
 
 async def _after_turn(

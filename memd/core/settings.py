@@ -217,7 +217,8 @@ class AgentsSettings:
     )
     memory: Mapping[str, str] = names(
         "sub-agents that get a memory where their client gives them none, by name, as in "
-        'reviewer = "project"; the scopes are user, project and local',
+        'reviewer = "project"; the scopes are user, project and local. Run memctl setup '
+        "claude-code afterwards",
         *AgentScope,
     )
 

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from memd.core.agents import AgentScope
 from memd.core.settings import Settings
 from memd.core.values import Project
+from memd.projects import agents, ignoring
+from memd.projects.agents import Stray
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
 from memd.projects.project import find_project, locate, projects_folder
@@ -54,6 +57,27 @@ class Projects:
         environs = (environ, self._environ)
         project = find_project(place, settings, environs, self._home, client)
         return with_other_root(project, self._roots), settings, problems
+
+    def loads_memory(self, project: Project, agent: str, environ: Mapping[str, str]) -> bool:
+        """Say whether Claude Code itself loads the memory of a sub-agent. Blocks."""
+        folder = environ.get("CLAUDE_CONFIG_DIR") or self._environ.get("CLAUDE_CONFIG_DIR", "")
+        config = folder or f"{self._home}/.claude"
+        return agents.loads_memory(
+            agents.definition_folders(project.cwd, project.root, config), agent
+        )
+
+    def strays(self, project: Project) -> tuple[Stray, ...]:
+        """Return memories of sub-agents that lie below where their client was started. Blocks."""
+        return agents.strays(project.root) if project.readable else ()
+
+    def committed(self, project: Project) -> str:
+        """Return the line for .gitignore without which git would commit what is local. Blocks."""
+        folder = f".claude/{agents.FOLDERS[AgentScope.LOCAL]}"
+        if not all(os.path.lexists(f"{project.root}/{name}") for name in (".git", folder)):
+            return ""
+        environ = self._environ
+        ignored = ignoring.is_ignored(project.root, folder, self._home, environ)
+        return "" if ignored else f"/{folder}/"
 
 
 def with_other_root(project: Project, roots: Roots) -> Project:

@@ -172,3 +172,33 @@ async def test_the_index_of_a_checkout_may_be_left_out(caller: Caller) -> None:
         prompts[scope] = (await caller.call("load_prompt", **about))["prompt"]
     shown = {scope: "feedback_tests.md" in prompt for scope, prompt in prompts.items()}
     assert shown == {"user": True, "project": False, "local": True}
+
+
+async def advice(caller: Caller) -> dict[str, str]:
+    """Return what doctor has to say of sub-agents: its details by name."""
+    checks = (await caller.call("doctor"))["checks"]
+    return {check["name"]: check["detail"] for check in checks if "sub-agents" in check["name"]}
+
+
+async def test_doctor_names_what_lies_astray_and_what_git_would_commit(caller: Caller) -> None:
+    """Memories below launch directories are named, others are not; the line for git is given."""
+    git("init", "-q", at=caller.cwd)
+    assert await advice(caller) == {}
+    await caller.write(agent="a:b", scope="project")
+    assert await advice(caller) == {}
+    stray = Path(caller.cwd, "src/deep/.claude/agent-memory/reviewer")
+    empty = Path(caller.cwd, "src/.claude/agent-memory/reviewer")
+    other = Path(caller.cwd, "vendor/lib/.claude/agent-memory/reviewer")
+    for folder in (stray, empty, other):
+        folder.mkdir(parents=True)
+    for folder in (stray, other):
+        (folder / "a.md").write_text("---\nname: a\n---\nx\n")
+    Path(caller.cwd, "vendor/lib/.git").mkdir()
+    Path(caller.cwd, "link").symlink_to(stray.parents[2])
+    shown = await advice(caller)
+    assert (list(shown), shown["sub-agents"].count("/reviewer")) == (["sub-agents"], 1)
+    assert str(stray) in shown["sub-agents"]
+    await caller.write(agent="a:b", scope="local")
+    assert "/.claude/agent-memory-local/" in (await advice(caller))["sub-agents' local memory"]
+    Path(caller.cwd, ".gitignore").write_text("/.claude/agent-memory-local/\n")
+    assert list(await advice(caller)) == ["sub-agents"]

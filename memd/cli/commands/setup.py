@@ -82,7 +82,9 @@ def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
     hook = hook_file.hook_path(invocation.places)
     context = service_unit.settings_table(invocation.places.config, "context") or {}
     spills = context.get("hook_spill") is True
-    return table(Around(invocation.environ, home, invocation.cwd, hook, _memctl(home), spills))
+    agents = service_unit.settings_table(invocation.places.config, "agents") or {}
+    memctl, subagents = _memctl(home), bool(agents.get("memory"))
+    return table(Around(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents))
 
 
 def check(invocation: Invocation) -> list[dict[str, str]]:

@@ -55,7 +55,8 @@ class Switch:
 class Around:
     """What the table is made from: this user's environment and home, memd's hook and program.
 
-    ``cwd`` is the project that ``doctor`` looks at; ``spills`` is the setting context.hook_spill.
+    ``cwd`` is the project that ``doctor`` looks at; ``spills`` is the setting context.hook_spill,
+    ``subagents`` says that agents.memory names any.
     """
 
     environ: Mapping[str, str]
@@ -64,6 +65,7 @@ class Around:
     hook: str
     memctl: str
     spills: bool = False
+    subagents: bool = False
     platform: str = sys.platform
 
     def folder(self, variable: str, default: str) -> str:
@@ -108,7 +110,8 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
     of_gemini = Hooks("gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True)
     used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
-    of_claude = Hooks("claude-code", hook, _CLAUDE | used)
+    started: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
+    of_claude = Hooks("claude-code", hook, _CLAUDE | used | started)
     add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(

@@ -159,6 +159,9 @@ def test_a_plugin_s_files_are_copied_and_go_again(home: Home) -> None:
 
 def test_each_hook_s_event_is_one_that_memd_knows(home: Home) -> None:
     """What is written for a client is what the daemon answers, and what the plugin has too."""
+    config = Path(home.places.config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('[agents.memory]\nreviewer = "user"\n')
     hooks = {row.name: row.pieces[0] for row in setup.clients(invocation(home, "setup"))}
     for name, dialect in DIALECTS.items():
         piece = hooks[name]

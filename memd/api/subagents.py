@@ -1,0 +1,64 @@
+"""What a sub-agent's start brings: its own memory, where its client does not load that itself."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from anyio import to_thread
+
+from memd.api.services import Services
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.names import INDEX
+from memd.core.settings import Settings
+from memd.core.values import Project
+from memd.text import tags
+
+TAGS = len(tags.OPEN) + len(tags.CLOSE) + 3  # around a section, with line ends
+_MODE = "agent"
+_QUOTE, _QUOTED = "<memory_index>", "</memory_index>"
+
+
+async def section(
+    services: Services,
+    project: Project,
+    settings: Settings,
+    agent: str,
+    environment: Mapping[str, str],
+) -> str:
+    """Return the memory section of a sub-agent for which the settings name a scope, else ""."""
+    scope = settings.agents.memory.get(agent, "")
+    if not scope:
+        return ""
+    projects = services.store.projects
+    with suppress(MemdError):  # a link in its way, say: it works without a memory then
+        if await to_thread.run_sync(projects.loads_memory, project, agent, environment):
+            return ""
+        room = limits.BLOCK_CHARACTERS - TAGS
+        loaded = await services.prompts.load(
+            project,
+            settings,
+            mode=_MODE,
+            agent=agent,
+            scope=scope,
+            room=room,
+            environment=environment,
+        )
+        if loaded.prompt:
+            shown = fit(loaded.prompt, room, f"{loaded.memory_dir}/{INDEX}")
+            return f"{tags.OPEN}\n{shown}\n{tags.CLOSE}"
+    return ""
+
+
+def fit(prompt: str, room: int, index: str) -> str:
+    """Return a prompt within so many UTF-16 units, as clients count; whole lines, and a note.
+
+    An index that is cut stays in its quote.
+    """
+    units = prompt.encode("utf-16-le")
+    if len(units) <= 2 * room:
+        return prompt
+    note = f"\n(There is more: read {index} for the whole index.)"
+    left = room - len(note) - len(_QUOTED) - 1
+    cut = units[: 2 * left].decode("utf-16-le", errors="ignore").rpartition("\n")[0]
+    closing = f"\n{_QUOTED}" if cut.rfind(_QUOTE) > cut.rfind(_QUOTED) else ""
+    return f"{cut}{closing}{note}"

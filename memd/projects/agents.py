@@ -1,0 +1,153 @@
+"""Sub-agents of a project: what their definitions say, and memories that lie astray. Blocks.
+
+Rules of this file
+- What lies in a checkout is a stranger's: only regular files are read, their beginning alone, and
+  no link is followed.
+- Every look is bounded: a project may have a million folders.
+- Clients have put the memory of scope ``project`` below the directory in which they were started.
+  It belongs to the root; a folder with a ``.git`` of its own is another project.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from memd.core.agents import AgentScope
+from memd.core.names import NameRefusedError, check_component
+from memd.files.directory import Directory
+
+FOLDERS = {AgentScope.PROJECT: "agent-memory", AgentScope.LOCAL: "agent-memory-local"}
+_CLIENT = ".claude"
+_HEAD_BYTES = 16 * 1024
+_DEFINITIONS = 500  # files that are read for one agent
+_DEPTH = 8  # folders below a root
+_VISITED = 5_000  # folders in one look for strays
+_STRAYS = 100
+_PASSED_OVER = ("node_modules", "__pycache__")
+_FRONTMATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
+_NAME = re.compile(r"^name:[ \t]*[\"']?([^\"'\r\n#]+)", re.MULTILINE)
+_MEMORY = re.compile(r"^memory:[ \t]*[\"']?(user|project|local)\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A sub-agent's memory that lies below a directory in which its client was started."""
+
+    directory: str
+    agent: str
+    scope: str
+
+
+def loads_memory(folders: tuple[str, ...], agent: str) -> bool:
+    """Say whether an agent's definition tells its client to load a memory.
+
+    ``folders`` may hold definitions, the one that wins first.
+    """
+    left = _DEFINITIONS
+    for folder in folders:
+        for path in _definitions(folder):
+            left -= 1
+            if left < 0:
+                return False
+            matter = _FRONTMATTER.match(_head(path))
+            name = _NAME.search(matter[1]) if matter else None
+            if matter and name and name[1].strip() == agent:
+                return bool(_MEMORY.search(matter[1]))
+    return False
+
+
+def definition_folders(cwd: str, root: str, config: str) -> tuple[str, ...]:
+    """Return where definitions of agents lie: from the working directory up, then the person's."""
+    folders, here = [], cwd
+    while True:
+        folders.append(f"{here.rstrip('/')}/{_CLIENT}/agents")
+        if here in (root, "/"):
+            break
+        here = os.path.dirname(here)
+    return (*dict.fromkeys((*folders, f"{root.rstrip('/')}/{_CLIENT}/agents")), f"{config}/agents")
+
+
+def strays(root: str) -> tuple[Stray, ...]:
+    """Return memories of sub-agents below a root and its worktrees that belong into the root."""
+    if not os.path.exists(f"{root}/.git"):
+        return ()  # each directory is a project of its own
+    results: list[Stray] = []
+    left = _VISITED
+    for start in (root, *worktrees(root)):
+        for folder in _folders(start):
+            left -= 1
+            if left < 0 or len(results) >= _STRAYS:
+                return tuple(results)
+            if folder != root:
+                results += _in_folder(folder)
+    return tuple(results)
+
+
+def worktrees(root: str) -> tuple[str, ...]:
+    """Return the linked worktrees of a repository that are there and name it in turn."""
+    results = []
+    with suppress(OSError):
+        for name in sorted(os.listdir(f"{root}/.git/worktrees"))[:_STRAYS]:
+            link = _head(f"{root}/.git/worktrees/{name}/gitdir").strip()
+            back = _head(link).strip() if link.startswith("/") else ""
+            if back == f"gitdir: {root}/.git/worktrees/{name}":
+                results.append(os.path.dirname(link))
+    return tuple(results)
+
+
+def _folders(start: str) -> Iterator[str]:
+    """Yield a folder and those below it that belong to the same checkout."""
+    waiting = [(start, 0)]
+    while waiting:
+        here, depth = waiting.pop()
+        yield here
+        with suppress(OSError), os.scandir(here) as entries:
+            for entry in entries:
+                hidden = entry.name.startswith(".") or entry.name in _PASSED_OVER
+                if depth >= _DEPTH or hidden or not entry.is_dir(follow_symlinks=False):
+                    continue
+                if not os.path.lexists(f"{entry.path}/.git"):
+                    waiting.append((entry.path, depth + 1))
+
+
+def _in_folder(folder: str) -> Iterator[Stray]:
+    """Yield the memories of sub-agents that lie directly below a folder."""
+    for scope, name in FOLDERS.items():
+        place = f"{folder}/{_CLIENT}/{name}"
+        if os.path.realpath(place) != place:
+            continue
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_dir(follow_symlinks=False) and _has_memories(entry.path):
+                    yield Stray(entry.path, entry.name, scope)
+
+
+def _has_memories(directory: str) -> bool:
+    """Say whether a directory with the name of an agent holds anything worth merging."""
+    with suppress(OSError, NameRefusedError):
+        check_component(os.path.basename(directory))
+        with Directory(directory) as opened:
+            return next(opened.walk(), None) is not None
+    return False
+
+
+def _definitions(folder: str) -> Iterator[str]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name.endswith(".md"):
+                yield entry.path
+
+
+def _head(path: str) -> str:
+    """Return the beginning of a regular file as text, "" where there is none."""
+    with suppress(OSError, ValueError):  # ValueError: a NUL in a path that another file named
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return os.read(descriptor, _HEAD_BYTES).decode(errors="replace")
+        finally:
+            os.close(descriptor)
+    return ""
