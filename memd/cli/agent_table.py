@@ -30,7 +30,9 @@ COMMANDS = (
         "All that memd knows of it, and nothing of what its messages say.",
         "agents:show",
         method="agent.list",
-        operands=(Operand("ADDRESS", "as memctl agent list shows it", param=""),),
+        operands=(
+            Operand("ADDRESS", "as memctl agent list shows it", param="", listed="agent list"),
+        ),
         options=(Option("--all", "look at those of every project"),),
         examples=(("memctl agent show builder", "is it still there?"),),
     ),

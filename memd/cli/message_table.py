@@ -4,6 +4,7 @@ from memd.cli.agent_table import KEY
 from memd.cli.grammar import Command, Operand, Option, number, seconds
 
 _ID = Operand("ID", "the message's id, such as m12")
+_WAITING = _ID._replace(listed="message held")
 _PARENT = (
     "The agent is the one of --key or MEMD_AGENT_KEY, else the one in whose process this command "
     "runs, as in a shell of Claude Code's."
@@ -35,7 +36,7 @@ COMMANDS = (
         "messages:send",
         method="message.send",
         operands=(
-            Operand("TO", "the address, as memctl agent list shows it"),
+            Operand("TO", "the address, as memctl agent list shows it", listed="agent list"),
             Operand("TEXT", "the message; - is standard input", optional=True, param="body"),
         ),
         options=(
@@ -133,7 +134,7 @@ COMMANDS = (
         "Its receiver gets it, as quoted text like any other.",
         "messages:decide",
         method="message.decide",
-        operands=(_ID,),
+        operands=(_WAITING,),
         examples=(("memctl message accept m12", "I know the sender"),),
     ),
     Command(
@@ -142,7 +143,7 @@ COMMANDS = (
         "Nobody gets it, and its sender is told.",
         "messages:decide",
         method="message.decide",
-        operands=(_ID,),
+        operands=(_WAITING,),
         examples=(("memctl message refuse m12", "not for my agents"),),
     ),
 )

@@ -14,6 +14,8 @@ LISTED = {
     "list": "printf '%s\\n' user_role.md tabs.md",
     "notes list": "echo 4f2a-9c",
     "context list": "echo 77",
+    "agent list": "printf '%s\\n' builder builder/tests",
+    "message held": "echo m12",
 }
 HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
 
@@ -28,6 +30,8 @@ HINTS = CompletionHints(shtab.FILE, lambda words: shtab.cmd(LISTED[words]))
         (["memctl", "history", "--be"], {"--before"}),
         (["memctl", "job", ""], {"list", "show", "wait", "cancel", "retry"}),
         (["memctl", "--json", "--cwd", "/", "job", "w"], {"wait"}),
+        (["memctl", "message", "send", "bu"], {"builder", "builder/tests"}),
+        (["memctl", "message", "accept", "m"], {"m12"}),
         (["memctl", "job", "list", "--he"], {"--here", "--help"}),
         (["memctl", "add", "--type", "f"], {"feedback"}),
         (["memctl", "add", "--name", ""], set()),
