@@ -17,7 +17,7 @@ from memd.core.agents import (
     Sender,
 )
 from memd.core.settings import MessagesSettings
-from memd.core.text import iso_time, one_line
+from memd.core.text import iso_time, one_line, sha256
 from memd.messages import kinds, policy, relay
 from memd.messages.ending import Arrival, Endings, Happened
 from memd.messages.errors import (
@@ -74,7 +74,7 @@ class PostOffice(Endings):
         sender = self._sender(agent, request)
         kind = _checked(request)
         if request.request_id and (
-            earlier := self._table.earlier(sender.agent, _request_key(sender, request.request_id))
+            earlier := self._table.earlier(sender.agent, _request_key(sender, request))
         ):
             return self._sent(earlier)
         to_all = request.to == "*"
@@ -106,7 +106,7 @@ class PostOffice(Endings):
             request=number_of(request.request),
             approve=request.approve,
             answer_by=None if answer is None else self.mailboxes.steady() + answer,
-            request_id=_request_key(sender, request.request_id) if request.request_id else "",
+            request_id=_request_key(sender, request) if request.request_id else "",
         )
         number = self._table.add(message, copies)
         for each, copy in zip(receivers, copies, strict=there is None):
@@ -290,8 +290,17 @@ def _checked(request: SendRequest) -> MessageKind:
     return kind
 
 
-def _request_key(sender: Sender, request_id: str) -> str:
-    return request_id if sender.agent else f"{sender.client} {sender.root} {request_id}"
+def _request_key(sender: Sender, request: SendRequest) -> str:
+    """Return what makes a request the same one again: who sends it, its id, what it says.
+
+    The id's last word stands for all parameters, an agent's key among them. That is a new one once
+    the agent has registered anew, and then the request is the same one still.
+    """
+    id_ = request.request_id.rpartition(" ")[0] or request.request_id
+    texts = (request.to, request.body, request.summary, request.kind, request.reply_to)
+    answer = (request.request, request.approve, request.reason, request.feedback)
+    who = "" if sender.agent else f"{sender.client} {sender.root} "
+    return f"{who}{id_} {sha256(repr((texts, answer)).encode())[:16]}"
 
 
 def _raise_refusal(copy: MessageCopy) -> None:

@@ -126,9 +126,12 @@ async def test_a_request_id_is_answered_once(tmp_path: Path) -> None:
     """The same request again stores nothing and has the same id."""
     async with mailroom(tmp_path) as room:
         await room.two()
-        first = await room.send("ann", "ben", request_id="r1")
-        assert await room.send("ann", "ben", request_id="r1") == first
-        assert len(await room.bodies("ben")) == 1
+        first = await room.send("ann", "ben", request_id="r1 hash-with-the-old-key")
+        await room.register("ann")
+        assert await room.send("ann", "ben", request_id="r1 hash-with-the-new-key") == first
+        assert (await room.send("ann", "ben", "other", request_id="r1 hash")).id != first.id
+        assert (await room.send("ben", "ben", request_id="r1 hash")).id != first.id
+        assert await room.bodies("ben") == ["text", "other", "text"]
 
 
 async def test_a_full_mailbox_refuses_and_drops_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""The rows of messages."""
+
+from memd.core.agents import MessageKind, MessageState, Sender
+from memd.state.database import Database
+from memd.state.tables import MessageCopy, MessageTable, NewMessage
+
+ANN = Sender(1, "ann", "test", "/p", "p")
+
+
+def _send(table: MessageTable, body: str, *receivers: int) -> int:
+    message = NewMessage(ANN, MessageKind.TEXT, "", body, 100.0)
+    copies = [
+        MessageCopy(0, each, f"agent-{each}", 1, MessageState.QUEUED, size=1, until=200.0)
+        for each in receivers
+    ]
+    return table.add(message, copies)
+
+
+def test_a_body_goes_with_the_last_copy(database: Database) -> None:
+    """The text of a message is there until all copies have ended, and not after that."""
+    table = MessageTable(database)
+    number = _send(table, "words", 2, 3)
+    table.end([(number, 2)], MessageState.READ, 110.0)
+    assert table.get([number])[0].body == "words"
+    table.end([(number, 3)], MessageState.EXPIRED, 120.0)
+    assert table.get([number])[0].body == ""
+    states = [copy.state for copy in table.copies(number)]
+    assert states == [MessageState.READ, MessageState.EXPIRED]
+
+
+def test_a_copy_ends_once(database: Database) -> None:
+    """A copy that has ended keeps its state, and is not returned as ended again."""
+    table = MessageTable(database)
+    number = _send(table, "words", 2)
+    assert table.end([(number, 2)], MessageState.READ, 110.0) == {(number, 2)}
+    assert table.end([(number, 2)], MessageState.PARKED, 120.0) == frozenset()
+    assert table.copies(number)[0].state is MessageState.READ
+
+
+def test_a_row_that_makes_no_sense_is_passed_over(database: Database) -> None:
+    """A damaged row costs its message alone."""
+    table = MessageTable(database)
+    first, second = _send(table, "1", 2), _send(table, "2", 2)
+    database.write("UPDATE messages SET kind = 'song' WHERE number = ?", (first,))
+    assert [each.number for each in table.get([first, second])] == [second]
+    database.write("UPDATE message_copies SET address = ? WHERE message = ?", ("x", first))
+    assert len(table.waiting(2)) == 2
+
+
+def test_the_log_forgets_what_has_ended(database: Database) -> None:
+    """Old messages are forgotten once no copy waits, and no number is given twice."""
+    table = MessageTable(database)
+    first, second = _send(table, "1", 2), _send(table, "2", 2)
+    table.end([(first, 2)], MessageState.READ, 110.0)
+    table.forget(101.0)
+    assert [each.number for each in table.get([first, second])] == [second]
+    assert table.copies(first) == ()
+    table.end([(second, 2)], MessageState.READ, 110.0)
+    table.forget(101.0)
+    assert _send(table, "3", 2) == second + 1
