@@ -13,6 +13,7 @@ AGENT_NAME_CHARACTERS = 64
 RESERVED_NAMES = ("*", "all", "user", "human", "system", "memd", "unregistered")
 IDLE_SECONDS = 300.0  # without a turn
 SILENT_SECONDS = 120.0  # without a call, where no process is known
+ABSENT_SECONDS = 7 * 86_400.0  # gone and without mail, after which nobody misses an agent
 FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is not remembered
 
 # Messages

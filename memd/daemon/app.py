@@ -129,7 +129,8 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             group.start_soon(relay.run)
             notes, contexts, store = services.session_notes, services.contexts, services.store
             bounded = partial(keep_bounded, database, store, services.ages)
-            bounded = partial(bounded, notes=notes, contexts=contexts)
+            forget = services.messages.forget
+            bounded = partial(bounded, notes=notes, contexts=contexts, forget=forget)
             group.start_soon(bounded, ports.clock, ports.log)
             methods = handlers(services)
             scope: anyio.CancelScope = await group.start(_serve, ports, methods, hub)

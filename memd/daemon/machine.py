@@ -58,7 +58,8 @@ def process(pid: int) -> SystemProcess | None:
     anew later has another start then.
     """
     running = _process(pid)
-    while running is not None and (young := _SETTLED_SECONDS - _age(running)) > 0:
+    # A start that seems to lie ahead is waited for no longer: it is no matter of waiting.
+    if running is not None and 0 < (young := _SETTLED_SECONDS - _age(running)) <= _SETTLED_SECONDS:
         time.sleep(young)
         running = _process(pid)
     return running
@@ -77,11 +78,14 @@ def _process(pid: int) -> SystemProcess | None:
     if not 0 < pid < _PID_MOST:
         return None
     try:
+        boot = psutil.boot_time()
         running = psutil.Process(pid)
         with running.oneshot():
             if running.status() == psutil.STATUS_ZOMBIE:
                 return None
-            began = running.create_time() - psutil.boot_time()
+            began = running.create_time() - boot
+            if psutil.boot_time() != boot:  # the clock was set meanwhile
+                return _process(pid)
             uid, parent = running.uids().real, running.ppid()
             return SystemProcess(pid, uid, began, parent, running.name())
     except (psutil.Error, *_UNTOLD):

@@ -1,5 +1,6 @@
 """The journal, and all else that goes by its age, is kept within bounds: at the start and daily."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from anyio import to_thread
@@ -39,10 +40,12 @@ async def keep_bounded(
     *,
     notes: Notes,
     contexts: Contexts,
+    forget: Callable[[], Awaitable[None]],
 ) -> None:
     """Look at the clock now and again, prune now and every day; runs until it is cancelled.
 
-    Bounds are those of the settings then. A state file that cannot be used is tried again.
+    ``forget`` is called daily too, for what has an age of its own. Bounds are those of the settings
+    then. A state file that cannot be used is tried again.
     """
     due, problem = clock.monotonic(), ""
     while True:
@@ -57,6 +60,7 @@ async def keep_bounded(
                 await prune_notes(database, store, notes, ages, check)
                 unused = await to_thread.run_sync(ages.bound, check, settings.context.days)
                 await contexts.prune(unused.before)
+                await forget()
                 due = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)

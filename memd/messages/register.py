@@ -18,12 +18,14 @@ Rules of this file
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from memd.core.agents import (
+    ABSENT_SECONDS,
     AGENTS,
     CHILDREN,
     FORGOTTEN_SECONDS,
@@ -31,10 +33,8 @@ from memd.core.agents import (
     SILENT_SECONDS,
     Agent,
     AgentState,
-    SystemProcess,
 )
-from memd.core.errors import WrongParameterError
-from memd.messages import names
+from memd.messages import names, processes
 from memd.messages.errors import (
     AddressRefusedError,
     AgentEndedError,
@@ -52,16 +52,6 @@ _KEY_BYTES = 32
 _SAME_SECONDS = 0.005  # half of what starts are counted in
 _ANCESTORS = 32
 _NOT_AN_AGENT = "it names no agent of this daemon"
-_SEEN_SECONDS = 60.0  # between two notes on the disk of when an agent was seen
-
-FindProcess = Callable[[int], SystemProcess | None]
-
-
-class NoSuchProcessError(WrongParameterError):
-    """The process that an agent is said to be is not there, or not this user's."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(f"no process of yours has the number {pid}", pid=pid)
 
 
 class Register:
@@ -70,7 +60,7 @@ class Register:
     def __init__(
         self,
         table: AgentTable,
-        find: FindProcess,
+        find: processes.FindProcess,
         now: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
@@ -86,6 +76,8 @@ class Register:
         self._turns: dict[int, float] = {}
         self._alive: dict[int, Callable[[], bool]] = {}  # an open connection
         self._loaded = False
+        # Whether something waits for an agent; the mailboxes say it, once there are some.
+        self.has_mail: Callable[[int], bool] = lambda _: True
 
     def load(self) -> None:
         """Read the rows, once."""
@@ -104,7 +96,7 @@ class Register:
         parent = self._parent(request)
         began = self._began(request.pid, request.caller)
         earlier = self._earlier(request, parent)
-        if earlier is not None and self._is_anothers(earlier, request.caller):
+        if earlier is not None and processes.is_anothers(self._find, earlier, request.caller):
             raise self._name_taken(earlier.name, request.root, parent)
         name = request.name or (earlier.name if earlier and not earlier.displaced else "")
         if not name:
@@ -163,8 +155,10 @@ class Register:
         for agent in self._agents.values():
             if agent.pid and agent.ended is None and not agent.parent:
                 by_pid.setdefault(agent.pid, []).append(agent)
-        for process in islice(self._line(pid), 1, None):
-            matching = [agent for agent in by_pid.get(process.pid, ()) if _is_same(agent, process)]
+        for process in islice(processes.lineage(self._find, pid), 1, None):
+            matching = [
+                agent for agent in by_pid.get(process.pid, ()) if processes.is_same(agent, process)
+            ]
             if matching:
                 agent = max(matching, key=lambda each: (each.seen, each.id))
                 self.touch(agent.id)
@@ -234,8 +228,8 @@ class Register:
         if alive is not None and not connected:
             self._alive.pop(agent.id, None)  # another thread may have looked at the same time
         process = self._find(agent.pid) if agent.pid else None
-        here = connected or (process is not None and _is_same(agent, process))
-        if not here and (agent.pid or self._silence(agent) >= SILENT_SECONDS):
+        here = connected or (process is not None and processes.is_same(agent, process))
+        if not here and (agent.pid or self._since(self._calls, agent) >= SILENT_SECONDS):
             return AgentState.GONE
         quiet = self._since(self._turns, agent)
         return AgentState.IDLE if quiet >= IDLE_SECONDS else AgentState.LIVE
@@ -263,18 +257,41 @@ class Register:
             if agent is not None and agent.ended is None
         }
         self._table.save(ended)
-        for agent, key in ended.items():
-            self._put(agent, key)
+        self._agents.update((agent.id, agent) for agent in ended)
 
     def forget(self) -> None:
-        """Forget agents that ended a day ago."""
+        """Forget agents that ended a day ago, and those that nobody has missed for a week.
+
+        These are gone, with all that work for them, and nothing waits in their mailboxes.
+        """
         self.load()
+        seen = {
+            replace(agent, seen=self._now() - self._since(self._calls, agent)): self._keys[agent.id]
+            for agent in map(self._agents.get, list(self._calls))
+            if agent is not None
+        }
+        self._table.save(seen)  # else the next start takes who registered long ago for absent
+        self._agents.update((agent.id, agent) for agent in seen)
         before = self._now() - FORGOTTEN_SECONDS
-        gone = [a for a in self._agents.values() if a.ended is not None and a.ended <= before]
-        if not gone:
-            return
-        self._table.forget(tuple(agent.id for agent in gone))
-        for agent in gone:
+        ended = [a for a in self._agents.values() if a.ended is not None and a.ended <= before]
+        absent = [a for a in self._unused() if self._since(self._calls, a) >= ABSENT_SECONDS]
+        self._drop([*ended, *absent])
+
+    def _unused(self) -> list[Agent]:
+        """Return who is gone with all that work for it and has no mail, the longest gone first."""
+        gone = {
+            agent.id: agent
+            for agent in self._agents.values()
+            if self.state(agent) is AgentState.GONE and not self.has_mail(agent.id)
+        }
+        alone = (a for a in gone.values() if all(c.id in gone for c in self.children(a.id)))
+        return sorted(alone, key=partial(self._since, self._calls), reverse=True)
+
+    def _drop(self, agents: Sequence[Agent]) -> None:
+        gone = {each.id: each for a in agents for each in (a, *self.children(a.id))}
+        if gone:
+            self._table.forget(tuple(gone))
+        for agent in gone.values():
             session = (agent.client, agent.session, agent.child)
             if self._sessions.get(session) == agent.id:
                 del self._sessions[session]
@@ -332,29 +349,20 @@ class Register:
     def _name_taken(self, name: str, root: str, parent: Agent | None) -> AgentNameTakenError:
         return AgentNameTakenError(name, names.free_name(name, self._taken(root, parent, None)))
 
-    def _is_anothers(self, agent: Agent, caller: int) -> bool:
-        """Say whether an agent's process runs and is neither above nor below a caller's."""
-        process = self._find(agent.pid) if agent.pid and caller else None
-        if process is None or not _is_same(agent, process):
-            return False
-        above, below = ({each.pid for each in self._line(pid)} for pid in (caller, agent.pid))
-        return agent.pid not in above and caller not in below
-
-    def _line(self, pid: int) -> Iterator[SystemProcess]:
-        """Yield a process and its ancestors, the nearest first."""
-        for _ in range(_ANCESTORS):
-            process = self._find(pid)
-            if process is None:
-                return
-            yield process
-            pid = process.parent
-
     def _there(self) -> Iterator[Agent]:
         return (a for a in self._agents.values() if a.ended is None and not a.displaced)
 
+    def _count(self) -> int:
+        return sum(agent.ended is None for agent in self._agents.values())
+
     def _check_room(self, parent: Agent | None) -> None:
-        if sum(agent.ended is None for agent in self._agents.values()) >= AGENTS:
+        """Make room for one more, if need be in the place of one that nobody would miss."""
+        if self._count() >= AGENTS:
+            self._drop(self._unused()[:1])
+        if self._count() >= AGENTS:
             raise TooManyAgentsError(AGENTS)
+        if parent is not None and len(self.children(parent.id)) >= CHILDREN:
+            self._drop([each for each in self._unused() if each.parent == parent.id][:1])
         if parent is not None and len(self.children(parent.id)) >= CHILDREN:
             raise TooManyAgentsError(CHILDREN, parent.name)
 
@@ -363,10 +371,10 @@ class Register:
         if not pid:
             return 0.0
         process = self._find(pid)
-        there = (agent for agent in self._agents.values() if agent.ended is None)
-        others = any(self._is_anothers(each, caller) for each in there if each.pid == pid)
+        there = [a for a in self._agents.values() if a.pid == pid and a.ended is None]
+        others = any(processes.is_anothers(self._find, each, caller) for each in there)
         if process is None or process.uid != os.getuid() or others:
-            raise NoSuchProcessError(pid)
+            raise processes.NoSuchProcessError(pid)
         return process.began
 
     def _is_meant(self, agent: Agent, wanted: AgentAddress) -> bool:
@@ -379,9 +387,6 @@ class Register:
         self.touch(agent.id)
         return agent
 
-    def _silence(self, agent: Agent) -> float:
-        return self._since(self._calls, agent)
-
     def _since(self, times: dict[int, float], agent: Agent) -> float:
         """Return the seconds since an agent was seen, whatever became of the wall clock."""
         if agent.id in times:
@@ -392,9 +397,3 @@ class Register:
 
 def _hashed(key: str) -> str:
     return hashlib.sha256(key.encode(errors="replace")).hexdigest()
-
-
-def _is_same(agent: Agent, process: SystemProcess) -> bool:
-    """Say whether a process is the one that an agent registered with."""
-    same = abs(process.began - agent.began) < _SAME_SECONDS
-    return process.pid == agent.pid and process.uid == os.getuid() and same

@@ -63,6 +63,7 @@ class PostOffice(Endings):
         self.relays = Relays(self, now, settings)
         self._pace = Pace()
         self._exchanges = Exchanges()
+        register.has_mail = self._has_mail
 
     def send(self, request: SendRequest, agent: Agent | None, happened: Happened) -> Sent:
         """Store a message for all whom it is for; return it once it is on the disk.
@@ -120,6 +121,12 @@ class PostOffice(Endings):
             elif copy.state is MessageState.HELD:
                 happened.waiting.append(each.id)
         return self._sent(number)
+
+    def _has_mail(self, agent: int) -> bool:
+        """Say whether anything waits for an agent, or for a person to decide it."""
+        use = self.mailboxes.table.use
+        stored = use(agent, held=False).messages or use(agent, held=True).messages
+        return bool(stored or self.mailboxes.unread(agent))
 
     def settings(self, root: str) -> MessagesSettings:
         """Return the settings of a project. Raises MessagesOffError where it has no messages."""

@@ -37,6 +37,10 @@ pytestmark = pytest.mark.anyio
 MEMORY = {"path": "a.md", "name": "a", "description": "about a", "type": "user", "body": "one"}
 
 
+async def nothing() -> None:
+    """Forget nothing else."""
+
+
 @dataclass(frozen=True)
 class Keeper:
     """The pruning task with all that it uses."""
@@ -83,7 +87,7 @@ async def keeper(folder: Path, options: str) -> AsyncIterator[Keeper]:
     async with anyio.create_task_group() as group:
         notes = notes_of(clock, Runs(database))
         bounded = partial(keep_bounded, database, store, Ages(database), notes=notes)
-        bounded = partial(bounded, contexts=Contexts(clock, ContextTable(database)))
+        bounded = partial(bounded, contexts=Contexts(clock, ContextTable(database)), forget=nothing)
         group.start_soon(bounded, clock, Log(log))
         await made.rested()
         yield made

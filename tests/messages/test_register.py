@@ -229,3 +229,52 @@ def test_a_damaged_row_harms_no_other(
         writer.execute(f"UPDATE agents SET {column} = 'x' WHERE name = 'ann'")  # noqa: S608 - ours
     writer.close()
     assert [agent.name for agent in begin().agents()] == ["ben"]
+
+
+def test_who_is_absent_makes_room(register: Register, processes: ProcessTable) -> None:
+    """Where there is no room, the longest gone without mail is forgotten, and nobody else."""
+    mail: set[int] = set()
+    register.has_mail = mail.__contains__
+    for number in range(AGENTS):
+        pid = processes.run(number + 2)
+        register.register(Registration("/p", "/m", f"a{number}", pid=pid))
+    with pytest.raises(TooManyAgentsError):
+        register.register(ANN)
+    del processes[7], processes[8]  # of a5 and a6
+    mail.add(register.resolve("a5", "/p").id)
+    assert added(register).name == "ann"
+    assert register.resolve("a5", "/p").name == "a5"
+    with pytest.raises(AgentNotFoundError):
+        register.resolve("a6", "/p")
+    with pytest.raises(TooManyAgentsError):
+        register.register(replace(ANN, name="ben", session="s2"))
+
+
+def test_children_that_are_gone_make_room(register: Register, clock: FakeClock) -> None:
+    """A session that has had its 64 sub-agents gets another one in the place of a gone one."""
+    register.has_mail = lambda _: False
+    key = register.register(ANN).key
+    kid = replace(ANN, session="", parent="ann", key=key)
+    for number in range(CHILDREN):
+        register.register(replace(kid, name=f"k{number}"))
+    with pytest.raises(TooManyAgentsError):
+        register.register(replace(kid, name="more"))
+    clock.advance(200)
+    assert register.register(replace(kid, name="more")).address == "ann/more"
+    assert len(register.children(register.by_key(key).id)) == CHILDREN
+
+
+def test_who_is_absent_for_a_week_is_forgotten(
+    begin: Callable[[], Register], clock: FakeClock
+) -> None:
+    """Gone for a week and without mail; who called since, or has mail, is there after a restart."""
+    register = begin()
+    mail = {added(register, replace(ANN, name="ben", session="s2")).id}
+    caller = register.register(replace(ANN, name="cat", session="s3")).key
+    added(register)
+    for again in (register, begin()):
+        again.has_mail = mail.__contains__
+        clock.advance(4 * DAY)
+        again.by_key(caller)
+        again.forget()
+    assert [agent.name for agent in begin().agents()] == ["ben", "cat"]

@@ -1,0 +1,44 @@
+"""Whose process is whose: by number, user and start, and by who started whom. Blocks."""
+
+import os
+from collections.abc import Callable, Iterator
+
+from memd.core.agents import Agent, SystemProcess
+from memd.core.errors import WrongParameterError
+
+_SAME_SECONDS = 0.005  # half of what starts are counted in
+_ANCESTORS = 32
+
+FindProcess = Callable[[int], SystemProcess | None]
+
+
+class NoSuchProcessError(WrongParameterError):
+    """The process that an agent is said to be is not there, or not this user's."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(f"no process of yours has the number {pid}", pid=pid)
+
+
+def is_same(agent: Agent, process: SystemProcess) -> bool:
+    """Say whether a process is the one that an agent registered with."""
+    same = abs(process.began - agent.began) < _SAME_SECONDS
+    return process.pid == agent.pid and process.uid == os.getuid() and same
+
+
+def is_anothers(find: FindProcess, agent: Agent, caller: int) -> bool:
+    """Say whether an agent's process runs and is neither above nor below a caller's."""
+    process = find(agent.pid) if agent.pid and caller else None
+    if process is None or not is_same(agent, process):
+        return False
+    above, below = ({each.pid for each in lineage(find, pid)} for pid in (caller, agent.pid))
+    return agent.pid not in above and caller not in below
+
+
+def lineage(find: FindProcess, pid: int) -> Iterator[SystemProcess]:
+    """Yield a process and its ancestors, the nearest first."""
+    for _ in range(_ANCESTORS):
+        process = find(pid)
+        if process is None:
+            return
+        yield process
+        pid = process.parent
