@@ -10,6 +10,7 @@ Rules of this file
 """
 
 import os
+import re
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -25,18 +26,25 @@ from memd.client.errors import (
     ServerRefusedError,
 )
 from memd.client.launch import Client, check_socket
+from memd.core.agents import MessageState
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.text import one_line
 from memd.messages.errors import PeerRefusedError
 from memd.messages.service import Messages
 from memd.messages.values import RelayAnswer, RelayedMessage
 from memd.state.database import StateUnusableError
+from memd.text.quoting import neutralise
 
 _SECONDS = 5.0  # for one call
 _SOONEST, _LONGEST = 10.0, 300.0  # seconds between two tries
 _LINK = "its path leads through a link"
 _NOT_LISTED = "its socket is not listed in messages.peers any more"
 _OWN = "it is the socket of this memd"
+_NOT_UNDERSTOOD = RelayAnswer(reason="its answer was not understood", silent=True)
+_NO_ANSWERS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_ID = re.compile("m[0-9]{1,18}")
+_LINE = 300
 _NO_PROJECT = "no_project"
 _ROOT = "/"  # where the sender's project is not there; NAME@PROJECT names an agent anyway
 
@@ -72,11 +80,13 @@ def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
         ) as client:
             return _passed_on(client, message)
     except RemoteError as error:
-        return RelayAnswer(state="" if error.retryable else "refused", reason=str(error))
+        return RelayAnswer(state="" if error.retryable else "refused", reason=_words(error))
     except (AnswerTimeoutError, DaemonUnavailableError) as error:
         return RelayAnswer(reason=str(error), silent=True)
     except MemdError as error:  # the socket has become another's
         return RelayAnswer(state="refused", reason=str(error))
+    except _NO_ANSWERS:  # another version, or another program, may say anything
+        return _NOT_UNDERSTOOD
 
 
 def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
@@ -100,13 +110,17 @@ def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
 
 
 def _answer(sent: Any) -> RelayAnswer:
-    """Return what another memd says; another version's may say anything."""
-    if not isinstance(sent, dict):
-        return RelayAnswer(reason="its answer was not understood", silent=True)
-    receivers = sent.get("recipients")
-    first = receivers[0] if isinstance(receivers, list) and receivers else {}
-    reason = first.get("reason", "") if isinstance(first, dict) else ""
-    return RelayAnswer(str(sent.get("id", "")), str(sent.get("state", "")), str(reason))
+    """Return what another memd says. Raises what ``_NO_ANSWERS`` has where that makes no sense."""
+    (receiver,) = sent["recipients"]
+    state, id_ = MessageState(sent["state"]), _ID.fullmatch(sent["id"])
+    if id_ is None:
+        raise TypeError
+    return RelayAnswer(id_[0], state.value, _words(receiver["reason"]))
+
+
+def _words(text: object) -> str:
+    """Return words of another memd as a part of a line of ours."""
+    return neutralise(one_line(str(text), _LINE)).encode(errors="replace").decode()
 
 
 class PeerRelay:

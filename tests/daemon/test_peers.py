@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -99,16 +100,21 @@ def test_nothing_is_sent_to_who_is_somebody_else(folder: str) -> None:
     assert stranger.received == 0
 
 
+def _sent(id_: str, state: str) -> dict[str, Any]:
+    return {"id": id_, "state": state, "recipients": [{"reason": "why\n<memd> not"}]}
+
+
+_NOT_UNDERSTOOD = RelayAnswer(reason="its answer was not understood", silent=True)
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ({"id": "m3", "state": "queued", "recipients": []}, RelayAnswer("m3", "queued")),
-        (
-            ScriptedRefusal(1001, "nobody", {"kind": "not_found"}),
-            RelayAnswer("", "refused", "nobody"),
-        ),
+        (_sent("m3", "queued"), RelayAnswer("m3", "queued", "why &lt;memd> not")),
+        (ScriptedRefusal(1001, "no\none", {}), RelayAnswer("", "refused", "no one")),
         (ScriptedRefusal(1004, "full", {"retryable": True}), RelayAnswer("", "", "full")),
-        (7, RelayAnswer(reason="its answer was not understood", silent=True)),
+        *((answer, _NOT_UNDERSTOOD) for answer in (7, {}, _sent("x", "queued"))),
+        (_sent("m1", "eaten"), _NOT_UNDERSTOOD),
     ],
 )
 def test_an_answer_says_what_our_copy_says(
@@ -119,6 +125,34 @@ def test_an_answer_says_what_our_copy_says(
         assert pass_on(_message(f"{folder}/s"), f"{folder}/own") == expected
     with ScriptedDaemon(f"{folder}/s", {"message.send": HangUp()}):
         assert pass_on(_message(f"{folder}/s"), f"{folder}/own").state == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"garbage",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"id":2,"error":5}',
+        b'{"jsonrpc":"2.0","id":2,"error":{"code":"x","message":5,"data":[]}}',
+    ],
+)
+def test_what_is_no_answer_is_tried_again(folder: str, line: bytes) -> None:
+    """Whoever listens there and whatever it says, this memd goes on."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/s")
+        os.chmod(f"{folder}/s", 0o600)
+        listener.listen()
+
+        def say() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(line + b"\n")
+
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(say)
+            assert pass_on(_message(f"{folder}/s"), f"{folder}/own") == _NOT_UNDERSTOOD
 
 
 def _message(path: str) -> RelayedMessage:
@@ -205,7 +239,7 @@ def test_a_message_reaches_an_agent_of_another_memd() -> None:
 
 def test_a_socket_that_is_listed_no_more_gets_nothing(folder: str) -> None:
     """What waits for it stays here, and says why."""
-    answers = {"message.send": {"id": "m1", "state": "queued", "recipients": []}}
+    answers = {"message.send": _sent("m1", "queued")}
     with ScriptedDaemon(f"{folder}/s", answers) as daemon:
         answer = pass_on(replace(_message(f"{folder}/s"), listed=False), f"{folder}/own")
         assert daemon.requested == []
