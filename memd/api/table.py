@@ -20,6 +20,7 @@ from memd.api import (
     prompting,
     reviewing,
     spending,
+    strays,
     suggesting,
     team,
     work,
@@ -49,6 +50,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *suggesting.METHODS,
         *team.METHODS,
         *agents.METHODS,
+        *strays.METHODS,
         *messages.METHODS,
         hooks.row(),
     )

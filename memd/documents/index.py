@@ -42,6 +42,7 @@ __all__ = [
     "load",
     "manifest",
     "merge",
+    "own_lines",
     "pointer_line",
     "pointers",
     "read",
@@ -137,6 +138,13 @@ def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None
     own = [line for n, line in enumerate(raw.splitlines(keepends=True)) if n not in gone]
     lines = (f"{pointer_line(path, pointer)}\n".encode() for path, pointer in wanted.items())
     return b"".join((*lines, *own)) or None
+
+
+def own_lines(raw: bytes) -> list[bytes]:
+    """Return the lines of an index that lead to no memory, without the empty ones."""
+    entries = {line.number for line in read(raw).lines}
+    lines = enumerate(raw.splitlines())
+    return [line for number, line in lines if number not in entries and line.strip()]
 
 
 def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:

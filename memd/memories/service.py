@@ -9,8 +9,10 @@ from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
 from memd.core.values import CommitResult, Project, Provenance
+from memd.documents import index
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
+from memd.memories.gathering import plan_leave, plan_lines, plan_take, plan_without_lines
 from memd.memories.sharing import plan_share
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
@@ -67,6 +69,17 @@ class ToolAnswer:
     change: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What became of memories that were to be taken into another directory.
+
+    ``merged`` are those that are there now; ``left`` says in a sentence why others are not.
+    """
+
+    merged: tuple[str, ...]
+    left: tuple[str, ...]
+
+
 class Memories:
     """The room that people and plugins use directly."""
 
@@ -120,6 +133,31 @@ class Memories:
         """
         plan = plan_share(path, iso_time(self._clock.now()))
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+
+    async def gather(self, source: str, target: str, by: Provenance) -> Gathered:
+        """Take the memories of one directory into another, each in a change of its own.
+
+        A memory is removed once it is there. What cannot be taken in stays where it is.
+        Raises what a snapshot does.
+        """
+        snapshot = await self._store.snapshot(source)
+        listed, merged, left = snapshot.index or b"", list[str](), list(snapshot.problems)
+        for header in snapshot.headers:
+            try:
+                file = await self._store.read(source, header.path)
+                await self._store.commit(target, plan_take(file, listed), by)
+                await self._store.commit(source, plan_leave(file), by)
+                merged.append(header.path)
+            except MemdError as error:
+                left.append(error.sentence)
+        if lines := index.own_lines(listed):
+            try:
+                await self._store.commit(target, plan_lines(lines), by)
+                await self._store.commit(source, plan_without_lines(lines), by)
+                merged.append(INDEX)
+            except MemdError as error:
+                left.append(error.sentence)
+        return Gathered(tuple(merged), tuple(left))
 
     async def tool(
         self, project: Project, raw: Mapping[str, Any], by: Provenance, *, request_id: str = ""

@@ -16,7 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core.agents import AgentScope
-from memd.core.names import NameRefusedError, check_component
+from memd.core.errors import MemdError
+from memd.core.names import INDEX, check_component
+from memd.documents import index
 from memd.files.directory import Directory
 
 FOLDERS = {AgentScope.PROJECT: "agent-memory", AgentScope.LOCAL: "agent-memory-local"}
@@ -127,10 +129,11 @@ def _in_folder(folder: str) -> Iterator[Stray]:
 
 def _has_memories(directory: str) -> bool:
     """Say whether a directory with the name of an agent holds anything worth merging."""
-    with suppress(OSError, NameRefusedError):
+    with suppress(OSError, MemdError):
         check_component(os.path.basename(directory))
         with Directory(directory) as opened:
-            return next(opened.walk(), None) is not None
+            text = opened.read_head(INDEX, _HEAD_BYTES)
+            return bool(text and index.own_lines(text[0])) or next(opened.walk(), None) is not None
     return False
 
 

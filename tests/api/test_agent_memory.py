@@ -202,3 +202,36 @@ async def test_doctor_names_what_lies_astray_and_what_git_would_commit(caller: C
     assert "/.claude/agent-memory-local/" in (await advice(caller))["sub-agents' local memory"]
     Path(caller.cwd, ".gitignore").write_text("/.claude/agent-memory-local/\n")
     assert list(await advice(caller)) == ["sub-agents"]
+
+
+async def test_what_lies_astray_is_merged_on_request(caller: Caller) -> None:
+    """Nothing is lost or overwritten, a second run has nothing to do, and undo brings it back."""
+    git("init", "-q", at=caller.cwd)
+    await caller.write("same.md", agent="reviewer", scope="project", body="ours")
+    home = Path(caller.cwd, ".claude/agent-memory/reviewer")
+    stray = Path(caller.cwd, "src/.claude/agent-memory/reviewer")
+    stray.mkdir(parents=True)
+    own = (home / "same.md").read_text()
+    (stray / "same.md").write_text(own.replace("ours", "theirs"))
+    (stray / "new.md").write_text(own.replace("ours", "new"))
+    (stray / "secret.md").write_text(own.replace("ours", TOKEN))
+    (stray / "MEMORY.md").write_text("- [My title](new.md) — my hook\nA line of my own.\n")
+    dry = await caller.call("agent.merge", dry_run=True)
+    assert [each["target"] for each in dry["strays"]] == [str(home)]
+    assert (stray / "new.md").exists()
+    (done,) = (await caller.call("agent.merge"))["strays"]
+    assert set(done["merged"]) == {"same.md", "new.md", "MEMORY.md"}
+    assert TOKEN not in str(done)
+    assert len(done["left"]) == 1
+    assert (home / "same.md").read_text() == own
+    assert "theirs" in (home / "same-2.md").read_text()
+    index = (home / "MEMORY.md").read_text()
+    assert "- [My title](new.md) — my hook\n" in index
+    assert "A line of my own.\n" in index
+    assert sorted(path.name for path in stray.glob("*.md") if path.name != "MEMORY.md") == [
+        "secret.md"
+    ]
+    (stray / "secret.md").unlink()
+    await caller.call("agent.merge")
+    assert (await caller.call("agent.merge"))["strays"] == []
+    assert await advice(caller) == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 from memd.api.table import methods
 
 SPECIFIED = {
-    "agent.register", "agent.list", "agent.end",
+    "agent.register", "agent.list", "agent.end", "agent.merge",
     "message.send", "message.receive", "message.ack", "message.status", "message.log",
     "message.decide",
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",

@@ -171,3 +171,20 @@ def test_a_path_or_an_option_says_whom_a_memory_is_for(
     with ScriptedDaemon(home.places.socket, {"memory.write": written}) as daemon:
         assert memctl(home, "add", *words, "--name", "a", "--body", "b").status == 0
     assert daemon.params("memory.write").get("scope") == scope
+
+
+def test_the_memory_of_a_sub_agent_is_named_by_options(home: Home) -> None:
+    """What is asked of the daemon has the agent and the scope, also where names are looked up."""
+    listed = {**LISTED, "memories": [MEMORY], "problems": []}
+    read = {**MEMORY, "content": "x", "hash": "h"}
+    script = {"memory.list": listed, "memory.read": read, "memory.write": WRITTEN}
+    about = {"cwd": home.cwd, "agent": "reviewer", "scope": "project"}
+    words = ("--agent", "reviewer", "--scope", "project")
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        memctl(home, "list", *words)
+        assert daemon.params("memory.list") == about
+        memctl(home, "show", "a", *words)
+        assert daemon.params("memory.list") == about
+        assert daemon.params("memory.read") == {**about, "path": "a.md"}
+        memctl(home, "add", "team/a.md", *words, "--body", "x")
+    assert daemon.params("memory.write")["scope"] == "project"

@@ -1,0 +1,89 @@
+"""What it means to take the memories of one directory into another: pure plans over a tree.
+
+Nothing is lost and nothing is overwritten: a memory whose name the other directory has gets a name
+with a number, one that is there to the byte is not written twice, and a memory leaves its old place
+only once it is in the new one.
+"""
+
+from collections.abc import Iterator
+
+from memd.core.names import INDEX, SUFFIX, TEAM, NameRefusedError, check_name
+from memd.core.text import one_line, sha256
+from memd.core.values import Draft, FileEdit, MemoryFile, Plan, Pointer, Tree
+from memd.documents import index
+
+_NAMES = 100  # that are tried for one memory
+_TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
+_TEAMS = "a sub-agent has no team"
+_TAKEN = "there are too many memories of this name"
+
+
+def plan_take(file: MemoryFile, listed: bytes) -> Plan:
+    """Return the plan that takes in a memory, with its line of the index that listed it.
+
+    The plan raises NameRefusedError for a name that memd would not give.
+    """
+    header = file.header
+    entries = {entry.path: entry for entry in index.entries(listed)}
+    entry = entries.get(header.path)
+    pointer = Pointer(
+        one_line(entry.title if entry else header.name or header.path, _TITLE_CHARACTERS),
+        one_line(entry.hook if entry else header.description, _HOOK_CHARACTERS),
+    )
+
+    def plan(tree: Tree) -> Draft:
+        check_name(header.path)
+        if header.path.startswith(TEAM):
+            raise NameRefusedError(header.path, _TEAMS)
+        for path in _names(header.path):
+            old = tree.read(path)
+            if old is None:
+                edit = FileEdit(
+                    path, file.content, base="", mtime_ns=header.mtime_ns, origin=header.origin
+                )
+                return Draft(edits=(edit,), pointers={path: pointer})
+            if old.content == file.content:
+                return Draft()
+        raise NameRefusedError(header.path, _TAKEN)
+
+    return plan
+
+
+def plan_leave(file: MemoryFile) -> Plan:
+    """Return the plan that removes a memory which was taken in elsewhere, as it was read."""
+    return lambda _: Draft(edits=(FileEdit(file.header.path, None, base=file.hash),))
+
+
+def plan_lines(lines: list[bytes]) -> Plan:
+    """Return the plan that adds a person's own lines to the index, those that it lacks."""
+
+    def plan(tree: Tree) -> Draft:
+        raw = tree.index() or b""
+        known = set(raw.splitlines())
+        new = [line for line in lines if line not in known]
+        if not new:
+            return Draft()
+        start = raw if not raw or raw.endswith(b"\n") else raw + b"\n"
+        content = start + b"\n".join(new) + b"\n"
+        return Draft(edits=(FileEdit(INDEX, content, base=sha256(raw) if raw else ""),))
+
+    return plan
+
+
+def plan_without_lines(lines: list[bytes]) -> Plan:
+    """Return the plan that removes lines from the index."""
+
+    def plan(tree: Tree) -> Draft:
+        raw = tree.index() or b""
+        left = [line for line in raw.splitlines(keepends=True) if line.rstrip(b"\r\n") not in lines]
+        content = b"".join(left)
+        return Draft(edits=(FileEdit(INDEX, content, base=sha256(raw)),) if content != raw else ())
+
+    return plan
+
+
+def _names(path: str) -> Iterator[str]:
+    yield path
+    stem = path.removesuffix(SUFFIX)
+    for number in range(2, _NAMES):
+        yield f"{stem}-{number}{SUFFIX}"
