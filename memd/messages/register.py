@@ -34,7 +34,7 @@ from memd.core.agents import (
     Agent,
     AgentState,
 )
-from memd.messages import names, processes
+from memd.messages import addressing, names, processes
 from memd.messages.errors import (
     AddressRefusedError,
     AgentEndedError,
@@ -45,7 +45,6 @@ from memd.messages.errors import (
 )
 from memd.messages.names import AgentAddress
 from memd.messages.values import Registered, Registration
-from memd.projects.project import slug
 from memd.state.tables import AgentTable
 
 _KEY_BYTES = 32
@@ -199,11 +198,7 @@ class Register:
         wanted = names.parse(address)
         if not isinstance(wanted, AgentAddress):
             raise AddressRefusedError(address, _NOT_AN_AGENT)
-        known = [a for a in self._agents.values() if not a.displaced and self._is_meant(a, wanted)]
-        if wanted.slug:
-            known = [agent for agent in known if slug(agent.root) == wanted.slug]
-        else:
-            known = [agent for agent in known if agent.root == root]
+        known = addressing.meant(self._agents, wanted, root)
         there = [agent for agent in known if agent.ended is None]
         if len({agent.root for agent in there}) == 1:
             return there[0]
@@ -215,9 +210,7 @@ class Register:
 
     def address(self, agent: Agent, root: str) -> str:
         """Return an agent's address as somebody of a project writes it."""
-        parent = self._agents.get(agent.parent)
-        name = f"{parent.name}/{agent.name}" if parent else agent.name
-        return name if agent.root == root else f"{name}@{slug(agent.root)}"
+        return addressing.address(self._agents, agent, root)
 
     def state(self, agent: Agent) -> AgentState:
         """Return whether an agent is there; looked up now."""
@@ -322,9 +315,9 @@ class Register:
 
     def _earlier(self, request: Registration, parent: Agent | None) -> Agent | None:
         """Return the agent that registers again, ``None`` for a new one. Raises AgentEndedError."""
-        parent_id = parent.id if parent else 0
         if not request.session:
-            return None
+            return self._of_name(request, parent)
+        parent_id = parent.id if parent else 0
         same = [
             agent
             for agent in self._agents.values()
@@ -337,6 +330,14 @@ class Register:
         if named and not there:
             raise AgentEndedError(request.name or named[0].name)
         return there[-1] if there else None
+
+    def _of_name(self, request: Registration, parent: Agent | None) -> Agent | None:
+        """Return who has no session either and the name, if it is gone or of the same process."""
+        agent = self._holder(request.root, request.name, parent)
+        if agent is None or agent.session or agent.client != request.client:
+            return None
+        same = request.pid and agent.pid == request.pid
+        return agent if same or self.state(agent) is AgentState.GONE else None
 
     def _holder(self, root: str, name: str, parent: Agent | None) -> Agent | None:
         place = (root, name, parent.id if parent else 0)
@@ -376,10 +377,6 @@ class Register:
         if process is None or process.uid != os.getuid() or others:
             raise processes.NoSuchProcessError(pid)
         return process.began
-
-    def _is_meant(self, agent: Agent, wanted: AgentAddress) -> bool:
-        parent = self._agents.get(agent.parent)
-        return (agent.name, parent.name if parent else "") == (wanted.name, wanted.parent)
 
     def _not_ended(self, agent: Agent) -> Agent:
         if agent.ended is not None:

@@ -278,3 +278,36 @@ def test_who_is_absent_for_a_week_is_forgotten(
         again.by_key(caller)
         again.forget()
     assert [agent.name for agent in begin().agents()] == ["ben", "cat"]
+
+
+def test_who_has_no_session_is_its_name(register: Register, clock: FakeClock) -> None:
+    """A program that is started again has its mailbox again, and no other kind of program has."""
+    bot = Registration("/p", "/m", "bot", "script")
+    first = register.register(bot)
+    agent = register.by_key(first.key)
+    with pytest.raises(AgentNameTakenError):
+        register.register(bot)
+    clock.advance(200)
+    assert added(register, bot).id == agent.id
+    clock.advance(200)
+    other = added(register, replace(bot, client="another"))
+    assert other.id != agent.id
+    register.end(other.id)
+    assert added(register, bot).id not in {agent.id, other.id}
+
+
+def test_who_lost_its_name_is_not_taken_for_its_holder(
+    register: Register, clock: FakeClock
+) -> None:
+    """Whom another agent displaced is shown apart, and nothing sent to the name comes to it."""
+    old = register.register(ANN)
+    register.register(replace(ANN, name="kid", session="", parent="ann", key=old.key))
+    clock.advance(200)
+    new = register.register(replace(ANN, session="s2"))
+    kid = replace(ANN, name="kid", session="", parent="ann", key=new.key)
+    newest = added(register, kid)
+    assert register.resolve("ann/kid", "/p").id == newest.id
+    shown = register.address(register.by_key(old.key), "/p")
+    assert shown != "ann"
+    with pytest.raises(MemdError):
+        register.resolve(shown, "/p")
