@@ -1,9 +1,10 @@
 """What each client calls the events of a conversation, and how it wants them answered. Pure.
 
 Rules of this file
-- An event that is in no table brings nothing and is learnt from by nobody. Sub-agents' stops are
-  such: what a sub-agent says is not the person's, and its answer stands in the conversation that it
-  works for. A sub-agent's start is no start of a session; Claude Code has one at each ``/compact``.
+- An event that is in no table brings nothing and is learnt from by nobody.
+- Of sub-agents' starts and stops nothing is learnt: what a sub-agent says is not the person's, and
+  its answer stands in the conversation that it works for. Claude Code has some, of agents without a
+  type, at each ``/compact``.
 - A client that empties its context says so in one way: Claude Code with the ``SessionStart`` that
   follows, Codex with ``PostCompact`` as well. Gemini CLI 0.61 announces a compression before every
   turn and most come to nothing, so only the one that a person asked for counts.
@@ -40,6 +41,7 @@ class Event(Enum):
     SESSION_END = auto()
     TOOL_USED = auto()
     SUBAGENT_START = auto()
+    SUBAGENT_END = auto()
 
 
 class Payload(Named):
@@ -57,6 +59,7 @@ class Payload(Named):
     trigger: str = ""
     agent_id: str = ""
     agent_type: str = ""
+    session_title: str = ""
     tool_name: str = ""
     tool_use_id: str = ""
     tool_input: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies an empty default
@@ -94,7 +97,11 @@ _SHARED = {
 }
 DIALECTS: Mapping[str, Dialect] = {
     CLAUDE_CODE: Dialect(
-        {**_SHARED, "SubagentStart": Event.SUBAGENT_START},
+        {
+            **_SHARED,
+            "SubagentStart": Event.SUBAGENT_START,
+            "SubagentStop": Event.SUBAGENT_END,
+        },
         loads_memory=True,
         notices=True,
         late_boundary=True,

@@ -19,6 +19,7 @@ no new set-up.
 - A large result of a search, the web or an MCP server is stored where that is wanted. Nothing is
   known of the tools of sub-agents, which may have none to read it with: theirs stay.
 - An event seen twice under one prompt id is answered once.
+- Messages of other agents come with a prompt and after a tool (``delivering``).
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from typing import Annotated, Any
 import msgspec
 from anyio import move_on_after
 
-from memd.api import dialects, notes, prompting, subagents, work
+from memd.api import delivering, dialects, notes, prompting, subagents, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
@@ -63,7 +64,9 @@ _SENTENCE = 300  # UTF-16 units, printed before a compaction
 _JOBS = 20  # the newest, which may have saved something
 _SPILLED = ("search", "web")  # kinds of tools; Claude Code stores what the shell prints itself
 _READER = "Read"
-_OF_SUBAGENTS = (Event.TOOL_USED, Event.SUBAGENT_START)  # these concern memd, others do not
+_WRITERS = ("", "Write", "Edit", "MultiEdit", "apply_patch", "write_file", "replace")
+# Several of them under one prompt id, and sub-agents' too; other events of sub-agents do not count.
+_OFTEN = (Event.TOOL_USED, Event.SUBAGENT_START, Event.SUBAGENT_END)
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
@@ -85,6 +88,7 @@ class _Received:
     payload: Payload
     project: Project
     settings: Settings
+    messages: bool = False
 
     @property
     def session(self) -> str:
@@ -106,6 +110,7 @@ class HookMethod:
         self._sections: Recent[str, str] = Recent(_SESSIONS)
         self._waiting: Recent[str, int] = Recent(_SESSIONS)
         self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs
+        self.deliveries = delivering.MessageDeliveries()
 
     async def answer(
         self,
@@ -117,11 +122,13 @@ class HookMethod:
         payload: Any = None,
         environment: dict[str, str] | None = None,
         deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] = _PROMPT_MS,
+        messages: bool = False,
     ) -> dict[str, Any] | str | None:
         """A client's hook event, answered with what that client's hook is to print.
 
         ``payload`` is the client's own JSON, as the hook got it; ``deadline_ms`` is how long the
-        hook waits in all, its own start included.
+        hook waits in all, its own start included. ``messages`` brings those of other agents, and
+        has the session registered; the hook then tells with ``hook.printed`` what it printed.
         """
         dialect = DIALECTS.get(client)
         if dialect is None:
@@ -137,12 +144,13 @@ class HookMethod:
         caller = call.connection.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
         key = (event, facts.session_id, facts.prompt_id)
-        # One prompt may use several tools and agents, and a sub-agent's tools write memories too.
-        if kind not in _OF_SUBAGENTS and (facts.agent_id or key in self._events):
+        if kind not in _OFTEN and (facts.agent_id or key in self._events):
             return None
         place = await services.store.where(facts.cwd, call.connection.caller.environment)
-        received = _Received(dialect, event, facts, *place[:2])
+        received = _Received(dialect, event, facts, *place[:2], messages=messages)
         services.team.visited(place[0].memory_dir)
+        if messages:
+            await self.deliveries.heard(services, call, kind, facts, *place[:2])
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
@@ -160,20 +168,39 @@ class HookMethod:
         if kind is Event.COMPACTED:
             await self._reset(services, received.payload)
         elif kind is Event.SUBAGENT_START:
+            about = (received.project, received.settings, received.payload.agent_type)
             environment = call.connection.caller.environment
-            agent = received.payload.agent_type
-            text = await subagents.section(
-                services, received.project, received.settings, agent, environment
-            )
-            texts = (text,)
+            texts = (await subagents.section(services, *about, environment),)
         elif kind is Event.TOOL_USED:
-            texts = (await _written(services, call, received),)
+            waiting = await self._delivered(services, call, received)
+            texts = (waiting, await _written(services, call, received))
             response = await _spilled(services, received, until)
-        else:
-            bring = self._start if kind is Event.SESSION_START else self._prompt
-            texts = await bring(services, call, received, until)
-            notice = await self._saved(services, received)
+        elif kind is Event.SESSION_START:
+            texts = await self._start(services, call, received, until)
+            notice = await self._notice(services, call, received)
+        elif kind is Event.PROMPT:
+            waiting = await self._delivered(services, call, received)
+            texts = (waiting, *await self._prompt(services, call, received, until))
+            notice = await self._notice(services, call, received)
         return answer(received.dialect, received.name, *texts, notice=notice, response=response)
+
+    async def _delivered(self, services: Services, call: Call, received: _Received) -> str:
+        """Return messages for an event's agent; what they take is not left to the memories."""
+        if not (received.messages and received.settings.messages.enabled):
+            return ""
+        used = 0 if received.payload.agent_id else self._waiting.get(received.session) or 0
+        room = limits.BLOCK_CHARACTERS - used
+        text = await self.deliveries.block(services, call, received.payload, room)
+        if text and received.payload.prompt and not received.payload.tool_name:
+            self._waiting[received.session] = used + quoting.units(text)
+        return text
+
+    async def _notice(self, services: Services, call: Call, received: _Received) -> str:
+        """Return one line for the person: what was learnt, and messages that wait for them."""
+        saved = await self._saved(services, received)
+        wanted, client = received.messages, call.connection.caller.client
+        waiting = services.messages.notices(client, received.session) if wanted else ""
+        return "; ".join(filter(None, (saved, waiting)))
 
     async def _start(
         self, services: Services, call: Call, received: _Received, until: float
@@ -333,7 +360,8 @@ async def _written(services: Services, call: Call, received: _Received) -> str:
     """
     project, session = received.project, received.session
     directory = project.memory_dir
-    paths = dialects.named_memories(received.payload, directory)
+    writes = received.payload.tool_name in _WRITERS
+    paths = dialects.named_memories(received.payload, directory) if writes else frozenset[str]()
     if not (paths and project.enabled and received.settings.enabled):
         return ""
     reason = "written by the assistant itself"
@@ -365,6 +393,8 @@ async def _spilled(services: Services, received: _Received, until: float) -> Any
     return None
 
 
-def row() -> Method[..., dict[str, Any] | str | None]:
-    """Return the row of ``hook`` with a memory of its own."""
-    return method("hook", "write", UnknownClientError)(HookMethod().answer)
+def rows() -> tuple[Method[..., Any], ...]:
+    """Return the rows of ``hook`` and ``hook.printed`` with a memory of their own."""
+    hook = HookMethod()
+    answered = method("hook", "write", UnknownClientError)(hook.answer)
+    return answered, delivering.printed_row(hook.deliveries)

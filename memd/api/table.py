@@ -52,7 +52,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *agents.METHODS,
         *strays.METHODS,
         *messages.METHODS,
-        hooks.row(),
+        *hooks.rows(),
     )
     discover = operation.discovery(cache(partial(openrpc, rows)))
     return (*rows, discover)

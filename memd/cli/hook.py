@@ -1,22 +1,20 @@
 """A client's hook in one file: the raw payload goes to the daemon, the daemon's answer comes out.
 
 ``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
-client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event>``, while a
-person waits at a prompt. So these rules hold:
+client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event> [messages]``:
 
-- Only ``_socket`` is imported from outside the interpreter; the other modules are built in and
-  loaded already. No ``json``, no ``os``, nothing of memd: whatever is known here twice is held
-  equal to memd's own by a test.
+- Only ``_socket`` is imported from outside the interpreter, nothing of memd: whatever is known here
+  twice is held equal to memd's own by a test.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes between are printed as they came.
 - A timer bounds the whole process. A prompt waits 200 ms at most (``MEMD_HOOK_DEADLINE_MS`` sets
   another bound), as any other event without a bound of its own in ``OWN_MS``.
 - The end of a turn or a session, and a compaction, that nobody answered goes into the spool: a file
   of its own that says where the conversation is, not what was said. The daemon works it off.
+- With ``messages`` the daemon hears on the same connection that the answer was printed.
 - Whatever goes wrong, nothing is printed and the status is 0: others block prompts or show errors.
-- When no daemon listens, one is started, detached, and this event gets no answer. There is no start
-  beside one under way, none for 30 seconds after one that failed, and none with
-  ``MEMD_HOOK_NO_START=1``. It is ``client/launch`` that starts, in one more run of this file.
+- When no daemon listens, one is started (``client/launch``, in one more run of this file); not
+  beside a start under way, for 30 seconds after one that failed, or with ``MEMD_HOOK_NO_START=1``.
 - Below a program that memd itself runs for a model (``MEMD_MODEL_RUN``) nothing is sent. Where
   memd is gone nothing is started; the log is told once how to remove what is left.
 - Python 3.9 can run this file: where memd's own interpreter is gone, any other one has to do.
@@ -29,50 +27,39 @@ import sys
 import time
 
 FORWARDED = (
-    b"MEMD_MEMORY_PATH",
-    b"CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
-    b"CLAUDE_CODE_REMOTE_MEMORY_DIR",
-    b"MEMD_BASE_DIR",
-    b"CLAUDE_CONFIG_DIR",
-    b"MEMD_DISABLE",
-    b"CLAUDE_CODE_DISABLE_AUTO_MEMORY",
-    b"CLAUDE_CODE_SIMPLE",
-    b"CLAUDE_CODE_REMOTE",
-    b"CLAUDE_CODE_SESSION_ATTENDED",
-    b"DISABLE_COMPACT",
-    b"DISABLE_AUTO_COMPACT",
-    b"MEMD_CONTEXT_WINDOW",
-    b"MEMD_EXTRA_GUIDELINES",
-    b"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
-)
+    b"MEMD_MEMORY_PATH CLAUDE_COWORK_MEMORY_PATH_OVERRIDE CLAUDE_CODE_REMOTE_MEMORY_DIR "
+    b"MEMD_BASE_DIR CLAUDE_CONFIG_DIR MEMD_DISABLE CLAUDE_CODE_DISABLE_AUTO_MEMORY "
+    b"CLAUDE_CODE_SIMPLE CLAUDE_CODE_REMOTE CLAUDE_CODE_SESSION_ATTENDED DISABLE_COMPACT "
+    b"DISABLE_AUTO_COMPACT MEMD_CONTEXT_WINDOW MEMD_EXTRA_GUIDELINES "
+    b"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES"
+).split()
 FRAME_BYTES, HEADER_BYTES = 4 * 1024 * 1024, 8 * 1024  # what the daemon takes and gives
 PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
-CONNECT_SECONDS = 0.05
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
 SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
 # No prompt id: the daemon may have begun with the event, and must not take this one for the same.
 SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id")
 SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
-EVENT_MS = 200
 OWN_MS = {"SessionStart": 400, "PreCompact": 800, "Stop": 40, "AfterAgent": 40, "SessionEnd": 40}
-MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms
-START_SECONDS = 30  # a daemon that does not come up is not started at every keystroke
+EVENT_MS, MIN_MS, MAX_MS = 200, 10, 10_000  # usual, and bounds of the setting hooks.deadline_ms
+CONNECT_SECONDS, START_SECONDS = 0.05, 30  # no start at every keystroke of one that fails
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
+PRINTED = b'Content-Length: 41\r\n\r\n{"jsonrpc":"2.0","method":"hook.printed"}'
 # Level, option and size of what tells the user at the other end, as in memd.client.peer.
 PEER = (0, 1, 76) if sys.platform == "darwin" else (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
 FILE = __file__.encode(errors="surrogateescape")
 FOLDER = FILE.rpartition(b"/")[0] or b"."
-LAUNCH = "launch"
+LAUNCH, OWN_RUN = "launch", b"MEMD_MODEL_RUN"
 ORPHANED = (
     b"memd is not installed any more, but Claude Code still runs its hook, which does nothing. "
     b"Take the entries that name %s out of ~/.claude/settings.json and delete that file. "
     b"Or install memd again and run: memctl setup claude-code --remove\n"
 ) % FILE
-OWN_RUN = b"MEMD_MODEL_RUN"
-_CHUNK = 65536
+_CHUNK, _APPEND = 65536, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
 
 Environ = dict[bytes, bytes]
+OPENED: list[_socket.socket] = []  # the connection on which there is more to say
 
 
 class OverdueError(Exception):
@@ -125,11 +112,11 @@ def read_input(descriptor: int, payload: bytearray) -> None:
         payload += chunk
 
 
-def question(client: str, event: str, payload: bytes, environ: Environ) -> bytes:
+def question(client: str, event: str, payload: bytes, environ: Environ, more: str = "") -> bytes:
     """Return the request as JSON, the payload in it as it is: the daemon parses it, strictly.
 
-    One that is no JSON object by its first and last character becomes null. Raises
-    UnicodeDecodeError for a forwarded variable that is not UTF-8: no path must be guessed.
+    ``more`` is a first member, with its comma. What is no JSON object by its two ends becomes null.
+    Raises UnicodeDecodeError for a forwarded variable that is not UTF-8: no path must be guessed.
     """
     payload = payload.strip()
     if not (payload.startswith(b"{") and payload.endswith(b"}")):
@@ -141,7 +128,8 @@ def question(client: str, event: str, payload: bytes, environ: Environ) -> bytes
     )
     milliseconds = int(deadline(event, environ) * 1000)
     head = (
-        f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{"deadline_ms":{milliseconds},'
+        f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{{more}'
+        f'"deadline_ms":{milliseconds},'
         f'"client":{_quote(client)},"event":{_quote(event)},"environment":{{{forwarded}}},"payload":'
     )
     return head.encode() + payload + b"}}"
@@ -155,11 +143,11 @@ def answer(body: bytes) -> bytes:
     return b"" if result == b"null" else result
 
 
-def ask(path: bytes, request: bytes) -> bytes:
+def ask(path: bytes, request: bytes, *, stay: bool = False) -> bytes:
     """Send one request in a frame and return the body of the answer, empty where it is none.
 
-    Nothing is sent to a server that may be somebody else's. Raises FileNotFoundError or
-    ConnectionRefusedError where nobody listens, and OSError.
+    The connection is ``OPENED`` if it is to stay. Nothing is sent to a server that may be somebody
+    else's. Raises FileNotFoundError or ConnectionRefusedError where nobody listens, and OSError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -172,24 +160,24 @@ def ask(path: bytes, request: bytes) -> bytes:
             return b""
         sock.settimeout(None)  # from here on the process's own timer decides
         sock.sendall(b"Content-Length: %d\r\n\r\n" % len(request) + request)
+        OPENED[:] = [sock] if stay else []
         return _receive(sock)
     finally:
-        sock.close()
+        if not stay:
+            sock.close()
 
 
 def start(state: bytes, environ: Environ, now: float) -> int:
     """Run ``launch`` in a session of its own and return its pid; 0 if one was just started."""
     if environ.get(b"MEMD_HOOK_NO_START", b"") not in {b"", b"0"} or not claim(state, now):
         return 0
-    log = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
     actions = [
         (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
-        (posix.POSIX_SPAWN_OPEN, 1, state + b"/memd.log", log, 0o600),
+        (posix.POSIX_SPAWN_OPEN, 1, state + b"/memd.log", _APPEND, 0o600),
         (posix.POSIX_SPAWN_DUP2, 1, 2),
     ]
     python = interpreter(FOLDER)
-    # -E: a client's PYTHONPATH is not for memd. The environment is a client's, as memctl's is;
-    # what the daemon gets of it is decided where it is started.
+    # -E: a client's PYTHONPATH is not for memd.
     command: list[bytes | str] = [python, "-E", FILE, LAUNCH]
     try:
         return posix.posix_spawn(python, command, environ, file_actions=actions, setsid=True)
@@ -231,7 +219,7 @@ def mark(path: bytes) -> bool:
 def claim(state: bytes, now: float) -> bool:
     """Return whether this process is the one that may start a daemon in these 30 seconds.
 
-    It only avoids a storm of starts. Who started a daemon takes the file away once it is up.
+    It only avoids a storm. Who started a daemon removes the file once it is up.
     """
     _make_directory(state)
     stamp = state + b"/hook-start"
@@ -244,8 +232,16 @@ def claim(state: bytes, now: float) -> bool:
     return mark(stamp)
 
 
-def run(client: str, event: str, path: bytes, environ: Environ, payload: bytes) -> "bytes | None":
-    """Return the body of the daemon's answer to one event.
+def run(
+    client: str,
+    event: str,
+    path: bytes,
+    environ: Environ,
+    payload: bytes,
+    *,
+    messages: bool = False,
+) -> "bytes | None":
+    """Return the body of the daemon's answer to one event, with messages where they are wanted.
 
     It is empty where nobody answers, and ``None`` where no daemon listens at the path.
     Raises ValueError and OverdueError.
@@ -253,7 +249,8 @@ def run(client: str, event: str, path: bytes, environ: Environ, payload: bytes) 
     if not path or len(payload) > PAYLOAD_BYTES:
         return b""
     try:
-        return ask(path, question(client, event, payload, environ))
+        more = '"messages":true,' if messages else ""
+        return ask(path, question(client, event, payload, environ, more), stay=messages)
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except OSError:
@@ -290,13 +287,12 @@ def location(payload: bytes) -> bytes:
 
     They are found by their names: within a text the quotes around a name would be escaped.
     """
-    names = [b'"' + name + b'"' for name in SPOOLED_MEMBERS]
-    pairs = ((name, _text_member(payload, name)) for name in names)
+    pairs = ((b'"%s"' % name, _text_member(payload, b'"%s"' % name)) for name in SPOOLED_MEMBERS)
     return b"{" + b",".join(name + b":" + text for name, text in pairs if text) + b"}"
 
 
 def _text_member(payload: bytes, name: bytes) -> bytes:
-    """Return the JSON text that the first member of a name has, empty if there is none."""
+    """Return the JSON text of the first member of a name, empty if there is none."""
     value = payload.partition(name)[2][:SPOOL_BYTES].lstrip()
     text = value[1:].lstrip()
     if not value.startswith(b":") or not text.startswith(b'"'):
@@ -310,8 +306,7 @@ def _text_member(payload: bytes, name: bytes) -> bytes:
 def _private(path: bytes, kind: int) -> bool:
     """Return whether a file of this kind (by its S_IFMT) is there and nobody else's business."""
     status = posix.lstat(path)
-    ours = status.st_uid == posix.geteuid() and not status.st_mode & 0o077
-    return ours and status.st_mode & 0o170000 == kind
+    return status.st_uid == posix.geteuid() and status.st_mode & 0o170077 == kind
 
 
 def _absolute(environ: Environ, name: bytes, default: bytes) -> bytes:
@@ -335,12 +330,10 @@ def _receive(sock: _socket.socket) -> bytes:
     length = int(value) if name.lower() == b"content-length" else 0
     if length > FRAME_BYTES:
         return b""
-    while len(body) < length:
+    while len(body) < length and chunk:
         chunk = sock.recv(_CHUNK)
-        if not chunk:
-            return b""
         body += chunk
-    return body[:length]
+    return body[:length] if len(body) >= length else b""
 
 
 def _make_directory(path: bytes) -> None:
@@ -356,13 +349,22 @@ def _overdue(*_: object) -> None:
     raise OverdueError
 
 
+def _print(text: bytes) -> None:  # pragma: no cover - as main
+    done = not text
+    while text and sys.stdout is not None:
+        text = text[posix.write(1, text) :]
+    for sock in () if done else OPENED:
+        sock.settimeout(CONNECT_SECONDS)  # nobody waits for a daemon that reads no more
+        sock.sendall(PRINTED)
+
+
 def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a process
     """Serve one event and leave with status 0, within the deadline, whatever happens."""
     try:
         if sys.argv[1:] == [LAUNCH]:
             launch()
             return
-        client, event = sys.argv[1:3]
+        client, event, *more = sys.argv[1:]
         environ = posix.environ
         if OWN_RUN in environ:
             return
@@ -376,7 +378,7 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
             read_input(0, payload)
             if ends:
                 _signal.setitimer(_signal.ITIMER_REAL, seconds)
-            body = run(client, event, path, environ, bytes(payload))
+            body = run(client, event, path, environ, bytes(payload), messages="messages" in more)
         except OverdueError:
             pass
         if ends and not body:
@@ -389,9 +391,7 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
         if body is None:
             posix.chdir("/")  # the daemon must not keep the user's directory busy
             start(state, environ, time.time())
-        text = answer(body or b"")
-        while text and sys.stdout is not None:
-            text = text[posix.write(1, text) :]
+        _print(answer(body or b""))
     finally:
         posix._exit(0)  # noqa: SLF001 - drops any exception, unprinted, and skips the clean-up
 

@@ -64,7 +64,7 @@ class Register:
         monotonic: Callable[[], float],
     ) -> None:
         self._table = table
-        self._find = find
+        self.find = find
         self._now = now
         self._monotonic = monotonic
         self._started = (now(), monotonic())
@@ -95,7 +95,7 @@ class Register:
         parent = self._parent(request)
         began = self._began(request.pid, request.caller)
         earlier = self._earlier(request, parent)
-        if earlier is not None and processes.is_anothers(self._find, earlier, request.caller):
+        if earlier is not None and processes.is_anothers(self.find, earlier, request.caller):
             raise self._name_taken(earlier.name, request.root, parent)
         name = request.name or (earlier.name if earlier and not earlier.displaced else "")
         if not name:
@@ -154,7 +154,7 @@ class Register:
         for agent in self._agents.values():
             if agent.pid and agent.ended is None and not agent.parent:
                 by_pid.setdefault(agent.pid, []).append(agent)
-        for process in islice(processes.lineage(self._find, pid), 1, None):
+        for process in islice(processes.lineage(self.find, pid), 1, None):
             matching = [
                 agent for agent in by_pid.get(process.pid, ()) if processes.is_same(agent, process)
             ]
@@ -220,7 +220,7 @@ class Register:
         connected = alive is not None and alive()
         if alive is not None and not connected:
             self._alive.pop(agent.id, None)  # another thread may have looked at the same time
-        process = self._find(agent.pid) if agent.pid else None
+        process = self.find(agent.pid) if agent.pid else None
         here = connected or (process is not None and processes.is_same(agent, process))
         if not here and (agent.pid or self._since(self._calls, agent) >= SILENT_SECONDS):
             return AgentState.GONE
@@ -371,9 +371,9 @@ class Register:
         """Return when a process of ours began, no stranger's agent. Raises NoSuchProcessError."""
         if not pid:
             return 0.0
-        process = self._find(pid)
+        process = self.find(pid)
         there = [a for a in self._agents.values() if a.pid == pid and a.ended is None]
-        others = any(processes.is_anothers(self._find, each, caller) for each in there)
+        others = any(processes.is_anothers(self.find, each, caller) for each in there)
         if process is None or process.uid != os.getuid() or others:
             raise processes.NoSuchProcessError(pid)
         return process.began

@@ -1,0 +1,213 @@
+"""What a client's hook does for messages: its session is registered and gets what waits for it.
+
+- It happens only where the set-up was run with ``--messages``: the hook says so.
+- A session is the agent; a sub-agent is a child of its session and has a mailbox of its own.
+- What an event was given is read with the session's next one. The end of a turn is such an event
+  and brings nothing itself. A session that ends or begins anew has the rest delivered again.
+- A hook says when it has printed. Until then, while it is connected, no other hook of the same
+  agent is given anything: clients run the hooks of parallel tool calls at the same time.
+"""
+
+import re
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from anyio import to_thread
+
+from memd.api.dialects import Event, Payload
+from memd.api.method import Method, Result, method
+from memd.api.services import Services
+from memd.core import limits
+from memd.core.agents import AGENT_NAME_CHARACTERS, Agent, SystemProcess
+from memd.core.errors import MemdError
+from memd.core.names import NameRefusedError
+from memd.core.recent import Recent
+from memd.core.settings import Settings
+from memd.core.values import Project
+from memd.messages.errors import AgentNameTakenError
+from memd.messages.values import Registration
+from memd.rpc.connection import Call, Connection
+
+_AGENTS = 1024
+_NAMES = 3  # attempts: somebody else may take the free name meanwhile
+_ANCESTORS = 16
+_UNNAMED = re.compile(r"[^\w.-]+")  # what a name of an agent cannot have
+# What clients run their hooks with.
+_SHELLS = (
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "fish",
+    "ksh",
+    "mksh",
+    "ash",
+    "busybox",
+    "csh",
+    "tcsh",
+    "env",
+)
+AgentKey = tuple[str, str, str]  # client, session, sub-agent
+
+
+class Printed(Result):
+    """Whether messages were in what the hook printed."""
+
+    messages: bool
+
+
+class MessageDeliveries:
+    """What hooks were given and have not printed yet."""
+
+    def __init__(self) -> None:
+        self._receipts: weakref.WeakKeyDictionary[Connection, tuple[AgentKey, int]]
+        self._receipts = weakref.WeakKeyDictionary()
+        self._open: Recent[AgentKey, weakref.ref[Connection]] = Recent(_AGENTS)
+
+    async def heard(  # noqa: PLR0917 - an event, and where it happens
+        self,
+        services: Services,
+        call: Call,
+        kind: Event,
+        payload: Payload,
+        project: Project,
+        settings: Settings,
+    ) -> None:
+        """Register who an event is of, and take what was printed before as read."""
+        if not settings.messages.enabled:
+            return
+        messages, client = services.messages, call.connection.caller.client
+        session, child = payload.session_id, payload.agent_id
+        with suppress(MemdError):  # 500 agents, say: the hook does the rest of its work
+            if kind is Event.SESSION_END:
+                await messages.over(client, session)
+            elif kind is Event.SUBAGENT_END:
+                agent = messages.register.by_session(client, session, child)
+                if child and agent is not None:
+                    await messages.next_event(client, session, child)
+                    await messages.end(agent)
+            elif kind in (Event.TURN_END, Event.COMPACTING, Event.COMPACTED):
+                await messages.next_event(client, session)
+            else:
+                if kind is Event.SESSION_START and payload.source != "compact":
+                    await messages.over(client, session)
+                await _register(services, call, kind, payload, project)
+            if kind is Event.PROMPT:
+                messages.prompted(client, session)
+
+    async def block(
+        self, services: Services, call: Call, payload: Payload, room: int = limits.BLOCK_CHARACTERS
+    ) -> str:
+        """Return what waits for an event's agent, within so many UTF-16 units; "" for nothing."""
+        connection, messages = call.connection, services.messages
+        key = (connection.caller.client, payload.session_id, payload.agent_id)
+        if not messages.waiting(*key):
+            return ""
+        reference = self._open.get(key)
+        other = reference() if reference else None
+        if other is not None and not other.outbox.dropped:
+            return ""
+        self._open[key] = weakref.ref(connection)
+        receipt = 0
+        try:
+            with suppress(MemdError):
+                text, receipt = await messages.deliver(*key, room=room)
+                return text
+            return ""
+        finally:
+            if receipt:
+                self._receipts[connection] = (key, receipt)
+            else:
+                self._open.pop(key, None)
+
+    def printed(self, services: Services, connection: Connection) -> bool:
+        """Note that the hook at a connection has printed; say whether messages were in it."""
+        key, receipt = self._receipts.pop(connection, (("", "", ""), 0))
+        if receipt:
+            self._open.pop(key, None)
+            services.messages.printed(receipt)
+        return bool(receipt)
+
+
+async def _register(
+    services: Services, call: Call, kind: Event, payload: Payload, project: Project
+) -> None:
+    """Register an event's session, and the sub-agent in it, unless they are known."""
+    register, client = services.messages.register, call.connection.caller.client
+    session, child = payload.session_id, payload.agent_id
+    agent = register.by_session(client, session)
+    if agent is None or (kind is Event.SESSION_START and payload.source != "compact"):
+        pid = await to_thread.run_sync(_client_of, register.find, call.connection.caller.pid)
+        name = "" if agent else payload.session_title
+        wanted = Registration(
+            project.root,
+            project.memory_dir,
+            name,
+            client=client,
+            kind="session",
+            session=session,
+            pid=pid,
+            transcript=payload.transcript_path,
+        )
+        agent = await _named(services, wanted)
+    if agent is None:
+        return
+    register.touch(agent.id, turn=True)
+    if not child:
+        return
+    known = register.by_session(client, session, child)
+    if known is None and (payload.agent_type or kind is Event.TOOL_USED):
+        wanted = Registration(
+            project.root,
+            project.memory_dir,
+            payload.agent_type or "agent",
+            client=client,
+            kind="sub-agent",
+            session=session,
+            child=child,
+            parent=agent.name,
+        )
+        known = await _named(services, wanted)
+    if known is not None:
+        register.touch(known.id, turn=True)
+
+
+async def _named(services: Services, wanted: Registration) -> Agent | None:
+    """Register an agent under the name that it would have, or a free one like it."""
+    name = _UNNAMED.sub("-", wanted.name.lower()).strip("-.")[:AGENT_NAME_CHARACTERS]
+    for _ in range(_NAMES):
+        try:
+            await services.messages.registered(replace(wanted, name=name))
+        except AgentNameTakenError as error:
+            name = str(error.facts["free"])
+        except NameRefusedError:
+            name = ""  # the client's name, and a part of the session's
+        else:
+            break
+    register = services.messages.register
+    return register.by_session(wanted.client, wanted.session, wanted.child)
+
+
+def _client_of(find: Callable[[int], SystemProcess | None], pid: int) -> int:
+    """Return the process for which a hook runs: the nearest above it that is no shell, or 0."""
+    process = find(pid)
+    for _ in range(_ANCESTORS):
+        process = find(process.parent) if process else None
+        if process is None or process.pid <= 1 or process.name not in _SHELLS:
+            break
+    return process.pid if process and process.pid > 1 and process.name not in _SHELLS else 0
+
+
+def printed_row(deliveries: MessageDeliveries) -> Method[..., Printed]:
+    """Return the row of ``hook.printed``."""
+
+    async def printed(services: Services, call: Call) -> Printed:
+        """Tell that a hook has printed the answer that came on this connection.
+
+        Messages in it are read once the session goes on; without this they are delivered again.
+        """
+        return Printed(messages=deliveries.printed(services, call.connection))
+
+    return method("hook.printed", "write")(printed)
