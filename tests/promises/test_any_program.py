@@ -12,6 +12,7 @@ import pytest
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
 Exchange = Callable[[str, bytes], bytes]
+NETCAT = shutil.which("nc") or ""
 
 
 @pytest.fixture(name="home")
@@ -29,14 +30,14 @@ def _python(path: str, lines: bytes) -> bytes:
 
 
 def _netcat(path: str, lines: bytes) -> bytes:
-    program = shutil.which("nc")
-    if program is None:
-        pytest.skip("nc is not on this machine")
-    command = [program, "-N", "-U", path]  # -N: hang up once all is sent, and read on
+    command = [NETCAT, "-N", "-U", path]  # -N: hang up once all is sent, and read on
     return subprocess.run(command, input=lines, capture_output=True, check=True, timeout=60).stdout
 
 
-@pytest.mark.parametrize("exchange", [_python, _netcat])
+_HAS_NETCAT = pytest.mark.skipif(not NETCAT, reason="nc is not on this machine")
+
+
+@pytest.mark.parametrize("exchange", [_python, pytest.param(_netcat, marks=_HAS_NETCAT)])
 def test_a_line_sends_and_a_line_receives(home: Home, exchange: Exchange) -> None:
     """Registered, sent, leased and acknowledged with nothing but lines of JSON on the socket."""
 
