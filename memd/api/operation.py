@@ -17,6 +17,7 @@ from memd.core import events
 from memd.core.errors import MemdError, WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
+from memd.projects.project import is_of_agent
 from memd.rpc.connection import Call
 from memd.state.tables import Breaker, ContextTotals, SuggestionCounts
 
@@ -160,7 +161,8 @@ async def status(services: Services, _call: Call) -> Status:
     parked = len(await services.jobs.list("", 200, parked=True))
     state = await services.jobs.state()
     settings, _ = await services.store.settings(None)
-    projects = sorted(await services.store.directories())
+    directories = await services.store.directories()
+    projects = sorted(one for one in directories if not is_of_agent(one))
     waiting = await services.reviews.waiting()
     return Status(
         name="memd",

@@ -196,6 +196,11 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     return path
 
 
+def is_of_agent(directory: str) -> bool:
+    """Say whether a memory directory is a sub-agent's, by its place."""
+    return os.path.basename(os.path.dirname(directory)) in _SCOPES.values()
+
+
 def _real(cwd: str) -> str:
     """Return the real path of a directory. Raises NoProjectError."""
     if not cwd.startswith("/"):

@@ -78,6 +78,7 @@ async def test_without_an_agent_nothing_of_it_is_listed_or_surfaced(caller: Call
     assert await hook(caller, "UserPromptSubmit", prompt=words, prompt_id="p") is None
     assert "test-policy" not in (await caller.call("load_prompt"))["prompt"]
     assert (await caller.call("memory.list", agent="other"))["memories"] == []
+    assert (await caller.plain("status"))["projects"] == []
     error = await caller.refused("memory.read", path="feedback_tests.md")
     assert error.code == 1001
 
