@@ -1,5 +1,6 @@
 """message.*: what agents tell each other."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -31,6 +32,9 @@ from memd.messages.values import LogEntry, MessageRow, SendRequest, Sent
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
+# What hooks and the bridge register; a shell that registered itself is the person's.
+_ASSISTANTS = ("session", "sub-agent", "mcp")
+_NOT_THE_PERSON = "the person decides, in a terminal of their own"
 MessageId = Annotated[str, msgspec.Meta(max_length=100)]
 MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
     NoProjectError,
@@ -219,11 +223,18 @@ async def message_log(
     return Logged(messages=tuple(map(_logged, entries)))
 
 
-@method("message.decide", "operate", MessageNotFoundError)
+@method("message.decide", "operate", MessageNotFoundError, MessageRefusedError)
 async def message_decide(
-    services: Services, _call: Call, *, id_: MessageId, accept: bool
+    services: Services, call: Call, *, id_: MessageId, accept: bool
 ) -> Decided:
-    """Accept or refuse a message that is held for the person."""
+    """Accept or refuse a message that is held for the person.
+
+    A program that an assistant started does not decide for the person.
+    """
+    with suppress(AgentKeyError):
+        agent = await services.messages.speaking(Speaker("", call.connection.caller.pid))
+        if agent.kind in _ASSISTANTS:
+            raise MessageRefusedError(_NOT_THE_PERSON)
     return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
 
 

@@ -43,6 +43,7 @@ _FULL = "mailbox_full"
 _HELD = "it waits for the person: memctl message accept or refuse"
 _ENDLESS = "the two agents answer each other without their person"
 _BODY, _SUMMARY = ("body", "bytes"), ("summary", "characters")
+_ANSWERABLE = (MessageState.QUEUED, MessageState.READ)
 _STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)  # of all copies together
 
 
@@ -218,7 +219,10 @@ class PostOffice(Endings):
             and stored.kind is wanted
             and stored.answer_by is not None
             and stored.sender.agent == receivers[0].id
-            and any(copy.receiver == agent.id for copy in self._table.copies(number))
+            and any(
+                copy.receiver == agent.id and copy.state in _ANSWERABLE
+                for copy in self._table.copies(number)
+            )
         )
         if not open_here:
             raise RequestNotOpenError(request.request)

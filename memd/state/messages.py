@@ -63,6 +63,7 @@ CREATE INDEX IF NOT EXISTS message_copies_open ON message_copies (receiver, cont
     WHERE ended IS NULL;
 CREATE INDEX IF NOT EXISTS message_copies_until ON message_copies (until) WHERE ended IS NULL;
 """
+_NEVER = 1e15  # when an answer is due that was told to be missing
 _COPY = "message, receiver, address, sender, state, reason, control, size, deliveries, until, ended"
 
 
@@ -217,11 +218,14 @@ class MessageTable:
         )
 
     def close(self, number: int, notices: Iterable[Notice]) -> bool:
-        """Wait for an answer no longer and store notices of that; return whether one was due."""
+        """Store notices that nobody answered; return whether an answer was due.
+
+        The request stays open: an answer that comes later is still one.
+        """
         with self._database.transaction() as cursor:
             cursor.execute(
-                "UPDATE messages SET answer_by = NULL WHERE number = ? AND answer_by IS NOT NULL",
-                (number,),
+                "UPDATE messages SET answer_by = ? WHERE number = ? AND answer_by < ?",
+                (_NEVER, number, _NEVER),
             )
             closed = cursor.rowcount > 0
             for notice in notices if closed else ():
@@ -255,7 +259,8 @@ class MessageTable:
         (row,) = self._database.read(
             "SELECT min(due) AS due FROM (SELECT min(until) AS due FROM message_copies"
             " WHERE ended IS NULL UNION ALL SELECT min(answer_by) FROM messages"
-            " WHERE answer_by IS NOT NULL)"
+            " WHERE answer_by < ?)",
+            (_NEVER,),
         )
         return None if row["due"] is None else float(row["due"])
 

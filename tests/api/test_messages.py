@@ -1,5 +1,8 @@
 """message.* through the socket."""
 
+import os
+from typing import Any
+
 import pytest
 
 from tests.api.caller import Caller
@@ -7,7 +10,7 @@ from tests.api.caller import Caller
 pytestmark = pytest.mark.anyio
 
 
-async def register(caller: Caller, name: str, **more: str) -> str:
+async def register(caller: Caller, name: str, **more: Any) -> str:
     """Register an agent and return its key."""
     return str((await caller.call("agent.register", name=name, **more))["key"])
 
@@ -47,3 +50,15 @@ async def test_an_unknown_address_is_an_error(caller: Caller) -> None:
     ann = await register(caller, "ann")
     error = await caller.refused("message.send", cwd=None, key=ann, to="anne", body="x")
     assert (error.code, error.data["nearest"]) == (1001, "ann")
+
+
+async def test_an_assistant_s_program_decides_nothing_for_the_person(caller: Caller) -> None:
+    """What an assistant runs accepts no message that waits for the person."""
+    await register(caller, "ben")
+    waiting = await caller.call("message.send", to="ben", body="hello")
+    assistant = await register(caller, "ann", kind="session", session_id="s", pid=os.getppid())
+    error = await caller.refused("message.decide", cwd=None, id=waiting["id"], accept=True)
+    assert error.kind == "message_refused"
+    await caller.call("agent.end", cwd=None, key=assistant)
+    done = await caller.call("message.decide", cwd=None, id=waiting["id"], accept=False)
+    assert done["state"] == "refused"

@@ -255,12 +255,16 @@ async def test_a_missing_answer_is_told_to_who_wants_it(tmp_path: Path) -> None:
     async with mailroom(tmp_path) as room:
         await room.register("ann")
         await room.register("kid", parent="ann")
-        await room.send("kid", "ann", "the plan", kind="plan_approval_request")
+        plan = await room.send("kid", "ann", "the plan", kind="plan_approval_request")
         await room.pass_time(60)
         await room.bodies("ann")
         (notice,) = await room.bodies("kid")
         assert "no_answer" in notice
         await room.pass_time(200)
+        answer = {"kind": "plan_approval_response", "approve": True, "request": plan.id}
+        await room.send("ann", "ann/kid", "", **answer)  # who had to think still answers, once
+        with pytest.raises(RequestNotOpenError):
+            await room.send("ann", "ann/kid", "", **answer)
         await room.send("ann", "ann/kid", kind="shutdown_request")
         await room.pass_time(1)
         await room.bodies("kid")
