@@ -286,6 +286,7 @@ class MessageMachine(RuleBasedStateMachine):
             until = now + (TTL if ttl is None else ttl)
             copy = Copy(answer["id"], self.counter, sender, name, body, now, until, state)
             copy.loose = state == "held"
+            copy.answered = not copy.waits
             self.model.copies.append(copy)
 
     def _copy(self, receiver: str, message: str) -> Copy:

@@ -35,6 +35,7 @@ class Copy:
     lease_until: float = 0.0
     loose: bool = False
     unsure: tuple[str, ...] = ()
+    answered: bool = False  # its end was the answer of the send, which nobody has to tell again
 
     @property
     def waits(self) -> bool:
@@ -126,7 +127,11 @@ class Model:
     def to_tell(self) -> Iterator[tuple[str, str]]:
         """Yield each sender and message whose end it has to hear of."""
         for each in self.copies:
-            if each.state in ENDS and each.sender not in self.ended | {"shell"}:
+            if (
+                each.state in ENDS
+                and not each.answered
+                and each.sender not in self.ended | {"shell"}
+            ):
                 yield each.sender, each.message
 
 

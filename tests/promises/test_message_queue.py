@@ -255,7 +255,7 @@ def test_a_waiting_receiver_is_woken(agents: Office) -> None:
 
 
 @given(st.lists(st.sampled_from(["anna", "cleo"]), min_size=1, max_size=30), st.integers(1, 25))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_order_per_pair_holds_across_leases(senders: list[str], limit: int) -> None:
     """With any limit, and every second answer thrown away, each pair's order stays."""
     with office() as made:
