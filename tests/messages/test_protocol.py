@@ -54,7 +54,7 @@ def agents() -> Iterator[Office]:
 def test_results_have_the_members_that_are_documented(agents: Office) -> None:
     """Each method answers with exactly the members of its section."""
     key = agents.keys["anna"]
-    answers = {
+    answers: dict[str, dict[str, Any]] = {
         "agent.register": {"cwd": agents.project, "name": "cleo"},
         "agent.list": {"cwd": agents.project},
         "message.send": {"key": key, "to": "anna", "body": "text"},
