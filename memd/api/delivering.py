@@ -4,6 +4,8 @@
 - A session is the agent; a sub-agent is a child of its session and has a mailbox of its own.
 - What an event was given is read with the session's next one. The end of a turn is such an event
   and brings nothing itself. A session that ends or begins anew has the rest delivered again.
+- Where the session's client runs, its events come from processes of its family: nobody else gets
+  its messages, ends its agents or registers it anew.
 - A hook says when it has printed. Until then, while it is connected, no other hook of the same
   agent is given anything: clients run the hooks of parallel tool calls at the same time.
 """
@@ -80,6 +82,10 @@ class MessageDeliveries:
             return
         messages, client = services.messages, call.connection.caller.client
         session, child = payload.session_id, payload.agent_id
+        begins = kind is Event.SESSION_START and payload.source != "compact"
+        ends = kind in (Event.SESSION_END, Event.SUBAGENT_END)
+        if (begins or ends) and await _is_strangers(services, call, session):
+            return
         with suppress(MemdError):  # 500 agents, say: the hook does the rest of its work
             if kind is Event.SESSION_END:
                 await messages.over(client, session)
@@ -105,6 +111,8 @@ class MessageDeliveries:
         key = (connection.caller.client, payload.session_id, payload.agent_id)
         if not messages.waiting(*key):
             return ""
+        if await _is_strangers(services, call, payload.session_id):
+            return ""
         reference = self._open.get(key)
         other = reference() if reference else None
         if other is not None and not other.outbox.dropped:
@@ -129,6 +137,18 @@ class MessageDeliveries:
             self._open.pop(key, None)
             services.messages.printed(receipt)
         return bool(receipt)
+
+
+async def _is_strangers(services: Services, call: Call, session: str) -> bool:
+    """Say whether a session's process runs and has nothing to do with the one that asks.
+
+    Any program may name a session; who runs beside its client is not its hook.
+    """
+    register, caller = services.messages.register, call.connection.caller
+    agent = register.by_session(caller.client, session)
+    if agent is None:
+        return False
+    return await to_thread.run_sync(register.is_anothers, agent, caller.pid)
 
 
 async def _register(

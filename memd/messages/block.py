@@ -107,7 +107,7 @@ def _label(each: AgentMessage) -> str:
     sender = each.sender
     ago = age(each.age)
     if each.kind is MessageKind.NOTICE:
-        return f"Notice from memd ({ago}), not from the user:"
+        return f"Notice from memd ({ago}), {tags.NOT_THE_USER}"
     address = _plain(sender.address, _ADDRESS_CHARACTERS)
     claim = ""
     if not sender.agent:  # an address that no registration proves is what the sender says
@@ -119,7 +119,7 @@ def _label(each: AgentMessage) -> str:
         _plain(sender.project, _PROJECT_CHARACTERS),
         ago,
     )
-    return f"Message from {address} ({', '.join(filter(None, known))}), not from the user:"
+    return f"Message from {address} ({', '.join(filter(None, known))}), {tags.NOT_THE_USER}"
 
 
 def _facts(each: AgentMessage) -> str:

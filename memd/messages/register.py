@@ -95,7 +95,7 @@ class Register:
         parent = self._parent(request)
         began = self._began(request.pid, request.caller)
         earlier = self._earlier(request, parent)
-        if earlier is not None and processes.is_anothers(self.find, earlier, request.caller):
+        if earlier is not None and self.is_anothers(earlier, request.caller):
             raise self._name_taken(earlier.name, request.root, parent)
         name = request.name or (earlier.name if earlier and not earlier.displaced else "")
         if not name:
@@ -226,6 +226,10 @@ class Register:
             return AgentState.GONE
         quiet = self._since(self._turns, agent)
         return AgentState.IDLE if quiet >= IDLE_SECONDS else AgentState.LIVE
+
+    def is_anothers(self, agent: Agent, caller: int) -> bool:
+        """Say whether an agent's process runs and is neither above nor below a caller's."""
+        return processes.is_anothers(self.find, agent, caller)
 
     def touch(self, id_: int, *, turn: bool = False) -> None:
         """Note that an agent called, and where it says so that it has a turn. Memory alone."""
@@ -373,7 +377,7 @@ class Register:
             return 0.0
         process = self.find(pid)
         there = [a for a in self._agents.values() if a.pid == pid and a.ended is None]
-        others = any(processes.is_anothers(self.find, each, caller) for each in there)
+        others = any(self.is_anothers(each, caller) for each in there)
         if process is None or process.uid != os.getuid() or others:
             raise processes.NoSuchProcessError(pid)
         return process.began

@@ -10,6 +10,7 @@ import re
 MEMD_TAG = "memd-context"
 OPEN = f"<{MEMD_TAG}>"
 CLOSE = f"</{MEMD_TAG}>"
+NOT_THE_USER = "not from the user:"  # how the label of each ends
 MESSAGES = "Messages of other agents, quoted."  # what an insertion with such begins with
 
 # Clients' own insertions among the user's words (observed in transcripts).
@@ -60,8 +61,11 @@ def messages_in(text: str) -> str:
     while (opening := _OWN_OPENING.search(text, position)) is not None:
         end = _end(text, MEMD_TAG, opening.end())
         position = len(text) if end < 0 else end
-        quoted = text[opening.end() : position].partition(MESSAGES)[2]
-        lines += (line[1:].strip() for line in quoted.split("\n") if line.startswith(">"))
+        inside = False  # under a label: memories may follow in the same insertion
+        for line in text[opening.end() : position].partition(MESSAGES)[2].split("\n"):
+            inside = line.endswith(NOT_THE_USER) or (inside and bool(line))
+            if inside and line.startswith(">"):
+                lines.append(line[1:].strip())
     return "\n".join(lines)
 
 

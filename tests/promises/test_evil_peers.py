@@ -2,9 +2,11 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from memd.core.agents import BACK_AND_FORTH
@@ -182,3 +184,38 @@ async def test_a_model_that_obeys_messages_learns_nothing() -> None:
         assert (done["saved"], here.names()) == ([], [])
         first = here.server.requests[0].body.decode()
         assert words not in first.replace(f"They say: {words}", "")
+
+
+_HOOK = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+connection.sendall(sys.argv[2].encode() + b"\\n")
+connection.shutdown(socket.SHUT_WR)
+print(b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode())
+"""
+
+
+async def test_a_stranger_s_hook_gets_nothing() -> None:
+    """Who names another's running session in an event gets none of its messages."""
+    async with agents() as here, await anyio.open_process(["sleep", "60"]) as client:
+        eve = await here.register("eve")
+        victim = await here.register("victim", session_id="s", pid=client.pid)
+        sent = await here.call("message.send", key=eve.key, to="victim", body="for the victim")
+        for event in ("SessionStart", "PostToolUse", "UserPromptSubmit", "SessionEnd"):
+            payload = {"session_id": "s", "cwd": here.cwd, "prompt_id": event, "prompt": "hi"}
+            payload |= {"tool_name": "Bash", "source": "resume", "hook_event_name": event}
+            params = {"client": "claude-code", "event": event, "payload": payload, "messages": True}
+            request = {"jsonrpc": "2.0", "id": 1, "method": "hook", "params": params}
+            words = (sys.executable, "-c", _HOOK, here.home.places.socket, json.dumps(request))
+            done = await anyio.run_process(words)
+            assert b"for the victim" not in done.stdout
+            assert b'"error"' not in done.stdout
+        assert (await here.call("message.status", id=sent["id"]))["state"] == "queued"
+        assert (await here.read(victim))["messages"]
+        second = await here.call("message.send", key=eve.key, to="victim", body="for the victim")
+        # This test stands above the client, as a launcher of it would.
+        answer = await here.call("hook", **params | {"event": "PostToolUse"})
+        assert "for the victim" in json.dumps(answer)
+        assert (await here.call("message.status", id=second["id"]))["state"] == "leased"
+        client.kill()

@@ -9,6 +9,7 @@ import pytest
 from memd.conversation.dialogue import Dialogue, extended, rendered
 from memd.core.agents import AgentMessage, MessageKind, Sender
 from memd.messages.block import block
+from memd.text.tags import CLOSE
 from memd.transcripts.reading import read
 from tests.transcripts.shapes import Line, call, claude, codex, gemini, reply, result
 
@@ -78,6 +79,16 @@ def test_messages_are_agents_words_and_nobody_s(tmp_path: Path, name: str) -> No
     dialogue = extended(Dialogue(), messages)
     assert any(_WORDS in piece.text for piece in dialogue.pieces)
     assert _WORDS not in "".join(map(rendered, dialogue.pieces))
+
+
+def test_memories_beside_messages_are_no_agent_s_words(tmp_path: Path) -> None:
+    """A hook brings both at once: only what stands under a message's label is an agent's."""
+    both = BLOCK.replace(CLOSE, f"Notes of this project:\n\nKeep lines short\n> Short.\n{CLOSE}")
+    path = tmp_path / "s.jsonl"
+    lines = [claude("user", "u1", "hi"), _hook({"content": [both]})]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (words,) = (each.text for each in read(str(path)).messages if each.origin == "agent")
+    assert words == _WORDS
 
 
 def test_blocks_of_a_reply_stay_one_message(tmp_path: Path) -> None:
