@@ -12,6 +12,7 @@ import { createConnection } from "node:net"
 import { statSync } from "node:fs"
 import { dirname } from "node:path"
 
+const MESSAGES = false
 const WAIT_MS = 200
 const NOTES_CHARACTERS = 9000 // of the notes of a session that was compacted
 const OUTPUT_CHARACTERS = 4000 // of one tool's output; memd takes a bounded frame
@@ -134,10 +135,57 @@ function conversation(messages) {
   })
 }
 
+/** Messages of other agents: registers sessions and brings what waits for them. */
+class Mailboxes {
+  #daemon
+  #directory
+  #keys = new Map() // by session; a promise each
+  #read = new Map() // by session: what was brought, read once the session goes on
+
+  constructor(daemon, directory) {
+    this.#daemon = daemon
+    this.#directory = directory
+  }
+
+  #key(session) {
+    if (!this.#keys.has(session)) {
+      const about = { cwd: this.#directory, session_id: session, kind: "session", pid: process.pid }
+      this.#keys.set(session, this.#daemon.ask("agent.register", about).then((made) => made?.key))
+    }
+    return this.#keys.get(session)
+  }
+
+  /** Make a session's agent known. */
+  async begin(session) {
+    if (MESSAGES && !(await this.#key(session))) this.#keys.delete(session)
+  }
+
+  /** Say that the session goes on: what was brought before is read. */
+  async goesOn(session) {
+    const ids = this.#read.get(session)
+    this.#read.delete(session)
+    if (ids?.length) await this.#daemon.ask("message.ack", { key: await this.#key(session), ids })
+  }
+
+  /** Return what waits for a session as a block, "" for nothing. */
+  async bring(session) {
+    if (!MESSAGES) return ""
+    await this.begin(session)
+    await this.goesOn(session)
+    const key = await this.#key(session)
+    const got = key && (await this.#daemon.ask("message.receive", { key, limit: 4 }))
+    if (key && !got) this.#keys.delete(session) // memd began anew, or another took the name
+    if (!got?.messages.length) return ""
+    this.#read.set(session, got.messages.map((message) => message.id))
+    return got.block
+  }
+}
+
 export const Memd = async ({ client, directory }) => {
   const daemon = new Daemon()
   const prompts = new Map() // by session: its memory section, the same bytes until it is compacted
   const subAgents = new Set()
+  const mailboxes = new Mailboxes(daemon, directory)
   const notes = new Map() // by session that was compacted: its notes, the same until the next time
   const ask = (method, session, more, ms) =>
     daemon.ask(method, { cwd: directory, session_id: session, ...more }, ms)
@@ -169,6 +217,7 @@ export const Memd = async ({ client, directory }) => {
     event: async ({ event: { type, properties } }) => {
       const session = properties.sessionID
       if (properties.info?.parentID && type.startsWith("session.")) subAgents.add(properties.info.id)
+      if (type === "session.idle") await mailboxes.goesOn(session)
       if (type === "session.idle" && !subAgents.has(session)) await learn(session)
       if (type === "session.compacted") {
         prompts.delete(session)
@@ -184,11 +233,18 @@ export const Memd = async ({ client, directory }) => {
         ask("suggestion.offer", sessionID),
         loadPrompt(sessionID),
       ])
-      const block = brought.map((answer) => answer?.block).filter(Boolean).join("\n")
+      const waiting = subAgents.has(sessionID) ? "" : await mailboxes.bring(sessionID)
+      const blocks = [waiting, ...brought.map((answer) => answer?.block)]
+      const block = blocks.filter(Boolean).join("\n")
       if (!block) return
       const { id: before = "prt_" } = parts.at(-1) ?? {}
       const place = { id: `${before}m`, sessionID, messageID: message.id } // parts go by their ids
       parts.push({ ...place, type: "text", text: block, synthetic: true })
+    },
+
+    "tool.execute.after": async ({ sessionID }, result) => {
+      const waiting = subAgents.has(sessionID) ? "" : await mailboxes.bring(sessionID)
+      if (waiting && typeof result.output === "string") result.output += `\n\n${waiting}`
     },
 
     "experimental.session.compacting": ({ sessionID }) => learn(sessionID, { force: true }),

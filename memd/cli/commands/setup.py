@@ -12,8 +12,17 @@ from memd.cli.asking import agreed, present
 from memd.cli.invocation import Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
-from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, JsonFile
-from memd.cli.setup.plan import ClientEdit, changes, hooks_are_used, in_use, state, uses_hooks
+from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
+from memd.cli.setup.plan import (
+    ClientEdit,
+    can_deliver,
+    changes,
+    delivers,
+    hooks_are_used,
+    in_use,
+    state,
+    uses_hooks,
+)
 from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import hook_file
 from memd.core.errors import MemdError
@@ -30,6 +39,16 @@ class SeveralFilesError(MemdError):
 
     def __init__(self, client: str) -> None:
         super().__init__(f"{client} is set up in several files, so none of them can be named")
+
+
+class NoDeliveryError(MemdError):
+    """Messages were wanted for a client into whose turns memd cannot bring any."""
+
+    hint = "its tools read messages: list_agents, send_message, read_messages of memctl mcp"
+    exit_status = 2
+
+    def __init__(self, client: str) -> None:
+        super().__init__(f"memd cannot bring messages into the turns of {client}")
 
 
 @dataclass(slots=True)
@@ -50,24 +69,27 @@ class SetupReport:
 def setup(invocation: Invocation) -> int:
     """Connect the client that is named, or each that is here, or take that back."""
     options, screen = invocation.options, invocation.screen
+    removes = _removes(invocation)
     everyone = clients(invocation)
     named = [_moved(row, options.settings) for row in everyone if row.name == options.client]
     if options.status:
         return _status(invocation, named or everyone)
     here = [client for client in everyone if in_use(client, invocation.environ)]
     chosen = named or ([c for c in everyone if _connected(c)] if options.remove else here)
-    if not chosen and options.remove:
+    if not chosen and removes:
         screen.note("no client is set up")
     elif not chosen:
         names = ", ".join(client.name for client in everyone)
         screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
-    if not options.remove:
+    if options.messages:
+        chosen = _with_messages(invocation, chosen, named)
+    if not removes:
         chosen = _measured(invocation, chosen)
     reports = [_report(invocation, client) for client in chosen]
     changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
-    if options.remove and not options.dry_run and not hooks_are_used([*everyone, *named]):
+    if removes and not options.dry_run and not hooks_are_used([*everyone, *named]):
         hook_file.remove(invocation.places)
-    if changed and not (options.remove or options.dry_run):
+    if changed and not (removes or options.dry_run):
         _check_chain(invocation, changed)
     if any(report.files and not report.changed for report in reports):
         screen.note("memctl setup --yes connects all that are here; --dry-run shows the changes")
@@ -99,14 +121,14 @@ def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
     """Plan one client's set-up or removal and do it, where that is wanted."""
     options, report = invocation.options, SetupReport(client.name)
     try:
-        plan = changes(client, remove=options.remove)
-        hook = not options.remove and uses_hooks(client)
-        if not options.remove and state(client) == ABSENT and (enabled := plugin(client)):
+        plan = changes(client, remove=_removes(invocation))
+        hook = not _removes(invocation) and uses_hooks(client)
+        if not _removes(invocation) and state(client) == ABSENT and (enabled := plugin(client)):
             report.lines.append(f"{client.title}: {enabled}, nothing else is needed")
         elif plan or (hook and not hook_file.is_current(invocation.places)):
             _carry_out(invocation, client, plan, report)
         else:
-            words = "nothing of memd is there" if options.remove else "already set up"
+            words = "nothing of memd is there" if _removes(invocation) else "already set up"
             report.lines.append(f"{client.title}: {words}")
     except MemdError as error:
         if options.client:
@@ -126,15 +148,15 @@ def _carry_out(
     if options.dry_run:
         report.changed = True
         report.lines += diffs
-    elif not (options.client or options.yes or options.remove) and not _agreed(
+    elif not (options.client or options.yes or _removes(invocation)) and not _agreed(
         invocation, client, diffs
     ):
         report.lines.append(f"{client.title}: not connected; memctl setup {client.name} does it")
     else:
         report.changed = True
-        if uses_hooks(client) and not options.remove:
+        if uses_hooks(client) and not _removes(invocation):
             hook_file.write(invocation.places)
-        words = "took memd out of" if options.remove else "wrote"
+        words = "took memd out of" if _removes(invocation) else "wrote"
         for change, file in zip(plan, report.files, strict=True):
             file["backup"] = change.apply()
             report.lines.append(f"{client.title}: {words} {change.piece.path}")
@@ -142,7 +164,7 @@ def _carry_out(
                 screen.note(f"as it was before: {file['backup']}")
         if not plan:
             report.lines.append(f"{client.title}: wrote its hook anew")
-        if not options.remove:
+        if not _removes(invocation):
             screen.note(f"{client.title}: {client.then}")
 
 
@@ -211,6 +233,32 @@ def _measured(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow
     return [_with_pieces(client, wait=int(probe["deadline_ms"])) for client in chosen]
 
 
+def _removes(invocation: Invocation) -> bool:
+    """Return whether all that is memd's goes; with --messages only these do."""
+    return bool(invocation.options.remove and not invocation.options.messages)
+
+
+def _with_messages(
+    invocation: Invocation, chosen: Sequence[ClientRow], named: Sequence[ClientRow]
+) -> list[ClientRow]:
+    """Return the clients that can deliver messages so that they do, or do no more."""
+    on = not invocation.options.remove
+    for client in named:
+        if not can_deliver(client):
+            raise NoDeliveryError(client.title)
+    able = [client for client in chosen if can_deliver(client) and (on or _connected(client))]
+    return [
+        replace(
+            client,
+            pieces=tuple(
+                replace(piece, messages=on) if isinstance(piece, JsonFile | Copy) else piece
+                for piece in client.pieces
+            ),
+        )
+        for client in able
+    ]
+
+
 def _connected(client: ClientRow) -> bool:
     """Return whether something of memd is in a client's files, as far as they can be read."""
     try:
@@ -232,6 +280,8 @@ def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
         if here or invocation.options.client:
             whole = whole and now == INSTALLED
         remarks = [client.untried] if client.untried else []
+        if now not in {"failed", ABSENT} and delivers(client):
+            remarks.append("with messages")
         if now != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]

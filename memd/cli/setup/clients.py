@@ -37,6 +37,10 @@ _GEMINI: dict[str, str | None] = {
     "PreCompress": "manual",  # the other ones come with every request and compress nothing
     "AfterTool": "write_file|replace",
 }
+# What messages of other agents need besides: every tool, and sub-agents.
+_CLAUDE_REACHING: dict[str, str | None] = dict.fromkeys(
+    ("PostToolUse", "SubagentStart", "SubagentStop")
+)
 _GROUPS = {"vscode": "servers", "zed": "context_servers"}  # others call it mcpServers
 _ANEW = "start it anew"
 _DOCUMENTED = "by its documentation; not tried with the program itself"
@@ -108,10 +112,13 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     codex = around.folder("CODEX_HOME", ".codex")
     gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
     hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
-    of_gemini = Hooks("gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True)
+    of_gemini = Hooks(
+        "gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True, reaching={"AfterTool": None}
+    )
     used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
     started: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
-    of_claude = Hooks("claude-code", hook, _CLAUDE | used | started)
+    of_claude = Hooks("claude-code", hook, _CLAUDE | used | started, reaching=_CLAUDE_REACHING)
+    of_codex = Hooks("codex", hook, _CODEX, reaching={"PostToolUse": None})
     add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(
@@ -129,7 +136,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
             "codex",
             codex,
             (
-                JsonFile(f"{codex}/hooks.json", Hooks("codex", hook, _CODEX)),
+                JsonFile(f"{codex}/hooks.json", of_codex),
                 TableEntry(f"{codex}/config.toml", toml, "mcp_servers", server),
             ),
             "it runs hooks only once you trust them: start it anew and say yes, or use /hooks",

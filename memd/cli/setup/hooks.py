@@ -4,13 +4,14 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 _DEADLINE = "MEMD_HOOK_DEADLINE_MS"
 _WAITS = re.compile(rf"\b{_DEADLINE}=([0-9]{{1,5}}) ")
 # The hook in its own place, and in the package, where the settings of older versions name it.
 _OURS = ("memd/hook.py", "memd/cli/hook.py")
+_MESSAGES = " messages"
 # Seconds after which a client gives a hook up; the hook itself gives up earlier.
 TIMEOUT = 3
 
@@ -21,6 +22,8 @@ class Hooks:
 
     ``events`` are the client's names, with a matcher where only some cases of one count; ``prompt``
     is the one at which a person waits. ``milliseconds``: the client's time limits are in these.
+    ``reaching`` are the events that there are besides, or with a wider matcher, for messages of
+    other agents; ``messages`` has the hook deliver these.
     """
 
     client: str
@@ -28,6 +31,12 @@ class Hooks:
     events: Mapping[str, str | None]
     prompt: str = "UserPromptSubmit"
     milliseconds: bool = False
+    reaching: Mapping[str, str | None] = field(default_factory=dict)
+    messages: bool = False
+
+    def delivering(self) -> "Hooks":
+        """Return the same hooks with messages."""
+        return replace(self, events={**self.events, **self.reaching}, messages=True)
 
     def group(self, event: str, wait: int = 0) -> dict[str, Any]:
         """Return what stands in the list of an event.
@@ -50,9 +59,10 @@ class Hooks:
         # python3 that asks its user to install one.
         other = "exit 0" if sys.platform == "darwin" else "p=python3"
         deadline = f"{_DEADLINE}={wait} " if wait else ""
+        words = event + _MESSAGES * self.messages
         command = (
             f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(self.file)}; p=${{h%hook.py}}python"
-            f'; [ -x "$p" ] || {other}; {deadline}"$p" -I -S "$h" {self.client} {event}; exit 0'
+            f'; [ -x "$p" ] || {other}; {deadline}"$p" -I -S "$h" {self.client} {words}; exit 0'
         )
         # Codex asks the person's own shell, which need not be one that knows this language.
         return f"/bin/sh -c {shlex.quote(command)}" if self.client == "codex" else command
@@ -71,3 +81,8 @@ def deadline(item: Mapping[str, Any]) -> int:
     """Return what a hook of ours gives a prompt in ms, 0 for the usual time."""
     match = _WAITS.search(str(item.get("command", "")))
     return int(match[1]) if match else 0
+
+
+def delivers(item: Mapping[str, Any]) -> bool:
+    """Return whether a hook of ours delivers messages."""
+    return f"{_MESSAGES}; exit 0" in str(item.get("command", ""))

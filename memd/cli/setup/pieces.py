@@ -17,12 +17,13 @@ from typing import Any, Protocol
 
 from memd.cli.setup import jsonc
 from memd.cli.setup.files import FileRefusedError
-from memd.cli.setup.hooks import Hooks, deadline, is_ours
+from memd.cli.setup.hooks import Hooks, deadline, delivers, is_ours
 
 INSTALLED, OUTDATED, ABSENT, FOREIGN = "installed", "outdated", "absent", "foreign"
 _NOT_UTF8 = "it is not UTF-8"
 _NO_OBJECT = "it is no JSON object"
 _NAME = "memd"
+_SILENT, _DELIVERS = b"const MESSAGES = false\n", b"const MESSAGES = true\n"
 
 
 class Piece(Protocol):
@@ -59,13 +60,19 @@ _ALL = _All()
 class JsonFile:
     """A JSON file with hooks, with values at paths, or both.
 
-    ``wait`` is what a prompt gets in ms, ``None`` for what it gets now.
+    ``wait`` is what a prompt gets in ms, ``None`` for what it gets now; ``messages`` says whether
+    the hooks deliver messages, ``None`` for what they do now.
     """
 
     path: str
     hooks: Hooks | None = None
     values: Mapping[jsonc.Path, Any] = field(default_factory=dict)
     wait: int | None = None
+    messages: bool | None = None
+
+    def delivers(self, content: bytes | None) -> bool:
+        """Return whether the hooks in a content deliver messages."""
+        return bool(_read(self.path, content, self._delivers))
 
     def state(self, content: bytes | None) -> str:
         """As in Piece."""
@@ -77,7 +84,9 @@ class JsonFile:
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """As in Piece."""
-        same = replace(self, wait=_read(self.path, content, self._wait))
+        same = replace(
+            self, wait=_read(self.path, content, self._wait), messages=self.delivers(content)
+        )
         if original is not None and same.installed(original) == content:
             return original
         empty = _read(self.path, original, lambda text: [*jsonc.empty_containers(_root(text))])
@@ -86,6 +95,8 @@ class JsonFile:
 
     def _state(self, text: str) -> str:
         root = _root(text)
+        if self.messages is None:
+            return replace(self, messages=self._delivers(text))._state(text)  # noqa: SLF001 - itself
         if any(not _runs_memctl(value) for value in self._there(root).values()):
             return FOREIGN
         if not self._there(root) and not [*_ours(root)]:
@@ -98,6 +109,8 @@ class JsonFile:
             raise ValueError(_foreign(names))
         if self.wait is None:  # the hook that tells it may be replaced
             return replace(self, wait=self._wait(text))._installed(text)  # noqa: SLF001 - itself
+        if self.messages is None:
+            return replace(self, messages=self._delivers(text))._installed(text)  # noqa: SLF001
         for path in self._stale(text):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             text = jsonc.remove(text, path, _ALL if self._wanted(path) else ())
@@ -113,8 +126,12 @@ class JsonFile:
             text = jsonc.remove(text, path, stays)
         return text
 
+    @property
+    def _hooks(self) -> Hooks | None:
+        return self.hooks.delivering() if self.hooks and self.messages else self.hooks
+
     def _wanted(self, path: jsonc.Path) -> bool:
-        return path in self.values or bool(self.hooks and path[1] in self.hooks.events)
+        return path in self.values or bool(self._hooks and path[1] in self._hooks.events)
 
     def _there(self, root: jsonc.Node | None) -> dict[jsonc.Path, Any]:
         """Return the values under our names, whoever made them."""
@@ -139,7 +156,7 @@ class JsonFile:
         root = _root(text)
         there = self._there(root)
         present = {path[1] for path in _ours(root)}
-        events = self.hooks.events if self.hooks else ()
+        events = self._hooks.events if self._hooks else ()
         groups = [(("hooks", event, ""), self._group(event, text)) for event in events]
         missing: list[tuple[jsonc.Path, Any]] = [
             pair for pair in groups if pair[0][1] not in present
@@ -147,9 +164,14 @@ class JsonFile:
         return missing + [pair for pair in self.values.items() if pair[0] not in there]
 
     def _group(self, event: str, text: str) -> dict[str, Any] | None:
-        if self.hooks is None or event not in self.hooks.events:
+        if self._hooks is None or event not in self._hooks.events:
             return None
-        return self.hooks.group(event, self._wait(text) if self.wait is None else self.wait)
+        return self._hooks.group(event, self._wait(text) if self.wait is None else self.wait)
+
+    def _delivers(self, text: str) -> bool:
+        root = _root(text)
+        groups = (_as_group(root, path) for path in _ours(root))
+        return any(delivers(item) for group in groups for item in group["hooks"])
 
     def _wait(self, text: str) -> int:
         root = _root(text)
@@ -206,10 +228,18 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A file of memd's own in a folder of a client; ``source`` is where memd has it."""
+    """A file of memd's own in a folder of a client; ``source`` is where memd has it.
+
+    ``messages`` as in JsonFile: a plugin that can deliver them has a line that says so.
+    """
 
     path: str
     source: str
+    messages: bool | None = None
+
+    def delivers(self, content: bytes | None) -> bool:
+        """Return whether the plugin in a content delivers messages."""
+        return _DELIVERS in (content or b"")
 
     def state(self, content: bytes | None) -> str:
         """As in Piece; what nobody changed since an older memd cannot be told from changed."""
@@ -225,10 +255,12 @@ class Copy:
             raise FileRefusedError(self.path, _foreign("it"))
         try:
             with open(self.source, "rb") as file:
-                return file.read()
+                plain = file.read()
         except OSError as error:
             cause = f"{self.source}: {error.strerror}"
             raise FileRefusedError(self.path, cause) from error
+        on = self.delivers(content) if self.messages is None else self.messages
+        return plain.replace(_SILENT, _DELIVERS) if on else plain
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """As in Piece."""

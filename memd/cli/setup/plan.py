@@ -5,12 +5,12 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memd.cli.setup import files
 from memd.cli.setup.clients import ClientRow
-from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, OUTDATED, Copy, Piece
+from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, OUTDATED, Copy, JsonFile, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,17 @@ def uses_hooks(client: ClientRow) -> bool:
     return any(getattr(piece, "hooks", None) for piece in client.pieces)
 
 
+def can_deliver(client: ClientRow) -> bool:
+    """Return whether memd can bring messages of other agents into a client's turns."""
+    return any(_reaches(piece) for piece in client.pieces)
+
+
+def delivers(client: ClientRow) -> bool:
+    """Return whether a client is set up with messages. Raises FileRefusedError."""
+    pieces = [piece for piece in client.pieces if isinstance(piece, JsonFile | Copy)]
+    return any(piece.delivers(files.read(piece.path)) for piece in pieces)
+
+
 def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
     """Return whether the files of any of these clients still name the hook file."""
     for client in filter(uses_hooks, clients):
@@ -90,6 +101,12 @@ def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
         except files.FileRefusedError:
             return True
     return False
+
+
+def _reaches(piece: Piece) -> bool:
+    if isinstance(piece, Copy):
+        return replace(piece, messages=True).installed(None) != piece.installed(None)
+    return isinstance(piece, JsonFile) and bool(piece.hooks and piece.hooks.reaching)
 
 
 def _removed(piece: Piece, before: bytes | None) -> bytes | None:
