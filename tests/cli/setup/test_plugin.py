@@ -27,6 +27,9 @@ def _run(event: str, environ: Mapping[str, str]) -> tuple[int, str]:
 
 def test_it_hears_the_same_events(home: Home) -> None:
     """The plugin's hooks have the events and matchers of the settings, each with its own name."""
+    config = Path(home.places.config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('[agents.memory]\nreviewer = "user"\n')  # a plugin cannot know of none
     memctl(home, "setup", "claude-code")
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     written = json.loads(settings_file(home).read_bytes())["hooks"]
