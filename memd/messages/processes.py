@@ -25,10 +25,15 @@ def is_same(agent: Agent, process: SystemProcess) -> bool:
     return process.pid == agent.pid and process.uid == os.getuid() and same
 
 
+def runs(find: FindProcess, agent: Agent) -> bool:
+    """Say whether the process that an agent registered with runs."""
+    process = find(agent.pid) if agent.pid else None
+    return process is not None and is_same(agent, process)
+
+
 def is_anothers(find: FindProcess, agent: Agent, caller: int) -> bool:
     """Say whether an agent's process runs and is neither above nor below a caller's."""
-    process = find(agent.pid) if agent.pid and caller else None
-    if process is None or not is_same(agent, process):
+    if not caller or not runs(find, agent):
         return False
     above, below = ({each.pid for each in lineage(find, pid)} for pid in (caller, agent.pid))
     return agent.pid not in above and caller not in below

@@ -220,9 +220,9 @@ class Register:
         connected = alive is not None and alive()
         if alive is not None and not connected:
             self._alive.pop(agent.id, None)  # another thread may have looked at the same time
-        process = self.find(agent.pid) if agent.pid else None
-        here = connected or (process is not None and processes.is_same(agent, process))
-        if not here and (agent.pid or self._since(self._calls, agent) >= SILENT_SECONDS):
+        host = self._agents.get(agent.parent if agent.child else 0, agent)  # it runs in its session
+        here = connected or processes.runs(self.find, host)
+        if not here and (host.pid or self._since(self._calls, agent) >= SILENT_SECONDS):
             return AgentState.GONE
         quiet = self._since(self._turns, agent)
         return AgentState.IDLE if quiet >= IDLE_SECONDS else AgentState.LIVE

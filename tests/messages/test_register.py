@@ -311,3 +311,15 @@ def test_who_lost_its_name_is_not_taken_for_its_holder(
     assert shown != "ann"
     with pytest.raises(MemdError):
         register.resolve(shown, "/p")
+
+
+def test_a_sub_agent_is_there_while_its_session_s_process_runs(
+    register: Register, processes: ProcessTable, clock: FakeClock
+) -> None:
+    """A sub-agent in a session has no process of its own: a long tool run does not end it."""
+    added(register, replace(ANN, pid=processes.run(41)))
+    kid = added(register, replace(ANN, name="kid", parent="ann", child="a1"))
+    clock.advance(1_000)
+    assert state(register, kid) is AgentState.IDLE
+    del processes[41]
+    assert state(register, kid) is AgentState.GONE
