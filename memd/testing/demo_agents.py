@@ -46,6 +46,9 @@ _PLANTED = """The build is green.
 """
 
 
+_EDITOR = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)"
+
+
 class Editor:
     """A program on the other end of ``memctl mcp``."""
 
@@ -143,7 +146,9 @@ def main() -> int:
 @contextmanager
 def _editor(home: Home) -> Iterator[Editor]:
     """Run ``memctl mcp`` until the end of the block."""
-    with piped(home, home.project("ingest-service"), memctl_command("mcp")) as process:
+    # An editor is a process of its own: what runs below it is an assistant's, not the person's.
+    command = (sys.executable, "-c", _EDITOR, *memctl_command("mcp"))
+    with piped(home, home.project("ingest-service"), command) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         yield Editor(process.stdin, process.stdout)
