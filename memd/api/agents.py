@@ -25,6 +25,7 @@ from memd.rpc.connection import Call, Connection
 
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
 Key = Annotated[str, msgspec.Meta(max_length=200)]
+_UNKNOWN = -1  # the process of a caller that the system does not tell: nobody's relative
 
 
 class AgentRows(Result):
@@ -75,7 +76,7 @@ async def agent_register(
         parent=parent,
         key=key,
         pid=pid,
-        caller=caller.pid,
+        caller=caller.pid or _UNKNOWN,
         transcript=transcript_path,
     )
     result = await services.messages.registered(registration)

@@ -60,10 +60,10 @@ def lay_out(messages: Sequence[AgentMessage], room: int | None = None) -> Messag
     ``room`` is UTF-16 units for the whole, ``None`` for as many as it takes. No messages, or no
     room for the first one: an empty block.
     """
+    all_whole = [message(each) for each in messages]
+    all_short = [_entry(each, _short(each)) for each in messages]
     for number in range(len(messages), 0, -1):
-        these = messages[:number]
-        whole = [message(each) for each in these]
-        short = [_entry(each, _short(each)) for each in these]
+        these, whole, short = messages[:number], all_whole[:number], all_short[:number]
         least = [min(map(units, forms)) for forms in zip(whole, short, strict=True)]
         spare = (_NO_BOUND if room is None else room) - units(_framed([])) - 2 * number - sum(least)
         if spare < 0:

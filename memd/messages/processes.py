@@ -35,8 +35,13 @@ def is_anothers(find: FindProcess, agent: Agent, caller: int) -> bool:
     """Say whether an agent's process runs and is neither above nor below a caller's."""
     if not caller or not runs(find, agent):
         return False
-    above, below = ({each.pid for each in lineage(find, pid)} for pid in (caller, agent.pid))
-    return agent.pid not in above and caller not in below
+    return are_strangers(find, agent.pid, caller)
+
+
+def are_strangers(find: FindProcess, pid: int, other: int) -> bool:
+    """Say whether neither of two processes is above the other."""
+    above, below = ({each.pid for each in lineage(find, start)} for start in (other, pid))
+    return pid not in above and other not in below
 
 
 def lineage(find: FindProcess, pid: int) -> Iterator[SystemProcess]:

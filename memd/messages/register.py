@@ -48,8 +48,6 @@ from memd.messages.values import Registered, Registration
 from memd.state.tables import AgentTable
 
 _KEY_BYTES = 32
-_SAME_SECONDS = 0.005  # half of what starts are counted in
-_ANCESTORS = 32
 _NOT_AN_AGENT = "it names no agent of this daemon"
 
 
@@ -95,8 +93,9 @@ class Register:
         parent = self._parent(request)
         began = self._began(request.pid, request.caller)
         earlier = self._earlier(request, parent)
-        if earlier is not None and self.is_anothers(earlier, request.caller):
-            raise self._name_taken(earlier.name, request.root, parent)
+        for known in (earlier, self.by_session(request.client, request.session, request.child)):
+            if known is not None and self.is_anothers(known, request.caller):
+                raise self._name_taken(known.name, request.root, parent)
         name = request.name or (earlier.name if earlier and not earlier.displaced else "")
         if not name:
             name = names.name_from("", f"{request.client or 'agent'}-{request.session[:4]}")
@@ -372,12 +371,11 @@ class Register:
             raise TooManyAgentsError(CHILDREN, parent.name)
 
     def _began(self, pid: int, caller: int) -> float:
-        """Return when a process of ours began, no stranger's agent. Raises NoSuchProcessError."""
+        """Return when a process of ours began, no stranger's. Raises NoSuchProcessError."""
         if not pid:
             return 0.0
         process = self.find(pid)
-        there = [a for a in self._agents.values() if a.pid == pid and a.ended is None]
-        others = any(self.is_anothers(each, caller) for each in there)
+        others = bool(caller) and processes.are_strangers(self.find, pid, caller)
         if process is None or process.uid != os.getuid() or others:
             raise processes.NoSuchProcessError(pid)
         return process.began

@@ -192,7 +192,7 @@ class Messages:
         if delivered.messages:
             self._due.set()  # its lease may be what ends next
         rows = tuple(map(row_of, delivered.messages))
-        text = block.block(delivered.messages)
+        text = await to_thread.run_sync(block.block, delivered.messages)
         return Received(rows, delivered.more, text)
 
     async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:

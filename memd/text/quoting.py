@@ -7,7 +7,7 @@ from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, removed
 
 # A tag of ours, or of a client's insertions, however it is dressed up.
 _TAG = re.compile(
-    r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}"
+    r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+"
     r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
     re.IGNORECASE,
 )

@@ -1,6 +1,7 @@
 """Messages as quoted text."""
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -166,3 +167,11 @@ def test_nothing_leaves_its_quote(texts: Sequence[tuple[str, str, str, str]], ro
     assert all(
         line.startswith((">", "[shortened: ")) or re.fullmatch(r"m\d", line) for line in others
     )
+
+
+def test_no_text_makes_a_block_slow() -> None:
+    """A text of nothing but the beginnings of tags is quoted in little time."""
+    texts = [replace(PLAIN, body="<" * 32_768) for _ in range(4)]
+    began = time.process_time()
+    assert lay_out(texts, 4_000).shortened
+    assert time.process_time() - began < 0.5

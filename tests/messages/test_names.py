@@ -1,6 +1,7 @@
 """Names of agents and addresses."""
 
 import gzip
+import time
 from itertools import islice
 
 import pytest
@@ -92,3 +93,13 @@ def test_a_free_name_is_free(taken: set[str], data: st.DataObject) -> None:
     free = names.free_name(wanted, taken)
     assert free not in taken
     assert names.check_agent_name(free) == free
+
+
+def test_no_names_make_a_wrong_one_slow() -> None:
+    """What is like an address costs little time, however the names in use were chosen."""
+    known = [
+        f"{'ab' * 30}{number:04d}/{'ba' * 30}{number:04d}@-{'ab' * 30}" for number in range(500)
+    ]
+    began = time.process_time()
+    assert names.nearest(f"{'ab' * 32}/{'ba' * 32}@-{'ab' * 30}", known)
+    assert time.process_time() - began < 1

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,12 +149,28 @@ def test_a_session_is_registered_anew_by_its_own_processes(
             register.register(replace(theirs, pid=pid, caller=stranger))
     with pytest.raises(MemdError, match="no process"):
         register.register(Registration("/p", "/m", "eve", pid=client, caller=stranger))
+    with pytest.raises(MemdError, match="no process"):  # one that has no agent yet
+        register.register(Registration("/p", "/m", "eve", pid=launcher, caller=stranger))
     assert register.by_key(key).pid == client
     for caller in (0, client, tool, launcher):
         key = register.register(replace(theirs, caller=caller)).key
     assert register.by_key(key).pid == client
     del processes[client]
     assert register.register(replace(ANN, caller=stranger)).agent == "ann"
+
+
+@pytest.mark.parametrize("caller", [20, -1])
+@pytest.mark.parametrize("changed", [{"root": "/q"}, {"name": "eve"}, {"name": ""}])
+def test_nobody_takes_a_running_session_from_elsewhere(
+    register: Register, processes: ProcessTable, caller: int, changed: dict[str, Any]
+) -> None:
+    """A stranger in another project, or under another name, does not stand for a session."""
+    theirs = added(register, replace(ANN, pid=processes.run(10)))
+    processes.run(20)
+    with pytest.raises(AgentNameTakenError):
+        register.register(replace(ANN, caller=caller, **changed))
+    assert register.by_session("claude-code", "s1") == theirs
+    assert len(register.agents()) == 1
 
 
 def test_a_child_comes_with_its_parent_s_key(register: Register) -> None:
