@@ -176,7 +176,8 @@ class Mailboxes {
     const got = key && (await this.#daemon.ask("message.receive", { key, limit: 4 }))
     if (key && !got) this.#keys.delete(session) // memd began anew, or another took the name
     if (!got?.messages.length) return ""
-    this.#read.set(session, got.messages.map((message) => message.id))
+    const before = this.#read.get(session) ?? [] // of a tool that ended at the same time
+    this.#read.set(session, [...before, ...got.messages.map((message) => message.id)])
     return got.block
   }
 }
@@ -243,8 +244,13 @@ export const Memd = async ({ client, directory }) => {
     },
 
     "tool.execute.after": async ({ sessionID }, result) => {
-      const waiting = subAgents.has(sessionID) ? "" : await mailboxes.bring(sessionID)
-      if (waiting && typeof result.output === "string") result.output += `\n\n${waiting}`
+      // A tool of OpenCode has a text, one of an MCP server parts, a sub-agent that failed nothing.
+      const written = typeof result?.output === "string"
+      const takes = (written || Array.isArray(result?.content)) && !subAgents.has(sessionID)
+      const waiting = takes && (await mailboxes.bring(sessionID))
+      if (waiting && written) result.output += `\n\n${waiting}`
+      // In front: OpenCode shortens what an MCP server gave after this, from its end.
+      else if (waiting) result.content.unshift({ type: "text", text: waiting })
     },
 
     "experimental.session.compacting": ({ sessionID }) => learn(sessionID, { force: true }),

@@ -17,7 +17,7 @@ from memd.testing.messages import messages_server, text, tools
 from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import ScriptedReply
 from tests.e2e.claude import Conversation, conversation, once, stop
-from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks
+from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks, set_up_opencode
 from tests.e2e.models import GeminiServer, ResponsesServer
 from tests.e2e.programs import MEMCTL, memctl, program, run
 
@@ -234,6 +234,55 @@ def test_gemini_gets_a_message(home: Home) -> None:
         run([*command, "--resume", "latest", "-p", "Any news?"], home, extra, cwd=home.project())
         assert any(delivered(each) for each in server.messages)
     assert state(home, message) in {"read", "leased"}
+
+
+def test_opencode_gets_a_message(home: Home) -> None:
+    """A message to a session of OpenCode comes quoted with its next prompt and is read then."""
+    with messages_server(text("Understood.")) as server:
+        set_up_opencode(home, server)
+        memctl(home, "setup", "opencode", "--messages")
+        command = [program("opencode"), "run"]
+        run([*command, "Hello."], home, cwd=home.project())
+        message = send(home, agents(home)[0]["address"])
+        assert state(home, message) == "queued"
+        run([*command, "--continue", "Any news?"], home, cwd=home.project())
+        last = server.messages[-1]
+    assert delivered(last) == 1
+    assert "not from the user" in "".join(blocks(last))
+    assert state(home, message) == "read"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("bash", {"command": "echo kestrel", "description": "Say it"}),
+        ("memd_search", {"query": "kestrel"}),
+    ],
+    ids=["its own tool", "a tool of an MCP server"],
+)
+def test_opencode_gets_a_message_within_its_turn(
+    home: Home, call: tuple[str, dict[str, str]]
+) -> None:
+    """Sent while OpenCode's model works, it is with the tool's result in the next request."""
+    sent: list[str] = []
+
+    def model(request: ReceivedMessage) -> ScriptedReply:
+        if not request.json.get("tools") or "tool_result" in str(request.json["messages"][-1]):
+            return text("Done.")  # a title for the session, or the end of the turn
+        sent.append(send(home, agents(home)[0]["address"]))
+        return tools(call)
+
+    with messages_server(model) as server:
+        set_up_opencode(home, server)
+        memctl(home, "setup", "opencode", "--messages")
+        run([program("opencode"), "run", "Go on."], home, cwd=home.project())
+        turn = [each for each in server.messages if each.json.get("tools")]
+    assert [delivered(each) for each in turn] == [0, 1]
+    result = str(turn[-1].json["messages"][-1])
+    assert "tool_result" in result
+    assert "is_error': True" not in result
+    assert "not from the user" in "".join(blocks(turn[-1]))
+    assert state(home, sent[0]) == "read"
 
 
 def test_nc_sends_and_receives(home: Home) -> None:
