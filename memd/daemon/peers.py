@@ -123,6 +123,14 @@ def _words(text: object) -> str:
     return neutralise(one_line(str(text), _LINE)).encode(errors="replace").decode()
 
 
+class _Road:
+    """The way to one socket; a thread that nobody waits for any more is on it to its end."""
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock()
+        self.thread = anyio.CapacityLimiter(1)
+
+
 class PeerRelay:
     """Passes on what waits for other memds. ``own`` is the path of this one's socket."""
 
@@ -130,7 +138,7 @@ class PeerRelay:
         self._messages = messages
         self._clock = clock
         self._own = own
-        self._lock = anyio.Lock()
+        self._roads: dict[str, _Road] = {}  # by socket: one delays no other
         self._sent = anyio.Event()
         relays = messages.relays
         relays.own, relays.check_peer = own, partial(check_peer, own=own)
@@ -143,7 +151,7 @@ class PeerRelay:
             self._sent = anyio.Event()
             under_way = True
             with suppress(StateUnusableError):
-                under_way = await self._pass_on()
+                under_way = await self._all()
             if under_way:
                 await self._clock.sleep(seconds)
                 seconds = min(2 * seconds, _LONGEST)
@@ -151,28 +159,39 @@ class PeerRelay:
                 await self._sent.wait()
                 seconds = _SOONEST
 
-    async def pass_on(self) -> None:
-        """Pass on what waits now; what is under way then is tried again."""
-        await self._pass_on()
+    async def pass_on(self, path: str) -> None:
+        """Pass on what waits for one socket now; what is under way then is tried again."""
+        with anyio.move_on_after(_SECONDS):
+            await self._pass_on(path)
         self._sent.set()
 
-    async def _pass_on(self) -> bool:
-        """Pass on what waits, in order; say whether anything is under way."""
-        async with self._lock:
-            waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
-            busy: dict[str | tuple[str, str], RelayAnswer] = {}
-            for message in waiting:
-                pair = (message.path, message.to)
-                # Those behind one that is to be tried again wait, for their order.
-                answer = busy.get(message.path) or busy.get(pair)
-                if answer is None:
-                    step = partial(pass_on, message, self._own)
-                    answer = await to_thread.run_sync(step, abandon_on_cancel=True)
-                if not answer.state:
-                    busy[message.path if answer.silent else pair] = answer
-                apply = partial(_apply, message, answer)
-                await self._messages.relaying(apply)
+    async def _all(self) -> bool:
+        """Pass on what waits; say whether anything is under way."""
+        waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
+        async with anyio.create_task_group() as group:
+            for path in {message.path for message in waiting}:
+                group.start_soon(self._retried, path)
         return bool(waiting)
+
+    async def _retried(self, path: str) -> None:
+        with suppress(StateUnusableError):  # then it is tried again
+            await self._pass_on(path)
+
+    async def _pass_on(self, path: str) -> None:
+        """Pass on what waits for a socket, in order, and ask what became of the rest."""
+        road = self._roads.setdefault(path, _Road())
+        async with road.lock:
+            waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
+            here = [message for message in waiting if message.path == path]
+            busy = set[str]()
+            for message in sorted(here, key=lambda message: bool(message.known)):
+                if busy & {"", message.to}:
+                    continue  # those behind one that is to be tried again wait, for their order
+                step = partial(pass_on, message, self._own)
+                answer = await to_thread.run_sync(step, abandon_on_cancel=True, limiter=road.thread)
+                if not answer.state:
+                    busy.add("" if answer.silent else message.to)
+                await self._messages.relaying(partial(_apply, message, answer))
 
 
 def _apply(message: RelayedMessage, answer: RelayAnswer, relays: Any, happened: Any) -> None:

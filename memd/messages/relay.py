@@ -36,6 +36,7 @@ _ELSEWHERE = 0  # the receiver of each copy that is for another memd
 _ENDS = (MessageState.READ, MessageState.REFUSED, MessageState.EXPIRED, MessageState.PARKED)
 _KNOWN = re.compile(r" there as (m[0-9]{1,18})$")
 _HOP_CHARACTERS = 500
+_MAILBOXES = 5  # as much as so many agents' waits for all of one memd's
 _ONE_HOP = "what another memd passes on goes to an agent of this one"
 _NOT_LISTED = "it is not listed in messages.peers"
 _TEXT_ONLY = "only text goes to another memd"
@@ -76,9 +77,13 @@ def copy_for(
     there: PeerAddress, request: SendRequest, size: int, now: float, table: MessageTable
 ) -> MessageCopy:
     """Return the copy that waits for another memd. Raises MailboxFullError."""
-    use = table.use(_ELSEWHERE, held=False)
-    if use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES:
-        raise MailboxFullError(there.path)
+    at_peer = f"{SCHEME}{there.path}#"
+    waiting = [each for each in table.of_receiver(_ELSEWHERE) if each.address.startswith(at_peer)]
+    theirs = [each for each in waiting if each.address == request.to]
+    for copies, mailboxes in ((theirs, 1), (waiting, _MAILBOXES)):
+        used = size + sum(copy.size for copy in copies)
+        if len(copies) >= mailboxes * MAILBOX_MESSAGES or used > mailboxes * MAILBOX_BYTES:
+            raise MailboxFullError(there.path)
     until = now + kinds.lifetime(MessageKind.TEXT, request.ttl)
     state = MessageState.QUEUED
     return MessageCopy(0, _ELSEWHERE, request.to, 0, state, size=size, until=until)
@@ -88,12 +93,12 @@ class Relays:
     """What waits for other memds.
 
     ``own`` is the path of this one's socket, ``check_peer`` refuses that of another where it may
-    not be used, and ``pass_on`` tries what waits now.
+    not be used, and ``pass_on`` tries what waits for a socket now.
     """
 
     own = ""
     check_peer: CheckPeer
-    pass_on: Callable[[], Awaitable[object]]
+    pass_on: Callable[[str], Awaitable[object]]
 
     def __init__(
         self,
@@ -147,7 +152,8 @@ class Relays:
         elif open_:
             there = f"{answer.state} there as {answer.id}"
             reason = there if answer.id else f"not stored there yet: {answer.reason}"
-            if not message.known or answer.id:
+            changed = any(copy.reason != reason for copy in open_)
+            if changed and (answer.id or not message.known):
                 self._table.note(number, _ELSEWHERE, reason)
 
 

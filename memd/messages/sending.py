@@ -61,7 +61,7 @@ class PostOffice(Endings):
         super().__init__(register, mailboxes, now)
         self._settings = settings
         self._monotonic = monotonic
-        self.relays = Relays(self, now, settings)
+        self.relays = Relays(self, mailboxes.steady, settings)
         self._pace = Pace()
         self._exchanges = Exchanges()
         register.has_mail = self._has_mail
@@ -92,7 +92,7 @@ class PostOffice(Endings):
         size = len(body.encode()) + len(request.summary.encode())
         copies = [self._copy(sender, kind, each, size, request.ttl) for each in receivers]
         if there:
-            copies = [relay.copy_for(there, request, size, self._now(), self._table)]
+            copies = [relay.copy_for(there, request, size, self.mailboxes.steady(), self._table)]
         if not to_all:
             _raise_refusal(copies[0])
         answer = kinds.answer_seconds(kind)

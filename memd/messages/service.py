@@ -167,7 +167,7 @@ class Messages:
         sent = await self._do(send)
         if not request.to.startswith(SCHEME):
             return sent
-        await self.relays.pass_on()
+        await self.relays.pass_on(request.to.removeprefix(SCHEME).rpartition("#")[0])
         return await self.status(sent.id)
 
     async def relaying(self, step: Callable[[Relays, Happened], T]) -> T:

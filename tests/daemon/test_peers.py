@@ -13,11 +13,12 @@ import pytest
 
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
+from memd.core.agents import BODY_BYTES, MAILBOX_BYTES
 from memd.daemon.peers import check_peer, pass_on
 from memd.messages.errors import PeerRefusedError
 from memd.messages.values import RelayAnswer, RelayedMessage
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.client.stranger import NOBODY, Stranger
 
 
@@ -161,12 +162,12 @@ def _message(path: str) -> RelayedMessage:
 
 
 @contextmanager
-def _machine(*, peers: str = "") -> Iterator[Home]:
+def _machine(*, peers: str = "", more: str = "") -> Iterator[Home]:
     with throw_away_home() as home:
         config = Path(home.places.config)
         config.parent.mkdir(parents=True)
         listed = f"peers = ['{peers}']\n" if peers else ""
-        config.write_text(f"[messages]\ninbound_unregistered = 'accept'\n{listed}")
+        config.write_text(f"[messages]\ninbound_unregistered = 'accept'\n{listed}{more}")
         yield home
 
 
@@ -235,6 +236,34 @@ def test_a_message_reaches_an_agent_of_another_memd() -> None:
             send(ours, place, "four")
             bodies += [each["body"] for each in _waiting(theirs, ben)]
             assert bodies == ["three", "four"]
+
+
+def test_no_socket_delays_or_fills_another(folder: str) -> None:
+    """A memd that does not answer, and as many messages as may wait for it, are its own matter."""
+    slow, gone, fast = (f"{folder}/{name}" for name in ("slow", "gone", "fast"))
+    answered = {"message.send": _sent("m1", "queued"), "message.status": _sent("m1", "queued")}
+    with (
+        _machine(peers=f"{slow}', '{gone}', '{fast}", more="per_minute = 1000\n") as here,
+        ScriptedDaemon(slow, {"message.send": Silence()}),
+        ScriptedDaemon(fast, answered),
+        daemon_process(here),
+        client(here) as ours,
+        client(here) as others,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        ann = ours.call("agent.register", {"cwd": here.project(), "name": "ann"})["key"]
+
+        def send(ours: Client, path: str, body: str = "x") -> Any:
+            return ours.call("message.send", {"key": ann, "to": f"uds:{path}#ben", "body": body})
+
+        for _ in range(MAILBOX_BYTES // BODY_BYTES):
+            send(ours, gone, "x " * (BODY_BYTES // 2))
+        assert _refused(ours, key=ann, to=f"uds:{gone}#ben") == "mailbox_full"
+        waiting = pool.submit(send, others, slow)
+        for _ in range(20):
+            assert "there as m1" in send(ours, fast)["recipients"][0]["reason"]
+        assert not waiting.done()
+        assert waiting.result()["state"] == "queued"
 
 
 def test_a_socket_that_is_listed_no_more_gets_nothing(folder: str) -> None:
