@@ -248,8 +248,8 @@ export const Memd = async ({ client, directory }) => {
       const written = typeof result?.output === "string"
       const takes = (written || Array.isArray(result?.content)) && !subAgents.has(sessionID)
       const waiting = takes && (await mailboxes.bring(sessionID))
-      if (waiting && written) result.output += `\n\n${waiting}`
-      // In front: OpenCode shortens what an MCP server gave after this, from its end.
+      // In front: results are shortened from their end, by OpenCode and for memd.
+      if (waiting && written) result.output = `${waiting}\n\n${result.output}`
       else if (waiting) result.content.unshift({ type: "text", text: waiting })
     },
 
