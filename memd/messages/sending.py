@@ -108,6 +108,7 @@ class PostOffice(Endings):
             request=number_of(request.request),
             approve=request.approve,
             answer_by=None if answer is None else self.mailboxes.steady() + answer,
+            ttl=kinds.lifetime(kind, request.ttl),
             request_id=_request_key(sender, request) if request.request_id else "",
         )
         number = self._table.add(message, copies)
@@ -167,7 +168,7 @@ class PostOffice(Endings):
         for copy in waiting:
             receiver = self.register.get(copy.receiver)
             if accept and receiver is not None and receiver.ended is None:
-                until = self.mailboxes.steady() + kinds.lifetime(stored.kind, None)
+                until = self.mailboxes.steady() + stored.ttl
                 if self._table.accept(number, copy.receiver, until):
                     self.mailboxes.recount(copy.receiver)
                     sender = stored.sender.address

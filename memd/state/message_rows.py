@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memd.core.agents import MessageKind, MessageState, Sender
+from memd.core.agents import TTL_SECONDS, MessageKind, MessageState, Sender
 from memd.state.database import Row
 
 T = TypeVar("T")
@@ -22,7 +22,8 @@ class NewMessage:
     """A message that is to be stored; times are seconds since 1970.
 
     ``request`` is the number of the message that a response answers, 0 for none. ``answer_by`` is
-    when an answer is due, ``None`` where none is wanted. An empty ``request_id`` is none.
+    when an answer is due, ``None`` where none is wanted. ``ttl`` is for how many seconds it
+    may wait. An empty ``request_id`` is none.
     """
 
     sender: Sender
@@ -34,6 +35,7 @@ class NewMessage:
     request: int = 0
     approve: bool | None = None
     answer_by: float | None = None
+    ttl: float = TTL_SECONDS
     request_id: str = ""
 
 
@@ -68,6 +70,7 @@ class StoredMessage:
     request: int
     approve: bool | None
     answer_by: float | None
+    ttl: float
 
 
 Notice = tuple[NewMessage, MessageCopy]  # of memd's own, about a message
@@ -99,6 +102,7 @@ def message_of(row: Row) -> StoredMessage:
         request=int(row["request"]),
         approve=None if row["approve"] is None else bool(row["approve"]),
         answer_by=row["answer_by"],
+        ttl=float(row["ttl"]),
     )
 
 

@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS messages (
     approve INTEGER,
     sent REAL NOT NULL,
     answer_by REAL,
+    ttl REAL NOT NULL,
     request_id TEXT
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS messages_requests ON messages (sender, request_id)
@@ -321,8 +322,8 @@ def _insert(cursor: Cursor, message: NewMessage) -> int:
     sender = message.sender
     cursor.execute(
         "INSERT INTO messages (sender, address, client, root, project, kind, summary, body,"
-        " reply_to, request, approve, sent, answer_by, request_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " reply_to, request, approve, sent, answer_by, ttl, request_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             sender.agent,
             sender.address,
@@ -337,6 +338,7 @@ def _insert(cursor: Cursor, message: NewMessage) -> int:
             message.approve,
             message.sent,
             message.answer_by,
+            message.ttl,
             message.request_id or None,
         ),
     )

@@ -62,3 +62,14 @@ async def test_an_assistant_s_program_decides_nothing_for_the_person(caller: Cal
     await caller.call("agent.end", cwd=None, key=assistant)
     done = await caller.call("message.decide", cwd=None, id=waiting["id"], accept=False)
     assert done["state"] == "refused"
+
+
+async def test_a_held_message_keeps_the_time_that_its_sender_gave_it(caller: Caller) -> None:
+    """Once a person accepted a message it waits as long as was asked for, and no longer."""
+    ben = await register(caller, "ben")
+    waiting = await caller.call("message.send", to="ben", body="soon", ttl=60)
+    caller.clock.advance(20 * 3600)
+    await caller.call("message.decide", cwd=None, id=waiting["id"], accept=True)
+    caller.clock.advance(61)
+    assert (await caller.call("message.receive", cwd=None, key=ben))["messages"] == []
+    assert (await caller.call("message.status", cwd=None, id=waiting["id"]))["state"] == "expired"

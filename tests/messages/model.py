@@ -80,8 +80,8 @@ class Model:
             each.state, each.unsure = "expired", ("expired", "refused")
 
     def accepted(self, each: Copy) -> None:
-        """Queue what a person accepted: from now on it has the time of any message."""
-        each.state, each.until = "queued", self.now + TTL
+        """Queue what a person accepted: from now on it has the time that its sender gave it."""
+        each.state, each.until = "queued", self.now + each.until - each.at
 
     @staticmethod
     def unlease(each: Copy) -> None:
