@@ -285,6 +285,34 @@ def test_opencode_gets_a_message_within_its_turn(
     assert state(home, sent[0]) == "read"
 
 
+def test_a_sub_agent_of_opencode_gets_nothing(home: Home) -> None:
+    """Sent while a sub-agent works, it is in none of its requests, and with its result once."""
+    sent: list[str] = []
+    own = "You look after the heron files."
+
+    def model(request: ReceivedMessage) -> ScriptedReply:
+        child = own in str(request.json["messages"][0])
+        if not request.json.get("tools") or "tool_result" in str(request.json["messages"][-1]):
+            return text("Done.")
+        if not child:
+            task = {"description": "heron", "prompt": own, "subagent_type": "general"}
+            return tools(("task", task))
+        (agent,) = agents(home)
+        sent.append(send(home, agent["address"]))
+        return tools(("bash", {"command": "echo kestrel", "description": "Say it"}))
+
+    with messages_server(model) as server:
+        set_up_opencode(home, server)
+        memctl(home, "setup", "opencode", "--messages")
+        run([program("opencode"), "run", "Go on."], home, cwd=home.project())
+        turns = [each for each in server.messages if each.json.get("tools")]
+    of_child = [each for each in turns if own in str(each.json["messages"][0])]
+    of_parent = [each for each in turns if each not in of_child]
+    assert [delivered(each) for each in of_child] == [0, 0]
+    assert [delivered(each) for each in of_parent] == [0, 1]
+    assert state(home, sent[0]) == "read"
+
+
 def test_nc_sends_and_receives(home: Home) -> None:
     """Lines through nc register an agent, send it a message, lease and acknowledge it."""
     nc = [program("nc"), "-N", "-U", home.places.socket]
