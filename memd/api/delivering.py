@@ -6,8 +6,9 @@
   and brings nothing itself. A session that ends or begins anew has the rest delivered again.
 - Where the session's client runs, its events come from processes of its family: nobody else gets
   its messages, ends its agents or registers it anew.
-- A hook says when it has printed. Until then, while it is connected, no other hook of the same
-  agent is given anything: clients run the hooks of parallel tool calls at the same time.
+- A hook says when it has printed. Until then, while it is connected and for some seconds, no other
+  hook of the same agent is given anything: clients run the hooks of parallel tool calls at the same
+  time.
 """
 
 import re
@@ -33,6 +34,7 @@ from memd.messages.values import Registration
 from memd.rpc.connection import Call, Connection
 
 _AGENTS = 1024
+_PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would hold up all that comes
 _NAMES = 3  # attempts: somebody else may take the free name meanwhile
 _ANCESTORS = 16
 _UNNAMED = re.compile(r"[^\w.-]+")  # what a name of an agent cannot have
@@ -66,7 +68,7 @@ class MessageDeliveries:
     def __init__(self) -> None:
         self._receipts: weakref.WeakKeyDictionary[Connection, tuple[AgentKey, int]]
         self._receipts = weakref.WeakKeyDictionary()
-        self._open: Recent[AgentKey, weakref.ref[Connection]] = Recent(_AGENTS)
+        self._open: Recent[AgentKey, tuple[weakref.ref[Connection], float]] = Recent(_AGENTS)
 
     async def heard(  # noqa: PLR0917 - an event, and where it happens
         self,
@@ -113,11 +115,12 @@ class MessageDeliveries:
             return ""
         if await _is_strangers(services, call, payload.session_id):
             return ""
-        reference = self._open.get(key)
+        now = services.clock.monotonic()
+        reference, until = self._open.get(key, (None, 0.0))
         other = reference() if reference else None
-        if other is not None and not other.outbox.dropped:
+        if other is not None and not other.outbox.dropped and now < until:
             return ""
-        self._open[key] = weakref.ref(connection)
+        mine = self._open[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)
         receipt = 0
         try:
             with suppress(MemdError):
@@ -127,7 +130,7 @@ class MessageDeliveries:
         finally:
             if receipt:
                 self._receipts[connection] = (key, receipt)
-            else:
+            elif self._open.get(key) is mine:
                 self._open.pop(key, None)
 
     def printed(self, services: Services, connection: Connection) -> bool:

@@ -83,6 +83,18 @@ async def test_hooks_that_run_at_the_same_time_bring_it_once(caller: Caller) -> 
     assert SHORT not in await hook(caller, "PostToolUse", tool_name="Bash")
 
 
+async def test_a_hook_that_hangs_keeps_no_message_for_good(caller: Caller) -> None:
+    """Who neither prints nor ends holds up the messages of its session for some seconds alone."""
+    await begin(caller)
+    await send(caller, "builder")
+    assert SHORT in await hook(caller, "PostToolUse", tool_name="Read")
+    caller.clock.advance(11)
+    assert SHORT in await hook(caller, "PostToolUse", tool_name="Bash")
+    assert await printed(caller)
+    assert await hook(caller, "Stop") == ""
+    assert SHORT not in await hook(caller, "UserPromptSubmit", prompt="go on", prompt_id="q")
+
+
 async def test_a_sub_agent_gets_its_own(caller: Caller) -> None:
     """A message to a child comes with the child's tools alone, and its end reads it."""
     await begin(caller)
