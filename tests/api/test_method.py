@@ -79,6 +79,8 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "description",
         "event",
         "extra_guidelines",
+        "feedback",
+        "summary",
     }
     plain |= {
         "after",

@@ -47,6 +47,7 @@ async def test_status_names_the_model_without_its_key(caller: Caller) -> None:
             "dream": "claude-opus-5-5",
             "notes": "claude-sonnet-5-5",
             "compact": "claude-sonnet-5-5",
+            "progress": "claude-sonnet-5-5",
         },
     }
     assert "sk-hidden" not in str(results)
