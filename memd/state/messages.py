@@ -95,6 +95,7 @@ class MessageTable:
                 cursor.execute(
                     "UPDATE messages SET answer_by = NULL WHERE number = ?", (message.request,)
                 )
+            _drop_bodies(cursor, (number,))  # all may have been refused at once
         return number
 
     def earlier(self, sender: int, request_id: str) -> int:

@@ -58,3 +58,11 @@ def test_the_log_forgets_what_has_ended(database: Database) -> None:
     table.end([(second, 2)], MessageState.READ, 110.0)
     table.forget(101.0)
     assert _send(table, "3", 2) == second + 1
+
+
+def test_what_nobody_gets_leaves_no_body(database: Database) -> None:
+    """A message whose every copy was refused at once is in the log without its text."""
+    table = MessageTable(database)
+    refused = MessageCopy(0, 2, "ben", 1, MessageState.REFUSED, size=1, until=200.0, ended=100.0)
+    number = table.add(NewMessage(ANN, MessageKind.TEXT, "", "words", 100.0), [refused])
+    assert [(each.number, each.body) for each in table.get([number])] == [(number, "")]
