@@ -80,7 +80,7 @@ class MessageDeliveries:
         settings: Settings,
     ) -> None:
         """Register who an event is of, and take what was printed before as read."""
-        if not settings.messages.enabled:
+        if not (settings.messages.enabled and payload.session_id):
             return
         messages, client = services.messages, call.connection.caller.client
         session, child = payload.session_id, payload.agent_id

@@ -120,7 +120,9 @@ class Endings:
 
     def returned(self, agents: Iterable[int], happened: Happened) -> int:
         """End what waits for agents that have ended; return how many messages that were."""
-        copies = [copy for agent in agents for copy in self._table.of_receiver(agent)]
+        ended = tuple(agents)
+        happened.freed |= set(ended)  # who waits for messages of theirs hears that they ended
+        copies = [copy for agent in ended for copy in self._table.of_receiver(agent)]
         return self.end(copies, MessageState.REFUSED, "the receiver has ended", happened)
 
     def _unanswered(self, message: StoredMessage, happened: Happened) -> None:

@@ -119,6 +119,13 @@ async def test_a_hook_without_messages_registers_nobody(caller: Caller) -> None:
     assert (await caller.plain("agent.list", cwd=caller.cwd))["agents"] == []
 
 
+async def test_an_event_of_no_session_registers_nobody(caller: Caller) -> None:
+    """A session without a name is no agent."""
+    for _ in range(2):
+        await hook(caller, "SessionStart", "", source="startup")
+    assert (await caller.call("agent.list"))["agents"] == []
+
+
 async def test_memories_and_messages_share_one_budget(caller: Caller) -> None:
     """A prompt's messages and memories together stay below the bound of one event."""
     await begin(caller)

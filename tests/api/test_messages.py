@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.api.caller import Caller
@@ -73,3 +74,20 @@ async def test_a_held_message_keeps_the_time_that_its_sender_gave_it(caller: Cal
     caller.clock.advance(61)
     assert (await caller.call("message.receive", cwd=None, key=ben))["messages"] == []
     assert (await caller.call("message.status", cwd=None, id=waiting["id"]))["state"] == "expired"
+
+
+async def test_who_waits_hears_that_its_agent_ended(caller: Caller) -> None:
+    """The end of an agent ends a call that waits for its messages, at once."""
+    ben = await register(caller, "ben")
+    errors: list[str] = []
+    before = caller.clock.sleepers
+
+    async def wait() -> None:
+        errors.append((await caller.refused("message.receive", cwd=None, key=ben, wait=60)).kind)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        while caller.clock.sleepers == before:
+            await anyio.lowlevel.checkpoint()
+        await caller.call("agent.end", cwd=None, key=ben)
+    assert errors == ["agent_ended"]
