@@ -187,6 +187,8 @@ def _hits(text: str) -> Iterator[_Hit]:
 def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     """Yield each match of a rule whose value may be a credential."""
     lowered = text.lower()
+    if compiled(_any_word()).search(lowered) is None:  # one pass: most texts have no rule's word
+        return
     long = len(text) > _LONG
     for rule in rules:
         if long:
@@ -244,6 +246,13 @@ def _strange(value: str, name: _Name, table: _Table) -> bool:
             compiled(table.identifiers).search(name.before + name.own),
         )
     )
+
+
+@cache
+def _any_word() -> str:
+    """Return the pattern of the words of all rules."""
+    words = {word for rule in _table().rules for word in rule.words}
+    return "|".join(map(re.escape, sorted(words)))
 
 
 @cache
