@@ -85,7 +85,7 @@ class Messages:
         self._lock = anyio.Lock()
         self._arrivals: dict[int, anyio.Event] = {}
         self._due = anyio.Event()
-        self._next_due = inf  # what the timer knows of
+        self._next_due = self._next_lease = inf  # what the timer knows of
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End what becomes overdue, until cancelled."""
@@ -108,6 +108,7 @@ class Messages:
         due = await to_thread.run_sync(self._mailboxes.table.next_due)
         self._next_due = inf if due is None else due
         lease = self._mailboxes.lease_end()
+        self._next_lease = inf if lease is None else lease
         now, monotonic = self._mailboxes.steady(), self._clock.monotonic()
         waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
         return min(waits, default=None)
@@ -180,7 +181,7 @@ class Messages:
         """Lease the next messages of an agent; wait up to so many seconds for the first."""
         until = self._clock.monotonic() + wait
         while True:
-            agent, delivered = await self._lease(speaker, holder, limit)
+            agent, delivered, text = await self._lease(speaker, holder, limit)
             # Nothing ran since the step ended: what arrives from now on sets the event.
             arrival = self._arrivals.setdefault(agent.id, anyio.Event())
             left = until - self._clock.monotonic()
@@ -189,11 +190,9 @@ class Messages:
             lease = self._mailboxes.lease_end(agent.id)
             more = left if lease is None else min(left, lease - self._clock.monotonic())
             await self._rest(max(0.0, more), arrival)
-        if delivered.messages:
-            self._due.set()  # its lease may be what ends next
-        rows = tuple(map(row_of, delivered.messages))
-        text = await to_thread.run_sync(block.block, delivered.messages)
-        return Received(rows, delivered.more, text)
+        if delivered.messages and self._next_lease == inf:
+            self._due.set()  # its lease is what ends next
+        return Received(tuple(map(row_of, delivered.messages)), delivered.more, text)
 
     async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
         """End messages as read; return how many had not ended. Raises MessageNotFoundError."""
@@ -316,18 +315,19 @@ class Messages:
 
     async def _lease(
         self, speaker: Speaker, holder: LeaseHolder, limit: int
-    ) -> tuple[Agent, NextMessages]:
+    ) -> tuple[Agent, NextMessages, str]:
         until = self._clock.monotonic() + LEASE_SECONDS
         holder = LeaseHolder(holder.name, holder.alive, until)
         limit = min(limit, LEASED_MESSAGES)
 
-        def leased(happened: Happened) -> tuple[Agent, NextMessages]:
+        def leased(happened: Happened) -> tuple[Agent, NextMessages, str]:
             agent = self._speaking(speaker)
             self.register.touch(agent.id)
             if not self._mailboxes.unread(agent.id):
-                return agent, NextMessages()
+                return agent, NextMessages(), ""
             self._office.sweep(happened, [agent.id])
-            return agent, self._mailboxes.lease(agent.id, holder, limit)
+            delivered = self._mailboxes.lease(agent.id, holder, limit)
+            return agent, delivered, block.block(delivered.messages)
 
         return await self._do(leased)
 
