@@ -99,7 +99,7 @@ class MessageDeliveries:
             elif kind in (Event.TURN_END, Event.COMPACTING, Event.COMPACTED):
                 await messages.next_event(client, session)
             else:
-                if kind is Event.SESSION_START and payload.source != "compact":
+                if begins:
                     await messages.over(client, session)
                 await _register(services, call, kind, payload, project)
             if kind is Event.PROMPT:

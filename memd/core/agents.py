@@ -83,9 +83,6 @@ class MessageState(StrEnum):
     PARKED = "parked"
 
 
-WAITING = (MessageState.QUEUED, MessageState.LEASED, MessageState.HELD)
-
-
 @dataclass(frozen=True, slots=True)
 class Agent:
     """A registered agent.
