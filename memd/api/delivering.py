@@ -11,7 +11,6 @@
   time.
 """
 
-import re
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,13 +22,13 @@ from memd.api.dialects import Event, Payload
 from memd.api.method import Method, Result, method
 from memd.api.services import Services
 from memd.core import limits
-from memd.core.agents import AGENT_NAME_CHARACTERS, Agent, SystemProcess
+from memd.core.agents import Agent, SystemProcess
 from memd.core.errors import MemdError
-from memd.core.names import NameRefusedError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.messages.errors import AgentNameTakenError
+from memd.messages.service import name_from
 from memd.messages.values import Registration
 from memd.rpc.connection import Call, Connection
 
@@ -37,7 +36,6 @@ _AGENTS = 1024
 _PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would hold up all that comes
 _NAMES = 3  # attempts: somebody else may take the free name meanwhile
 _ANCESTORS = 16
-_UNNAMED = re.compile(r"[^\w.-]+")  # what a name of an agent cannot have
 # What clients run their hooks with.
 _SHELLS = (
     "sh",
@@ -199,14 +197,12 @@ async def _register(
 
 async def _named(services: Services, wanted: Registration) -> Agent | None:
     """Register an agent under the name that it would have, or a free one like it."""
-    name = _UNNAMED.sub("-", wanted.name.lower()).strip("-.")[:AGENT_NAME_CHARACTERS]
+    name = name_from(wanted.name, f"{wanted.client}-{wanted.session[:4]}") if wanted.name else ""
     for _ in range(_NAMES):
         try:
             await services.messages.registered(replace(wanted, name=name))
         except AgentNameTakenError as error:
             name = str(error.facts["free"])
-        except NameRefusedError:
-            name = ""  # the client's name, and a part of the session's
         else:
             break
     register = services.messages.register

@@ -30,6 +30,7 @@ from memd.messages.ending import Happened
 from memd.messages.errors import AgentKeyError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
 from memd.messages.mailboxes import LeaseHolder, Mailboxes, NextMessages, number_of
+from memd.messages.names import name_from
 from memd.messages.register import Register
 from memd.messages.relay import SCHEME, Relays
 from memd.messages.sending import PostOffice
@@ -47,7 +48,7 @@ from memd.messages.values import (
 from memd.state.database import StateUnusableError
 from memd.state.tables import MessageTable
 
-__all__ = ["LeaseHolder", "Messages", "Register", "Speaker"]
+__all__ = ["LeaseHolder", "Messages", "Register", "Speaker", "name_from"]
 
 T = TypeVar("T")
 _RETRY_SECONDS = 60.0
@@ -126,8 +127,7 @@ class Messages:
 
     async def ended(self, speaker: Speaker) -> AgentEnded:
         """End an agent, and return its messages to their senders. Raises AgentKeyError."""
-        agent = await self.speaking(speaker)
-        return await self.end(agent)
+        return await self.end(await self.speaking(speaker))
 
     async def end(self, agent: Agent) -> AgentEnded:
         """End an agent and those that work for it."""
