@@ -33,6 +33,8 @@ PLAN = {
     "messages": 1_500,  # with progress
     "progress": 400,
     "suggestions": 400,
+    "instructions": 1_800,
+    "portable": 1_800,
     "agent": 2_200,
     "jobs": 900,
     "model": 1_900,

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from memd.agent import globs, matching
+from memd.agent import matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.view import WHOLE_BYTES, AgentView, FileEntry, TextPiece
+from memd.core import globs
 
 if TYPE_CHECKING:
     from memd.agent.options import Given

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from memd.agent import globs, matching
+from memd.agent import matching
 from memd.agent.answer import collect
 from memd.agent.matching import Search
 from memd.agent.refusals import ToolError
 from memd.agent.step import ToolResult
 from memd.agent.tools import Glob, Grep, Read
 from memd.agent.view import AgentView, FileEntry
+from memd.core import globs
 
 READ_LINES = 2_000
 READ_BYTES = 64 * 1024

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
-from memd.agent import globs
 from memd.agent.refusals import CommandRefusedError
+from memd.core import globs
 from memd.core.names import printable
 
 Given = argparse.Namespace

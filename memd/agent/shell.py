@@ -12,12 +12,13 @@ import re
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from memd.agent import commands, globs
+from memd.agent import commands
 from memd.agent.answer import collect
 from memd.agent.commands import Lines, Shell
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView
+from memd.core import globs
 from memd.core.errors import MemdError
 from memd.core.names import is_text
 

@@ -45,13 +45,13 @@ DOORS = {
 }
 # In these rooms service.py is the only file that awaits.
 ROOMS = str.split(
-    "agent context dream extract jobs memories messages notes "
-    "progress prompt recall review store team"
+    "agent context dream extract instructions jobs memories messages notes "
+    "portable progress prompt recall review store team"
 )
 # Files that decide and touch nothing.
 PURE_ROOMS = str.split(
-    "agent context conversation core documents dream extract memories messages "
-    "notes progress prompt recall review team text"
+    "agent context conversation core documents dream extract instructions memories messages "
+    "notes portable progress prompt recall review team text"
 )
 PURE_FILES = (
     "memd/rpc/framing.py",

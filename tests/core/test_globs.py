@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.agent import globs
+from memd.core import globs
 from memd.core.regex import PatternRefusedError
 
 

@@ -1,0 +1,83 @@
+"""Why an export or an import does not begin; what is wrong with one file alone is listed."""
+
+from memd.core.errors import MemdError
+from memd.core.names import printable
+from memd.portable.values import SourceKind
+
+
+class DestinationError(MemdError):
+    """An export cannot be written where it was asked for; nothing was left there."""
+
+    code = 1072
+    kind = "destination_refused"
+    exit_status = 73
+
+    def __init__(self, path: str, why: str) -> None:
+        shown = printable(path)
+        super().__init__(f"the export cannot be written to {shown}: {why}", path=shown)
+
+
+class SourceMissingError(MemdError):
+    """What is to be imported is not there, or may not be read from there."""
+
+    code = 1073
+    kind = "source_missing"
+    exit_status = 66
+
+    def __init__(self, path: str, why: str) -> None:
+        shown = printable(path)
+        super().__init__(f"{shown} cannot be imported: {why}", path=shown)
+
+
+class SourceDamagedError(MemdError):
+    """An archive is damaged or dangerous; nothing of it was taken."""
+
+    code = 1074
+    kind = "source_damaged"
+    hint = "nothing was taken; get the archive again from where it was made"
+    exit_status = 65
+
+    def __init__(self, name: str, why: str) -> None:
+        shown = printable(name)
+        super().__init__(f"nothing was taken from the archive: {shown}: {why}", name=shown)
+
+
+class KindUnknownError(MemdError):
+    """Nobody can tell what the files are that are to be imported."""
+
+    code = 1075
+    kind = "kind_unknown"
+    hint = "name it with --from"
+    exit_status = 65
+
+    def __init__(self, path: str, why: str = "its files look like nothing that memd reads") -> None:
+        shown = printable(path)
+        known = ", ".join(SourceKind)
+        super().__init__(f"{shown}: {why}; the kinds are {known}", path=shown)
+
+
+class VersionTooNewError(MemdError):
+    """An archive was written by a memd that is newer than this one."""
+
+    code = 1076
+    kind = "version_too_new"
+    hint = "install a newer memd"
+    exit_status = 65
+
+    def __init__(self, version: int, known: int) -> None:
+        super().__init__(
+            f"the archive has version {version} of the format, and this memd reads up to {known}",
+            version=version,
+            known=known,
+        )
+
+
+class SourceRefusedError(MemdError):
+    """What is to be imported says of itself, or shows, that it is not for importing."""
+
+    code = 1077
+    kind = "source_refused"
+    exit_status = 65
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(f"this {kind} source is not imported: {why}", source=kind)

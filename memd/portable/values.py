@@ -1,0 +1,184 @@
+"""What readers of archives return, and what an export takes and an import does with it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from memd.core.values import Message
+
+TEXT_BYTES = 64 * 1024 * 1024  # of the memories of one import together
+MEMORIES = 10_000  # of one import
+
+
+class ExportPart(StrEnum):
+    """What an export takes beside the private memories, as ``--with`` names it."""
+
+    AGENTS = "agents"
+    TEAM = "team"
+    NOTES = "notes"
+    HISTORY = "history"
+    LOGS = "logs"
+    SETTINGS = "settings"
+
+
+class SourceKind(StrEnum):
+    """What an import can read, as ``--from`` names it."""
+
+    MEMD = "memd"
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
+    BASIC_MEMORY = "basic-memory"
+    CLAUDE_MEM = "claude-mem"
+    MEM0 = "mem0"
+    CLAUDE_AI = "claude-ai"
+    TEXT = "text"
+    CURSOR = "cursor"
+    CHATS = "chats"  # with --learn alone
+
+
+class ImportSource(Protocol):
+    """Files that somebody wants imported, read from a folder, an archive or one file.
+
+    Names are relative with ``/``, checked as ``archive`` says: none is absolute, leads out, is
+    twice there or differs from another in case alone. Methods block and raise SourceDamagedError.
+    """
+
+    def names(self) -> tuple[str, ...]:
+        """All regular files, sorted."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Bytes of one file."""
+        ...
+
+    def mtime_ns(self, name: str) -> int:
+        """When it was changed last, in ns since 1970; 0 where nobody says."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """One file whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutFile:
+    """Something of a source that does not become a memory: where it stands, and why not."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedMemory:
+    """One file that a source would bring: its path in the memory directory and its bytes.
+
+    ``exact`` says that it comes back as it was (from an export of memd or a memory folder), so that
+    odd names and damaged heads pass. ``origin`` is what the source says of whose words it
+    holds, for a later export alone; nobody believes it. ``mtime_ns`` is 0 where nobody says.
+    """
+
+    path: str
+    content: bytes
+    mtime_ns: int = 0
+    origin: str = ""
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PastFile:
+    """One file of a past change: hashes of its texts, ``None`` where there was none."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastChange:
+    """One change of a history, oldest first; ``at`` in seconds since 1970."""
+
+    at: float
+    actor: str
+    client: str = ""
+    session: str = ""
+    model: str = ""
+    reason: str = ""
+    origin: str = ""
+    files: tuple[PastFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProject:
+    """What a source brings for one project.
+
+    ``id`` and ``name`` are the source's, "" where it knows no projects. ``memories`` include the
+    index where the source has one. ``agents`` are memories of sub-agents by scope and agent
+    (``project/reviewer``, ``local/reviewer``), ``notes`` session notes by file name. ``history`` is
+    for reading alone, oldest first, with its texts by SHA-256 in ``bodies``.
+    """
+
+    id: str = ""
+    name: str = ""
+    memories: tuple[ProposedMemory, ...] = ()
+    agents: Mapping[str, tuple[ProposedMemory, ...]] = field(default_factory=dict)
+    notes: tuple[ProposedMemory, ...] = ()
+    history: tuple[PastChange, ...] = ()
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSession:
+    """One conversation of a chat archive, for ``--learn``; ``id`` is the archive's."""
+
+    id: str
+    title: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReading:
+    """What a reader made of a source.
+
+    ``agents`` are memories of the user's own sub-agents, by agent, which belong to no project.
+    ``diff`` is a text to print and not to apply (``cursor``). ``problems`` are sentences about the
+    source as a whole.
+    """
+
+    kind: SourceKind
+    projects: tuple[ReadProject, ...] = ()
+    agents: Mapping[str, tuple[ProposedMemory, ...]] = field(default_factory=dict)
+    left_out: tuple[LeftOutFile, ...] = ()
+    talks: tuple[ChatSession, ...] = ()
+    diff: str = ""
+    problems: tuple[str, ...] = ()
+
+
+Reader = Callable[[ImportSource], ImportReading]
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What an import brought as one file, as the state file remembers it.
+
+    ``live`` is the hash of what memd wrote then (its own marks included), ``exported`` that of the
+    bytes in the archive, which ``origin`` belongs to: what the archive said of whose words these
+    are. While the file still has the hash ``live``, an export gives the archive's bytes back.
+    """
+
+    live: str
+    exported: str
+    origin: str = ""
+    kind: str = ""
+
+
+class Originals(Protocol):
+    """What imports brought, for exports. Methods block and raise StateUnusableError."""
+
+    def of_directory(self, directory: str) -> Mapping[str, Original]:
+        """Return what imports brought into a memory directory, by path."""
+        ...
+
+    def body(self, key: str) -> bytes | None:
+        """Return the text of a hash, ``None`` where it is no longer known."""
+        ...
