@@ -292,10 +292,10 @@ def location(payload: bytes) -> bytes:
 
 
 def _text_member(payload: bytes, name: bytes) -> bytes:
-    """Return the JSON text of the first member of a name, empty if there is none."""
-    value = payload.partition(name)[2][:SPOOL_BYTES].lstrip()
-    text = value[1:].lstrip()
-    if not value.startswith(b":") or not text.startswith(b'"'):
+    """Return the JSON text of the first member of a name; a text like it has no colon behind it."""
+    pieces = (piece[:SPOOL_BYTES].lstrip() for piece in payload.split(name)[1:])
+    text = next((piece[1:].lstrip() for piece in pieces if piece.startswith(b":")), b"")
+    if not text.startswith(b'"'):
         return b""
     end = text.find(b'"', 1)
     while end > 0 and (end - len(text[:end].rstrip(b"\\"))) % 2:

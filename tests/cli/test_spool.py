@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.cli import hook
@@ -140,6 +140,8 @@ def test_a_daemon_that_hangs_costs_little(home: Home, event: str) -> None:
 
 
 @given(st.dictionaries(TEXTS, TEXTS | st.dictionaries(TEXTS, TEXTS)), TEXTS, TEXTS)
+@example({}, "cwd", "")
+@example({"cwd of": "session_id"}, "agent_id", "session_id")
 def test_members_are_found_by_their_names(others: dict[str, Any], session: str, cwd: str) -> None:
     """What was said can look as it likes: a name within a text has its quotes escaped."""
     said = {"said": json.dumps({"cwd": "/wrong", "session_id": "wrong"}), **others}
