@@ -65,9 +65,8 @@ class Project:
     chose ``memory_dir``. ``transcripts`` holds one folder of transcripts per working directory.
     ``client_dir`` is the directory that Claude Code loads by itself, "" where it loads none.
     ``readable`` is the folder that a model may look into: the root, unless that is the home.
-    ``compacts`` says that Claude Code compacts its conversations there by itself.
-    ``reason`` says why memory is not ``enabled``, ``problems`` which paths were refused, in
-    sentences.
+    ``compacts`` says that Claude Code compacts its conversations there by itself. ``reason`` says
+    why memory is not ``enabled``, ``problems`` which paths were refused, in sentences.
     """
 
     cwd: str
@@ -276,9 +275,15 @@ class TeamMoved:
     conflicts: str = "[]"
 
 
-Effect = (
-    CursorMove | JobEnd | LockTaken | ProposalDecided | Suggestion | SuggestionDecided | TeamMoved
-)
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The originals of files that an import wrote, a JSON list; see ``core/imports.py``."""
+
+    files: str = "[]"
+
+
+_Decided = ProposalDecided | SuggestionDecided
+Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,9 +371,8 @@ class Message:
     ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``,
     or a tool's output: ``web``, ``mcp`` (a server's tools) or ``tool`` (any other); ``tool`` then
     names the tool where that is known. ``agent``: what messages of other agents said, of which
-    nothing is learnt. ``at`` is seconds since 1970 or ``None``. ``writes`` lists
-    file paths that the assistant's tool calls in it wrote, ``calls`` its tool calls, a line each,
-    the tool's name first.
+    nothing is learnt. ``at`` is seconds since 1970 or ``None``. ``writes`` lists file paths that
+    tool calls in it wrote, ``calls`` the assistant's tool calls, a line each, the name first.
     """
 
     id: str

@@ -5,7 +5,26 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from memd.core.imports import Original, PastChange, PastFile
 from memd.core.values import Message
+
+__all__ = [
+    "MEMORIES",
+    "TEXT_BYTES",
+    "ChatSession",
+    "ExportPart",
+    "ImportReading",
+    "ImportSource",
+    "LeftOutFile",
+    "Original",
+    "Originals",
+    "PastChange",
+    "PastFile",
+    "ProposedMemory",
+    "ReadProject",
+    "Reader",
+    "SourceKind",
+]
 
 TEXT_BYTES = 64 * 1024 * 1024  # of the memories of one import together
 MEMORIES = 10_000  # of one import
@@ -86,29 +105,6 @@ class ProposedMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class PastFile:
-    """One file of a past change: hashes of its texts, ``None`` where there was none."""
-
-    path: str
-    before: str | None = None
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PastChange:
-    """One change of a history, oldest first; ``at`` in seconds since 1970."""
-
-    at: float
-    actor: str
-    client: str = ""
-    session: str = ""
-    model: str = ""
-    reason: str = ""
-    origin: str = ""
-    files: tuple[PastFile, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ReadProject:
     """What a source brings for one project.
 
@@ -157,26 +153,11 @@ class ImportReading:
 Reader = Callable[[ImportSource], ImportReading]
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
-    """What an import brought as one file, as the state file remembers it.
-
-    ``live`` is the hash of what memd wrote then (its own marks included), ``exported`` that of the
-    bytes in the archive, which ``origin`` belongs to: what the archive said of whose words these
-    are. While the file still has the hash ``live``, an export gives the archive's bytes back.
-    """
-
-    live: str
-    exported: str
-    origin: str = ""
-    kind: str = ""
-
-
 class Originals(Protocol):
     """What imports brought, for exports. Methods block and raise StateUnusableError."""
 
-    def of_directory(self, directory: str) -> Mapping[str, Original]:
-        """Return what imports brought into a memory directory, by path."""
+    def of_directory(self, directory: str) -> Mapping[tuple[str, str], Original]:
+        """Return what imports brought into a directory, by path and hash of what memd wrote."""
         ...
 
     def body(self, key: str) -> bytes | None:

@@ -11,6 +11,7 @@ from memd.core.text import read_json
 from memd.core.values import (
     CursorMove,
     Effect,
+    Imported,
     JobEnd,
     LockTaken,
     ProposalDecided,
@@ -18,11 +19,12 @@ from memd.core.values import (
     SuggestionDecided,
     TeamMoved,
 )
-from memd.state import cursors, dreams, jobs, proposed, suggestions, teams
+from memd.state import cursors, dreams, imported, jobs, proposed, suggestions, teams
 from memd.state.database import Cursor
 
 _KINDS: dict[str, type[Effect]] = {
     "cursor": CursorMove,
+    "imported": Imported,
     "job": JobEnd,
     "lock": LockTaken,
     "proposal": ProposalDecided,
@@ -49,6 +51,8 @@ def make_true(
             suggestions.decide(cursor, directory, effect)
         elif isinstance(effect, TeamMoved):
             teams.pulled(cursor, directory, effect, change)
+        elif isinstance(effect, Imported):
+            imported.applied(cursor, directory, effect, at)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 

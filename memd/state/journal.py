@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
-from memd.state import baseline, blobs, effects, proposed, roots, teams
+from memd.state import baseline, blobs, effects, imported, proposed, roots, teams
 from memd.state.database import Cursor, Database
 from memd.state.records import (
     APPLIED,
@@ -91,9 +91,9 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
-# The journal owns all bodies, those of the baseline and of teams too, and knows whose each
-# directory is.
-SCHEMA = f"{_TABLES}{blobs.SCHEMA}{baseline.SCHEMA}{roots.SCHEMA}{teams.SCHEMA}"
+# The journal owns all bodies, those of the baseline, of teams and of imports too, and knows whose
+# each directory is.
+SCHEMA = f"{_TABLES}{blobs.SCHEMA}{baseline.SCHEMA}{roots.SCHEMA}{teams.SCHEMA}{imported.SCHEMA}"
 
 _ATTRIBUTE = """
 UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ?

@@ -15,14 +15,27 @@ from dataclasses import dataclass
 from memd.core.text import sha256
 from memd.state.blobs import unpacked
 from memd.state.database import Cursor, Database
+from memd.state.imported import ImportTable
 from memd.state.proposed import IS_PROPOSAL, NAME
 from memd.state.teams import TeamTable
 
 _PAGE = 100  # bodies read at once
 _EMPTY = b""
 _FIXED = frozenset(
-    {"action", "actor", "before", "after", "day", "directory", "fingerprint"}
-    | {"hash", "kind", "lane", "phase", "prior_ns", "root", "state", "taken_ns", "temp"}
+    {"action", "actor", "before", "after", "day", "digest", "directory", "exported"}
+    | {
+        "fingerprint",
+        "hash",
+        "kind",
+        "lane",
+        "live",
+        "phase",
+        "prior_ns",
+        "root",
+        "state",
+        "taken_ns",
+        "temp",
+    }
 )
 _LIVE = ("shadows", "path")  # names of files that are there: only their owner changes them
 
@@ -67,6 +80,7 @@ class Purge:
             self._hashes(condition, (path, directory))
             | live
             | TeamTable(self._database).hashes(directory, path)
+            | ImportTable(self._database).hashes(directory, path)
         )
 
     def holding(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
@@ -79,18 +93,19 @@ class Purge:
         result = []
         for key in sorted(set(hashes) - waiting):
             rows = self._database.read(
-                f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path"  # noqa: S608 - fixed words
-                " FROM change_files JOIN changes ON id = change WHERE before = ?1 OR after = ?1"
-                " ORDER BY change",
+                f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path,"  # noqa: S608 - fixed words
+                " change FROM change_files JOIN changes ON id = change"
+                " WHERE before = ?1 OR after = ?1"
+                " UNION ALL SELECT '', path, 0 FROM imported_files WHERE exported = ?1"
+                " UNION ALL SELECT '', path, 0 FROM past_bodies WHERE hash = ?1 ORDER BY change",
                 (key,),
             )
             if self._database.read(
                 "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,)
             ):
                 paths = tuple(sorted({str(row["path"]) for row in rows}))
-                result.append(
-                    PurgedText(key, paths, tuple(dict.fromkeys(str(r["name"]) for r in rows)))
-                )
+                names = dict.fromkeys(str(row["name"]) for row in rows if row["name"])
+                result.append(PurgedText(key, paths, tuple(names)))
         return tuple(result)
 
     def files(self) -> tuple[LiveFile, ...]:

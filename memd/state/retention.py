@@ -3,9 +3,11 @@
 Rules of this file
 - Live memories are never touched: only rows and bodies of the state file are.
 - A set that is recorded and not ended, or an open proposal, is never pruned, nor a body that a
-  kept set, a shadow or a sync of team memory names. A decided proposal is as old as its last
-  decision. The numbers of sets are never used again.
-- What is too old goes by ``state/ages.py``, what is too much by its number alone.
+  kept set, a shadow, a sync of team memory or an import names. A decided proposal is as old as
+  its last decision. The numbers of sets are never used again.
+- What is too old goes by ``state/ages.py``, what is too much by its number alone, and past changes
+  that imports brought before all others. They are as old as their import.
+- The original of a file that is as an import wrote it is never pruned.
 - Each batch is one small transaction: writers wait for at most one, and a kill at any instant
   leaves the sets of whole batches, each with all its files and bodies, or none of it.
 - A body that nobody names any more is found by going through all of them in the order of their
@@ -28,11 +30,19 @@ _OLD = (
 )
 _OLD_REQUESTS = "FROM requests WHERE at < ?1 AND coalesce(change, 0) BETWEEN -?2 AND ?2 LIMIT ?3"
 _OLDEST = "SELECT id FROM changes WHERE state NOT IN ('recorded', 'proposed') ORDER BY id LIMIT ?"
+_PAST = "SELECT number FROM past_changes WHERE at < ? AND newest <= ? ORDER BY number LIMIT ?"
+_OLDEST_PAST = "SELECT number FROM past_changes ORDER BY number LIMIT ?"
+_ORIGINALS = (
+    "FROM imported_files o WHERE at < ?1 AND newest <= ?2 AND NOT EXISTS (SELECT 1 FROM shadows s"
+    " WHERE (s.directory, s.path, s.hash) = (o.directory, o.path, o.live)) LIMIT ?3"
+)
 _NAMED = (
     "EXISTS (SELECT 1 FROM change_files WHERE before = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM change_files WHERE after = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM shadows WHERE shadows.hash = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM team_bodies WHERE team_bodies.hash = blobs.hash)"
+    " OR EXISTS (SELECT 1 FROM imported_files WHERE exported = blobs.hash)"
+    " OR EXISTS (SELECT 1 FROM past_bodies WHERE past_bodies.hash = blobs.hash)"
 )
 
 
@@ -66,17 +76,23 @@ class Retention:
 
     def batch(self) -> Pruned:
         """Prune a little. Raises StateUnusableError; what was pruned so far stays pruned."""
+        past = self._numbers(_PAST, (*self._old, _SETS))
         old = self._numbers(_OLD, (*self._old, _SETS))
-        if not old and self._size() > self._most:
-            old = self._numbers(_OLDEST, (_SETS,))
+        if not past and not old and self._size() > self._most:
+            past = self._numbers(_OLDEST_PAST, (_SETS,))
+            old = [] if past else self._numbers(_OLDEST, (_SETS,))
+        if past:
+            return self._prune_past(past)
         if old:
             return self._prune(old)
+        if self._database.read(f"SELECT 1 {_ORIGINALS}", (*self._old, 1)):
+            return self._prune_originals()
         if self._database.read(f"SELECT 1 {_OLD_REQUESTS}", (*self._old, 1)):
             return self._prune_requests()
         return self._sweep()
 
     def _numbers(self, query: str, values: tuple[object, ...]) -> list[int]:
-        return [row["id"] for row in self._database.read(query, values)]
+        return [row[0] for row in self._database.read(query, values)]
 
     def _size(self) -> int:
         """Return the bytes in use; free pages of the file are used again by what comes next."""
@@ -101,6 +117,33 @@ class Retention:
                 changes += 1
             bodies = _drop(cursor, hashes)
         return Pruned(changes, bodies, more=True)
+
+    def _prune_past(self, numbers: Iterable[int]) -> Pruned:
+        changes, hashes = 0, set[str]()
+        with self._database.transaction() as cursor:
+            for number in numbers:
+                cursor.execute("SELECT hash FROM past_bodies WHERE number = ?", (number,))
+                hashes.update(row["hash"] for row in cursor.fetchall())
+                cursor.execute("DELETE FROM past_bodies WHERE number = ?", (number,))
+                cursor.execute("DELETE FROM past_changes WHERE number = ?", (number,))
+                changes += 1
+                if len(hashes) > _BODIES:
+                    break
+            bodies = _drop(cursor, hashes)
+        return Pruned(changes, bodies, more=True)
+
+    def _prune_originals(self) -> Pruned:
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                f"SELECT directory, path, live, exported {_ORIGINALS}", (*self._old, _FILES)
+            )
+            rows = cursor.fetchall()
+            cursor.executemany(
+                "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, ?)",
+                [row[:3] for row in rows],
+            )
+            bodies = _drop(cursor, {row["exported"] for row in rows})
+        return Pruned(bodies=bodies, more=True)
 
     def _prune_requests(self) -> Pruned:
         requests = self._database.write(

@@ -22,6 +22,7 @@ from memd.state.caps import KINDS, Sum
 from memd.state.contexts import ContextRow, ContextTable, ContextTotals
 from memd.state.cursors import Cursors
 from memd.state.dreams import DreamTable, LockRow
+from memd.state.imported import ImportTable
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
 from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
 from memd.state.message_rows import (
@@ -86,6 +87,7 @@ __all__ = [
     "ContextTotals",
     "Cursors",
     "DreamTable",
+    "ImportTable",
     "Item",
     "Job",
     "JobNotFoundError",

@@ -1,0 +1,64 @@
+"""The nouns of export and import that several floors share: originals and past changes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from memd.core.values import Change, Imported
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What an import brought as one file, as the state file remembers it.
+
+    ``exported`` is the SHA-256 of the archive's bytes, which ``origin`` belongs to: what the
+    archive said of whose words these are. ``live`` is that of what memd wrote then, its own marks
+    included, "" where that is not known yet. While the file has the hash ``live``, an export gives
+    the archive's bytes back.
+    """
+
+    path: str
+    exported: str
+    live: str = ""
+    origin: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastFile:
+    """One file of a past change: hashes of its texts, ``None`` where there was none."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastChange:
+    """One change of a history; ``at`` in seconds since 1970."""
+
+    at: float
+    actor: str
+    client: str = ""
+    session: str = ""
+    model: str = ""
+    reason: str = ""
+    origin: str = ""
+    files: tuple[PastFile, ...] = ()
+
+
+def past_of(change: Change) -> PastChange:
+    """Return a change of the journal as an archive holds it."""
+    by = change.by
+    files = tuple(PastFile(file.path, file.before, file.after) for file in change.files)
+    words = (by.client, by.session, by.model, by.reason, by.origin)
+    return PastChange(change.at, by.actor.value, *words, files)
+
+
+def imported(originals: Iterable[Original]) -> Imported:
+    """Return the effect with which originals become true together with a change set.
+
+    One that does not know its ``live`` gets the hash that the file has after the set.
+    """
+    return Imported(msgspec.json.encode(list(originals)).decode())

@@ -1,0 +1,190 @@
+"""What imports brought: originals of files, and past changes of archives, for reading alone.
+
+Rules of this file
+- An original says something of a file only while that file has the hash ``live``: a row that was
+  written before its change set, or that outlives it, is harmless.
+- A body is one of the journal's blobs. Rows are written before or with their bodies, and retention
+  leaves alone what a row names.
+- Rows are input: one that memd did not write is as if it were not there.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+
+import msgspec
+
+from memd.core.imports import Original, PastChange
+from memd.core.text import sha256
+from memd.core.values import Imported
+from memd.state import blobs
+from memd.state.database import Cursor, Database
+
+# ``newest`` is the number of the newest change then, which tells how old the row is.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS imported_files (
+    directory TEXT NOT NULL,
+    path TEXT NOT NULL,
+    live TEXT NOT NULL,
+    exported TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    at REAL NOT NULL,
+    newest INTEGER NOT NULL,
+    PRIMARY KEY (directory, path, live)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS imported_files_exported ON imported_files (exported);
+CREATE INDEX IF NOT EXISTS imported_files_by_age ON imported_files (at);
+CREATE TABLE IF NOT EXISTS past_changes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    directory TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    occurrence INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    at REAL NOT NULL,
+    newest INTEGER NOT NULL,
+    UNIQUE (directory, digest, occurrence)
+);
+CREATE INDEX IF NOT EXISTS past_changes_by_age ON past_changes (at);
+CREATE TABLE IF NOT EXISTS past_bodies (
+    hash TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    PRIMARY KEY (hash, number, path)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS past_bodies_of_change ON past_bodies (number);
+"""
+_NEWEST = "(SELECT coalesce(max(id), 0) FROM changes)"
+_LIVE = "SELECT hash FROM shadows WHERE (directory, path) = (?, ?)"
+_BODIES = 100  # saved in one transaction; others wait for it
+_read_originals = msgspec.json.Decoder(list[Original]).decode
+_read_change = msgspec.json.Decoder(PastChange).decode
+
+
+class ImportTable:
+    """What imports brought, for all directories. Methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_directory(self, directory: str) -> Mapping[tuple[str, str], Original]:
+        """Return what imports brought into a directory, by path and hash of what memd wrote."""
+        rows = self._database.read(
+            "SELECT path, exported, live, origin, kind FROM imported_files"
+            " WHERE directory = ? AND live <> ''",
+            (os.path.realpath(directory),),
+        )
+        sane = (Original(*row) for row in rows if {type(value) for value in row} == {str})
+        return {(each.path, each.live): each for each in sane}
+
+    def record(
+        self, directory: str, originals: Iterable[Original], bodies: Mapping[str, bytes], at: float
+    ) -> None:
+        """Remember originals and their bodies by hash, before the change set that writes them.
+
+        One without ``live`` waits for the effect ``Imported`` of that set.
+        """
+        real = os.path.realpath(directory)
+        with self._database.transaction() as cursor:
+            _save(cursor, real, originals, at)
+        self._save_bodies(bodies)
+
+    def body(self, key: str) -> bytes | None:
+        """Return the text of a hash, ``None`` where it is not known or was purged."""
+        return blobs.read(self._database, key)
+
+    def past(self, directory: str) -> tuple[PastChange, ...]:
+        """Return the past changes that archives brought for a directory, oldest first."""
+        rows = self._database.read(  # as bytes: one that is no UTF-8 would spoil the reading of all
+            "SELECT CAST(value AS BLOB) AS value FROM past_changes WHERE directory = ?"
+            " ORDER BY number",
+            (os.path.realpath(directory),),
+        )
+        result = []
+        for row in rows:
+            with suppress(ValueError, RecursionError):  # msgspec's errors and those of UTF-8 are
+                result.append(_read_change(row["value"]))
+        return tuple(result)
+
+    def add_past(
+        self,
+        directory: str,
+        changes: Iterable[PastChange],
+        bodies: Mapping[str, bytes],
+        at: float,
+    ) -> int:
+        """Keep past changes, oldest first, and their texts by hash; return how many were new.
+
+        What is there stays once: the n-th of several equal changes is the n-th of those here.
+        """
+        real, count, met = os.path.realpath(directory), 0, Counter[str]()
+        with self._database.transaction() as cursor:
+            for change in changes:
+                value = msgspec.json.encode(change)
+                digest = sha256(value)
+                met[digest] += 1
+                cursor.execute(
+                    "INSERT OR IGNORE INTO past_changes"  # noqa: S608 - fixed words
+                    f" (directory, digest, occurrence, value, at, newest)"
+                    f" VALUES (?, ?, ?, ?, ?, {_NEWEST})",
+                    (real, digest, met[digest], value.decode(), at),
+                )
+                if cursor.rowcount == 1:
+                    count += 1
+                    _name(cursor, cursor.lastrowid or 0, change)
+        self._save_bodies(bodies)
+        return count
+
+    def hashes(self, directory: str, path: str) -> frozenset[str]:
+        """Return the hashes of the bodies that rows of a directory name for one file."""
+        wanted = (os.path.realpath(directory), path)
+        rows = self._database.read(
+            "SELECT exported AS hash FROM imported_files WHERE (directory, path) = (?1, ?2)"
+            " UNION SELECT hash FROM past_bodies JOIN past_changes USING (number)"
+            " WHERE (directory, path) = (?1, ?2)",
+            wanted,
+        )
+        return frozenset(row["hash"] for row in rows)
+
+    def _save_bodies(self, bodies: Mapping[str, bytes]) -> None:
+        keys = iter(bodies)
+        while part := list(islice(keys, _BODIES)):
+            with self._database.transaction() as cursor:
+                blobs.save(cursor, {key: bodies[key] for key in part})
+
+
+def applied(cursor: Cursor, directory: str, effect: Imported, at: float) -> None:
+    """Carry out what is true with an import's change set, inside its transaction."""
+    try:
+        originals = _read_originals(effect.files)
+    except (ValueError, RecursionError):
+        return
+    known = []
+    for each in originals:
+        cursor.execute(_LIVE, (directory, each.path))
+        row = cursor.fetchone()
+        if each.live or row is not None:  # the baseline has followed the set by now
+            known.append(replace(each, live=each.live or row["hash"]))
+    cursor.executemany(
+        "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, '')",
+        [(directory, each.path) for each in originals],
+    )
+    _save(cursor, directory, known, at)
+
+
+def _save(cursor: Cursor, directory: str, originals: Iterable[Original], at: float) -> None:
+    cursor.executemany(
+        f"INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?, ?, ?, ?, ?, {_NEWEST})",  # noqa: S608 - fixed words
+        [(directory, o.path, o.live, o.exported, o.origin, o.kind, at) for o in originals],
+    )
+
+
+def _name(cursor: Cursor, number: int, change: PastChange) -> None:
+    """Name the texts of a past change, which retention then leaves alone."""
+    texts = {(key, number, file.path) for file in change.files for key in (file.before, file.after)}
+    cursor.executemany(
+        "INSERT OR IGNORE INTO past_bodies VALUES (?, ?, ?)", [row for row in texts if row[0]]
+    )
