@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 TEXT_BYTES = 64 * 1024 * 1024  # of the memories of one import together
+FILE_BYTES = 64 * 1024 * 1024  # of one file of a source
 MEMORIES = 10_000  # of one import
 
 
