@@ -23,7 +23,7 @@ from memd.core.names import is_text
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError, SourceMissingError
-from memd.portable.intake import DEPTH, IS_LINK, IS_SPECIAL, Intake, Member, Pieces
+from memd.portable.intake import DEPTH, IS_LINK, IS_SPECIAL, Intake, PackedFile, Pieces
 from memd.portable.tar import Unpacked, tar_members
 from memd.portable.values import FILE_BYTES, LeftOutFile
 from memd.portable.zip import ZipArchive
@@ -182,7 +182,7 @@ def _is_folder(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
 
 def _members(
     file: BinaryIO, size: int, label: str, intake: Intake
-) -> Iterator[tuple[Member, Pieces]] | None:
+) -> Iterator[tuple[PackedFile, Pieces]] | None:
     """Return the members of an archive, ``None`` for a file that is none."""
     head = file.read(_HEAD_BYTES)
     file.seek(0)
@@ -210,7 +210,7 @@ def _staged(folder: str) -> Iterator[FileIO]:
 
 
 def _unpack(
-    members: Iterator[tuple[Member, Pieces]], intake: Intake, staged: FileIO, folder: str
+    members: Iterator[tuple[PackedFile, Pieces]], intake: Intake, staged: FileIO, folder: str
 ) -> None:
     """Copy the content of an archive's members. Raises SourceDamagedError, UnwrittenFileError."""
     offset = 0

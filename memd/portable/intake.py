@@ -37,7 +37,7 @@ Pieces = Iterator[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PackedFile:
     """One entry of an archive. ``why_not`` says why it is no file or folder, "" where it is."""
 
     name: str

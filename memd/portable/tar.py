@@ -19,7 +19,7 @@ from memd.portable.intake import (
     PIECE_BYTES,
     TRUNCATED,
     UNPACKED_BYTES,
-    Member,
+    PackedFile,
     Pieces,
 )
 
@@ -69,7 +69,7 @@ class Unpacked:
             yield piece
 
 
-def tar_members(source: Unpacked, label: str) -> Iterator[tuple[Member, Pieces]]:
+def tar_members(source: Unpacked, label: str) -> Iterator[tuple[PackedFile, Pieces]]:
     """Yield the members of a tar archive. Raises SourceDamagedError."""
     named: dict[str, str] = {}
     extensions = 0
@@ -95,23 +95,23 @@ def tar_members(source: Unpacked, label: str) -> Iterator[tuple[Member, Pieces]]
         pass
 
 
-def _member(header: bytes, kind: bytes, size: int, named: dict[str, str], label: str) -> Member:
+def _member(header: bytes, kind: bytes, size: int, named: dict[str, str], label: str) -> PackedFile:
     name = named.get("path") or _text(header[:100])
     if header[257:263] == b"ustar\0" and header[345] and "path" not in named:
         name = f"{_text(header[345:500])}/{name}"
     if re.fullmatch("[0-9]{1,20}", own := named.get("size", "")):
         size = int(own)
     if kind in _WHY_NOT:
-        return Member(name, why_not=_WHY_NOT[kind])  # whatever its size says, nothing follows
+        return PackedFile(name, why_not=_WHY_NOT[kind])  # whatever its size says, nothing follows
     if size > UNPACKED_BYTES:
         raise SourceDamagedError(name, _LARGE)
     if kind == b"5" or (kind == b"\0" and name.endswith("/")):
-        return Member(name, size, folder=True)
+        return PackedFile(name, size, folder=True)
     plain = kind in _PLAIN and not any(key.startswith("GNU.sparse") for key in named)
     mtime_ns = _number(header[136:148], label) * 10**9
     if match := _TIME.fullmatch(named.get("mtime", "")):
         mtime_ns = int(match[1]) * 10**9 + int((match[2] or "").ljust(9, "0")[:9])
-    return Member(name, size, mtime_ns, why_not="" if plain else IS_SPECIAL)
+    return PackedFile(name, size, mtime_ns, why_not="" if plain else IS_SPECIAL)
 
 
 def _number(field: bytes, label: str) -> int:

@@ -18,7 +18,7 @@ from memd.portable.intake import (
     IS_SPECIAL,
     PIECE_BYTES,
     TRUNCATED,
-    Member,
+    PackedFile,
     Pieces,
     check_ratio,
 )
@@ -48,7 +48,7 @@ class ZipArchive:
     def __init__(self, file: BinaryIO, size: int, label: str, count: Callable[[int], None]) -> None:
         self._file, self._size, self._label, self._count = file, size, label, count
 
-    def members(self) -> Iterator[tuple[Member, Pieces]]:
+    def members(self) -> Iterator[tuple[PackedFile, Pieces]]:
         """Yield the members in the order of the directory. Raises SourceDamagedError."""
         at, end = self._directory()
         while at < end:
@@ -99,7 +99,7 @@ class ZipArchive:
             at += len(piece)
             yield piece
 
-    def _checked(self, pieces: Pieces, crc: int, member: Member) -> Pieces:
+    def _checked(self, pieces: Pieces, crc: int, member: PackedFile) -> Pieces:
         """Yield pieces that are as many bytes as they must be, with the right sum."""
         size = actual = 0
         for piece in pieces:
@@ -146,11 +146,11 @@ def _numbers(extra: bytes, short: tuple[int, int, int]) -> tuple[int, int, int]:
     return short
 
 
-def _member(name: str, size: int, mtime_ns: int, mode: int) -> Member:
+def _member(name: str, size: int, mtime_ns: int, mode: int) -> PackedFile:
     kind = stat.S_IFMT(mode)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        return Member(name, why_not=IS_LINK if kind == stat.S_IFLNK else IS_SPECIAL)
-    return Member(name, size, mtime_ns, folder=name.endswith("/"))
+        return PackedFile(name, why_not=IS_LINK if kind == stat.S_IFLNK else IS_SPECIAL)
+    return PackedFile(name, size, mtime_ns, folder=name.endswith("/"))
 
 
 def _mtime_ns(day: int, time: int) -> int:
