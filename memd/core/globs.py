@@ -10,13 +10,13 @@ from collections.abc import Callable
 from memd.core import regex
 
 MAGIC = re.compile(r"[*?\[]")
-_PATTERN_CHARACTERS = 500
+PATTERN_CHARACTERS = 500
 
 
 def compiled(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool]:
     """Return a test for whole names or paths. Raises PatternRefusedError."""
-    if len(pattern) > _PATTERN_CHARACTERS:
-        why = f"it has {len(pattern)} characters of {_PATTERN_CHARACTERS}"
+    if len(pattern) > PATTERN_CHARACTERS:
+        why = f"it has {len(pattern)} characters of {PATTERN_CHARACTERS}"
         raise regex.PatternRefusedError(why)
     result = regex.foreign(rf"\A(?:{translated(pattern)})\z", ignore_case=ignore_case)
     return lambda name: result.search(name) is not None

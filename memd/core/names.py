@@ -55,9 +55,9 @@ class NameRefusedError(MemdError):
         super().__init__(f"the name {shown} is refused: {rule}", name=shown, rule=rule)
 
 
-def printable(name: str) -> str:
+def printable(name: str, limit: int = _SHOWN_CHARACTERS) -> str:
     """Return a name that is safe to show: what is not printable is escaped, the rest cut."""
-    cut = name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…"
+    cut = name if len(name) <= limit else name[:limit] + "…"
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut
     )

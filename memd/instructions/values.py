@@ -13,7 +13,13 @@ from memd.core.errors import MemdError
 FILE_BYTES = 1024 * 1024  # a larger file is never read
 LONG_CHARACTERS = 40_000  # a longer file is loaded whole and named as a problem
 TEXT_CHARACTERS = 100_000  # of all files together, as they are offered in a prompt
-LISTED_FILES = 2000  # of one view; what comes later is not looked at, and that is a problem
+# Of one view. What comes later is not looked at, and that is a problem.
+LISTED_FILES = 2000
+FOLDER_ENTRIES = 20_000  # in all folders that are walked; of one folder, what the disk returns
+VIEW_CHARACTERS = 4 * 1024 * 1024  # of all loaded files together
+MENTIONS = 20_000  # of files by other files
+TOUCHED_FILES = 200  # the first of them
+GLOBS = 1000  # of all rules together
 
 
 class View(StrEnum):
@@ -114,7 +120,10 @@ class DiskText:
 
 @dataclass(frozen=True, slots=True)
 class DiskEntry:
-    """One entry of a folder; links are followed to say what it is. ``real`` is its real path."""
+    """One entry of a folder, which may be anything; links are followed to say what it is.
+
+    ``real`` is its real path.
+    """
 
     name: str
     real: str
@@ -134,7 +143,10 @@ class InstructionDisk(Protocol):
         ...
 
     def entries(self, folder: str) -> tuple[DiskEntry, ...]:
-        """Return the regular files and folders in a folder by name, none where it is not there."""
+        """Return what is in a folder by name, nothing where it is not there or not readable.
+
+        At most ``FOLDER_ENTRIES``, in which case there may be more.
+        """
         ...
 
     def real(self, path: str) -> str:

@@ -1,0 +1,130 @@
+"""The port of ``values.py`` on a real disk. Blocks, raises nothing, holds nothing open.
+
+Rules of this file
+- A path is resolved first, since people link their instruction files, and the real path is opened
+  without following a link (``files/directory.py``): what changed in between is refused, a FIFO
+  never blocks, and what was opened is asked what it is
+  (tests/instructions/test_disk.py::test_what_is_no_file_of_the_user_has_a_reason).
+- A text comes from the cache only if path, size, time, inode and time of status are as they were
+  (tests/instructions/test_disk.py::test_a_changed_file_is_read_anew).
+"""
+
+import errno
+import os
+import stat
+from itertools import islice
+
+from memd.core.errors import MemdError
+from memd.core.recent import Recent
+from memd.files.directory import (
+    Directory,
+    FileTooLargeError,
+    PathRefusedError,
+    cause_of,
+)
+from memd.instructions.values import (
+    FILE_BYTES,
+    FOLDER_ENTRIES,
+    LONG_CHARACTERS,
+    DiskEntry,
+    DiskText,
+)
+
+_CACHED_FILES = 512  # none of them above LONG_CHARACTERS: 20 MB at most
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_TOO_LARGE = f"it is larger than {FILE_BYTES} bytes"
+_NO_FILE = "it is no regular file"
+_Identity = tuple[int, ...]
+
+
+class RealDisk:
+    """An ``InstructionDisk`` that remembers texts. Threads may use one at the same time."""
+
+    def __init__(self) -> None:
+        self._texts: Recent[str, tuple[_Identity, DiskText]] = Recent(_CACHED_FILES)
+
+    def read(self, path: str) -> DiskText:
+        """Return what ``InstructionDisk.read`` does."""
+        real = path
+        try:
+            os.lstat(path)  # most names that a view tries are not there, and this is quick
+            real = os.path.realpath(path)
+            status = os.lstat(real)
+        except OSError as error:
+            missing = error.errno in _MISSING
+            return _missing(real) if missing else DiskText(real, why_not=_why(error))
+        except ValueError:  # a NUL, or half a character: no file has such a name
+            return _missing(real)
+        identity, text = self._texts.get(real, (None, None))
+        if text is not None and identity == _identity(status):
+            return text
+        if not stat.S_ISREG(status.st_mode):
+            return DiskText(real, why_not=_NO_FILE)
+        return self._fresh(real)
+
+    def entries(self, folder: str) -> tuple[DiskEntry, ...]:
+        """Return what ``InstructionDisk.entries`` does."""
+        try:
+            real = os.path.realpath(folder)
+            with os.scandir(real) as entries:
+                listed = [_entry(real, entry) for entry in islice(entries, FOLDER_ENTRIES)]
+        except (OSError, ValueError):
+            return ()
+        return tuple(sorted(listed, key=lambda entry: entry.name))
+
+    def real(self, path: str) -> str:
+        """Return what ``InstructionDisk.real`` does."""
+        try:
+            return os.path.realpath(path)
+        except (OSError, ValueError):
+            return path
+
+    def _fresh(self, real: str) -> DiskText:
+        """Read a file by its real path, and remember a text of usual length."""
+        try:
+            with Directory("/") as top:
+                read = top.read(real.lstrip("/"), FILE_BYTES)
+        except (MemdError, OSError) as error:
+            return DiskText(real, why_not=_why(error))
+        if read is None:
+            return _missing(real)
+        content, status = read
+        text = DiskText(real, content.decode("utf-8", errors="replace"))
+        if len(content) <= LONG_CHARACTERS:
+            self._texts[real] = _identity(status), text
+        return text
+
+
+def _missing(path: str) -> DiskText:
+    return DiskText(path, why_not="there is no such file", missing=True)
+
+
+def _entry(folder: str, entry: "os.DirEntry[str]") -> DiskEntry:
+    """Return an entry of a folder whose real path is given."""
+    path = os.path.join(folder, entry.name)
+    try:
+        real = os.path.realpath(path) if entry.is_symlink() else path
+        return DiskEntry(entry.name, real, entry.is_dir())
+    except OSError:  # a circle of links
+        return DiskEntry(entry.name, path, folder=False)
+
+
+def _identity(status: os.stat_result) -> _Identity:
+    """Return what changes when a file does. The time of status changes with owner and mode."""
+    return (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+        status.st_dev,
+    )
+
+
+def _why(error: MemdError | OSError) -> str:
+    """Return in words why a file is not read."""
+    if isinstance(error, FileTooLargeError):
+        return _TOO_LARGE
+    if isinstance(error, PathRefusedError):
+        return str(error.facts["why"])
+    cause = cause_of(error) if isinstance(error, OSError) else error.facts.get("cause", error)
+    return f"it cannot be read: {cause}"

@@ -1,0 +1,216 @@
+"""What a view collects: files in the order of loading, and why others are not loaded. Pure.
+
+Rules of this file
+- A file is known by its real path and listed once. One that was not loaded when it was met first
+  is loaded when it is met again where it may be
+  (tests/instructions/test_loading.py::test_a_file_is_listed_once).
+- What holds credentials, or leads out of the project without a yes, is never loaded, whatever
+  links lead there (tests/instructions/test_hostile.py).
+- Each file, folder and mention costs, and each has a bound. What is beyond it is a problem.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from memd.core import globs
+from memd.core.names import is_text, printable
+from memd.core.regex import PatternRefusedError
+from memd.instructions.values import (
+    FOLDER_ENTRIES,
+    LISTED_FILES,
+    LONG_CHARACTERS,
+    VIEW_CHARACTERS,
+    DiskEntry,
+    InstructionDisk,
+    InstructionFile,
+    Resolution,
+    ViewRequest,
+)
+
+EXTERNAL = "it lies outside of the project, and nobody has allowed that"
+MISSING = "there is no such file"
+_CREDENTIALS = "it may hold credentials, and is never loaded"
+_EXCLUDED = "it is excluded by instructions.exclude"
+_EMPTY = "it is empty"
+_FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
+_PATH_CHARACTERS = 1000  # of a path in a sentence
+# Folders and files of credentials, keys, and what the system shows of processes and devices.
+_NEVER = re.compile(
+    r"/(?:\.ssh|\.gnupg|\.aws|\.kube|\.password-store)(?:/|\Z)"
+    r"|/\.docker/config\.json\Z"
+    r"|/\.env[^/]*(?:/|\Z)"
+    r"|/(?:\.netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials|\.htpasswd|credentials)\Z"
+    r"|/id_(?:rsa|dsa|ecdsa|ed25519)[^/]*\Z"
+    r"|\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx|gpg|asc)\Z"
+    r"|\A/(?:proc|sys|dev)/",
+    re.IGNORECASE,
+)
+
+
+Folders = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Loading:
+    """Collects the files of one view, by real path. Not for several threads.
+
+    ``within``, wherever it is asked for, are the folders that a file of the project may lie in
+    unless the user allowed others; empty for a file of the user or the machine.
+    """
+
+    request: ViewRequest
+    disk: InstructionDisk
+    files: dict[str, InstructionFile] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    full: bool = False
+    _problems: dict[str, None] = field(default_factory=dict)
+    _reals: dict[str, str] = field(default_factory=dict)
+    _unreadable: set[str] = field(default_factory=set)
+    _characters: int = 0
+    _entries: int = 0
+    _exclude: list[Callable[[str], bool]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for glob in self.request.exclude:
+            try:
+                self._exclude.append(globs.compiled(glob))
+            except PatternRefusedError as error:
+                self.problem(glob, f"excludes nothing: {error.facts['why']}")
+
+    def fetch(self, file: InstructionFile, within: Folders = (), why_not: str = "") -> str | None:
+        """Return the text of a file that is to be loaded now, ``None`` if it is not.
+
+        Why not is listed then, but for a file that is loaded already, and for one that is not there
+        and that no other file names. ``why_not`` is a reason of the view's own.
+        """
+        real = self._real(file.path)
+        known = self.files.get(real)
+        if real in self._unreadable or (known and known.loaded):
+            return None
+        why = self._refusal(file, within) or why_not
+        if (known and why) or (not known and self._is_full(file.path)):
+            return None
+        text = ""
+        if why not in (_CREDENTIALS, _EXCLUDED):  # what is not there needs no yes
+            read = self.disk.read(file.path)
+            wrong = MISSING if read.missing else read.why_not or self._refusal_of_text(read.text)
+            if wrong:
+                self._unreadable.add(real)
+            text, why = read.text, wrong if wrong == MISSING else why or wrong
+        if not why:
+            return text
+        if why != MISSING or file.included_by:
+            self.refuse(file, why)
+        return None
+
+    def load(self, file: InstructionFile, text: str) -> None:
+        """Load a file that was fetched; ``text`` is what a model gets of it."""
+        real = self._real(file.path)
+        self.files.pop(real, None)  # it is listed where it is loaded
+        self.files[real] = replace(file, chars=len(text))
+        self.texts[file.path] = text
+        self._characters += len(text)
+        if len(text) > LONG_CHARACTERS:
+            self.problem(file.path, f"has {len(text):,} characters; {LONG_CHARACTERS:,} are many")
+
+    def refuse(self, file: InstructionFile, why: str) -> None:
+        """List a file as not loaded, unless it is listed already."""
+        refused = replace(file, loaded=False, why_not=why)
+        self.files.setdefault(self._real(file.path), refused)
+
+    def problem(self, path: str, why: str) -> None:
+        """Name a problem of a file, once; ``why`` is a sentence without its subject."""
+        self._problems[f"{printable(path, _PATH_CHARACTERS)} {why}"] = None
+
+    def walk(self, folder: str, suffix: str, within: Folders = ()) -> Iterator[str]:
+        """Yield the paths of files below a folder: those of a folder by name, then its folders'.
+
+        Links are followed, circles end.
+        """
+        walked: set[str] = set()
+        folders = [(folder, self._real(folder))]
+        while folders:
+            path, real = folders.pop()
+            if real in walked:
+                continue
+            walked.add(real)
+            if self._is_outside(real, within):
+                self.problem(path, "leads out of the project, and is not followed")
+                continue
+            below = []
+            for entry in self._listed(path):
+                inner = f"{path}/{entry.name}"
+                if entry.folder:
+                    below.append((inner, entry.real))
+                elif entry.name.endswith(suffix):
+                    yield inner
+            folders += reversed(below)
+
+    def result(self) -> Resolution:
+        """Return what was collected."""
+        files = tuple(self.files.values())
+        external = tuple(file.path for file in files if file.why_not == EXTERNAL)
+        return Resolution(files, self.texts, tuple(self._problems), external)
+
+    def _real(self, path: str) -> str:
+        real = self._reals.get(path)
+        if real is None:
+            self._reals[path] = real = self.disk.real(path)
+        return real
+
+    def _refusal(self, file: InstructionFile, within: Folders) -> str:
+        """Return why a file is not even read, "" if it may be."""
+        real = self._real(file.path)
+        if _NEVER.search(file.path) or _NEVER.search(real):
+            return _CREDENTIALS
+        both = (file.path, real) if file.scope != "managed" else ()
+        if any(matches(path) for matches in self._exclude for path in both):
+            return _EXCLUDED
+        return EXTERNAL if self._is_outside(real, within) else ""
+
+    def _refusal_of_text(self, text: str) -> str:
+        if not text.strip("\ufeff \t\r\n"):
+            return _EMPTY
+        return _FULL if self._characters + len(text) > VIEW_CHARACTERS else ""
+
+    def _is_outside(self, real: str, within: Folders) -> bool:
+        if not within or self.request.external:
+            return False
+        return not any(is_below(real, folder) for folder in within)
+
+    def _is_full(self, path: str) -> bool:
+        """Return whether no more files are listed; name the first that is not."""
+        if not self.full and len(self.files) >= LISTED_FILES:
+            self.full = True
+            self.problem(path, f"and what comes after it are passed over: {LISTED_FILES:,} files")
+        return self.full
+
+    def _listed(self, folder: str) -> Iterator[DiskEntry]:
+        """Yield what is in a folder and has a name that can be shown, up to the bound."""
+        if self._entries >= FOLDER_ENTRIES or self.full:
+            return
+        entries = self.disk.entries(folder)
+        self._entries += len(entries)
+        if self._entries >= FOLDER_ENTRIES:
+            self.problem(folder, f"is not walked to its end: {FOLDER_ENTRIES:,} entries")
+        for entry in entries:
+            if is_text(entry.name):
+                yield entry
+            else:
+                self.problem(f"{folder}/{entry.name}", "has a name that is not UTF-8")
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or lies somewhere in it; both are absolute."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def folders_down(top: str, folder: str) -> Iterator[str]:
+    """Yield the folders from one to another that lies in it, both included."""
+    yield top
+    at = len(top.rstrip("/")) + 1
+    while 0 < at <= len(folder) and folder != top:
+        end = folder.find("/", at)
+        yield folder if end < 0 else folder[:end]
+        at = end + 1
