@@ -35,6 +35,15 @@ _MEMORY = re.compile(r"^memory:[ \t]*[\"']?(user|project|local)\b", re.MULTILINE
 
 
 @dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """The memory directory of a sub-agent, in one of the three scopes."""
+
+    directory: str
+    agent: str
+    scope: AgentScope
+
+
+@dataclass(frozen=True, slots=True)
 class Stray:
     """A sub-agent's memory that lies below a directory in which its client was started."""
 
@@ -88,6 +97,21 @@ def strays(root: str) -> tuple[Stray, ...]:
     return tuple(results)
 
 
+def agents_in(root: str) -> tuple[AgentMemory, ...]:
+    """Return the memories of sub-agents that lie in a project's root, none for "".
+
+    A folder that is a link, such as a repository may bring, is passed over.
+    """
+    every = _in_folder(os.path.realpath(root)) if root else ()
+    return tuple(AgentMemory(each.directory, each.agent, AgentScope(each.scope)) for each in every)
+
+
+def own_agents(config: str) -> tuple[AgentMemory, ...]:
+    """Return memories of sub-agents that belong to no project, by the client's own folder."""
+    place = f"{os.path.realpath(config)}/{FOLDERS[AgentScope.PROJECT]}"
+    return tuple(AgentMemory(path, name, AgentScope.USER) for path, name in _agents_in(place))
+
+
 def worktrees(root: str) -> tuple[str, ...]:
     """Return the linked worktrees of a repository that are there and name it in turn."""
     results = []
@@ -118,13 +142,18 @@ def _folders(start: str) -> Iterator[str]:
 def _in_folder(folder: str) -> Iterator[Stray]:
     """Yield the memories of sub-agents that lie directly below a folder."""
     for scope, name in FOLDERS.items():
-        place = f"{folder}/{_CLIENT}/{name}"
-        if os.path.realpath(place) != place:
-            continue
-        with suppress(OSError), os.scandir(place) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.is_dir(follow_symlinks=False) and _has_memories(entry.path):
-                    yield Stray(entry.path, entry.name, scope)
+        for path, agent in _agents_in(f"{folder}/{_CLIENT}/{name}"):
+            yield Stray(path, agent, scope)
+
+
+def _agents_in(place: str) -> Iterator[tuple[str, str]]:
+    """Yield path and agent of each memory in a folder, none where the folder is a link."""
+    if os.path.realpath(place) != place:
+        return
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False) and _has_memories(entry.path):
+                yield entry.path, entry.name
 
 
 def _has_memories(directory: str) -> bool:

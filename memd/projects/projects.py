@@ -1,7 +1,7 @@
 """Projects of one daemon: finding them and their settings."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -9,12 +9,26 @@ from memd.core.agents import AgentScope
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.projects import agents, ignoring
-from memd.projects.agents import Stray
+from memd.projects.agents import AgentMemory, Stray, agents_in, own_agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
-from memd.projects.project import find_project, locate, projects_folder
+from memd.projects.known import KnownProject, known_project, known_projects
+from memd.projects.project import NoProjectError, find_project, locate, projects_folder
+from memd.projects.remotes import normalised, repository_of
 from memd.state.database import StateUnusableError
-from memd.state.tables import Roots
+from memd.state.tables import Roots, Visit
+
+__all__ = [
+    "AgentMemory",
+    "KnownProject",
+    "Projects",
+    "agents_in",
+    "known_project",
+    "normalised",
+    "own_agents",
+    "repository_of",
+    "with_other_root",
+]
 
 # Who chose the whole path wants it for every project that asks.
 _CHOSEN = frozenset(
@@ -57,6 +71,17 @@ class Projects:
         environs = (environ, self._environ)
         project = find_project(place, settings, environs, self._home, client)
         return with_other_root(project, self._roots), settings, problems
+
+    def known(self, visits: Iterable[Visit]) -> tuple[KnownProject, ...]:
+        """Return all projects that can be found, after those of some visits. Blocks.
+
+        Raises StateUnusableError.
+        """
+        visited = []
+        for visit in visits:
+            with suppress(NoProjectError):  # moved or removed
+                visited.append(self.where(visit.cwd, visit.environment)[0])
+        return known_projects(self.base({}), self._roots.all(), visited)
 
     def loads_memory(self, project: Project, agent: str, environ: Mapping[str, str]) -> bool:
         """Say whether Claude Code itself loads the memory of a sub-agent. Blocks."""

@@ -31,6 +31,11 @@ class Roots:
             known = self._known[directory] = str(row[0]["root"])
         return known
 
+    def all(self) -> dict[str, str]:
+        """Return the remembered roots by directory."""
+        rows = self._database.read("SELECT directory, root FROM roots ORDER BY directory")
+        return {row["directory"]: row["root"] for row in rows}
+
     def move(self, directory: str, root: str) -> None:
         """Let a directory belong to another root, since its old one is gone."""
         self._database.write("UPDATE roots SET root = ? WHERE directory = ?", (root, directory))

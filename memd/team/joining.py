@@ -1,17 +1,15 @@
 """Which server and repository a project would join, and as which device."""
 
 import os
-import stat
 from dataclasses import dataclass
 
 from memd.core.text import one_line
 from memd.core.values import Project
+from memd.projects.projects import normalised, repository_of
 from memd.team.errors import TeamRefusedError
 from memd.team.membership import Memberships, server_address
-from memd.team.remotes import normalised, origin
 from memd.team.values import Membership
 
-_CONFIG_BYTES = 1024 * 1024
 _DEVICE_CHARACTERS = 64
 
 # Why a project cannot join, in words for the sentence of its error.
@@ -47,23 +45,6 @@ def prospect(memberships: Memberships, project: Project, url: str, repo: str) ->
     # Who joins once more does so because the token is no good.
     known = None if joined else memberships.token_for(server)
     return Prospect(server, remote, named, known.device if known else device_name(), known)
-
-
-def repository_of(root: str) -> str:
-    """Return the repository that a root's ``.git/config`` names, "" for none. Blocks.
-
-    The file is read and nothing is run; a link in its place is not followed.
-    """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        if stat.S_ISLNK(os.lstat(f"{root}/.git").st_mode):
-            return ""
-        with open(os.open(f"{root}/.git/config", flags), "rb") as file:
-            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            text = file.read(_CONFIG_BYTES) if regular else b""
-    except (OSError, ValueError):  # ValueError: a NUL in the path
-        return ""
-    return normalised(origin(text.decode("utf-8", "replace")))
 
 
 def moved(membership: Membership) -> str:

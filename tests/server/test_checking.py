@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.core.names import check_name
+from memd.projects.remotes import normalised
 from memd.server import checking
 from memd.server.errors import EntriesRefusedError, MalformedRequestError, RequestPart
 from memd.server.values import PutEntry
-from memd.team.remotes import normalised
 from tests.core.test_names import REFUSED
 from tests.documents.secret_samples import TOKENS
 from tests.server.desk import entry, memory

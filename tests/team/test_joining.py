@@ -1,6 +1,5 @@
 """What a project would join: its repository, read from a file; the server; the device."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from memd.core.values import Project
 from memd.team.errors import TeamRefusedError
-from memd.team.joining import device_name, moved, prospect, repository_of
+from memd.team.joining import device_name, moved, prospect
 from memd.team.membership import Memberships
 from memd.team.values import Membership
 
@@ -109,26 +108,6 @@ def test_a_repository_that_becomes_another_is_noticed(tmp_path: Path) -> None:
     config.unlink()
     assert "no repository" in moved(row)
     assert moved(replace(row, origin="")) == ""
-
-
-def test_a_link_names_no_repository(tmp_path: Path) -> None:
-    """A checkout cannot borrow another's repository through a link, nor hang or fill the daemon."""
-    found = project(tmp_path)
-    other = tmp_path / "linked"
-    (other / ".git").mkdir(parents=True)
-    (other / ".git" / "config").symlink_to(f"{found.root}/.git/config")
-    assert repository_of(str(other)) == ""
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    (whole / ".git").symlink_to(f"{found.root}/.git")
-    assert repository_of(str(whole)) == ""
-    (other / ".git" / "config").unlink()
-    os.mkfifo(other / ".git" / "config")
-    assert repository_of(str(other)) == ""
-    (whole / ".git").unlink()
-    (whole / ".git").write_text("gitdir: elsewhere\n")
-    assert repository_of(str(whole)) == ""
-    assert repository_of("/no\0where") == ""
 
 
 def test_a_device_has_a_plain_name() -> None:

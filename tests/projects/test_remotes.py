@@ -1,10 +1,13 @@
 """Which repository a checkout belongs to."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.team.remotes import normalised, origin
+from memd.projects.remotes import normalised, origin, repository_of
 
 APP = "github.com/acme/app"
 
@@ -172,3 +175,37 @@ def test_long_nonsense_takes_no_long_time(piece: str) -> None:
     assert origin(text) == ""
     assert normalised(text) == ""
     assert origin('[remote "origin"]\nurl = ' + text[:900_000]) is not None
+
+
+def test_each_way_to_a_repository_names_the_same_one(tmp_path: Path) -> None:
+    """A checkout names its origin in one form, whichever way it is reached by."""
+    config = tmp_path / ".git" / "config"
+    config.parent.mkdir()
+    for url in ("git@github.com:Acme/App.git", "https://anna@github.com/acme/app/"):
+        config.write_text(f'[remote "origin"]\n\turl = {url}\n')
+        assert repository_of(str(tmp_path)) == APP
+    config.unlink()
+    assert repository_of(str(tmp_path)) == ""
+
+
+def test_a_link_names_no_repository(tmp_path: Path) -> None:
+    """A checkout cannot borrow another's repository through a link, nor hang or fill the daemon."""
+    real, linked, whole = (tmp_path / name for name in ("real", "linked", "whole"))
+    for folder in (real, linked):
+        (folder / ".git").mkdir(parents=True)
+    config = real / ".git" / "config"
+    config.write_text('[remote "origin"]\n\turl = git@github.com:acme/app\n')
+    assert repository_of(str(real)) == APP
+    borrowed = linked / ".git" / "config"
+    borrowed.symlink_to(config)
+    assert repository_of(str(linked)) == ""
+    whole.mkdir()
+    (whole / ".git").symlink_to(real / ".git")
+    assert repository_of(str(whole)) == ""
+    borrowed.unlink()
+    os.mkfifo(borrowed)
+    assert repository_of(str(linked)) == ""
+    (whole / ".git").unlink()
+    (whole / ".git").write_text("gitdir: elsewhere\n")
+    assert repository_of(str(whole)) == ""
+    assert repository_of("/no\0where") == ""

@@ -1,9 +1,11 @@
-"""Which repository a checkout belongs to, read from its remote's address. Pure.
+"""Which repository a checkout belongs to, read from its remote's address.
 
 The result finds a repository on a server and proves nothing: who may see it is the server's word.
 """
 
+import os
 import re
+import stat
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import unquote
 
@@ -11,6 +13,7 @@ _SCHEMES = {"http", "https", "ssh", "git", "git+http", "git+https", "git+ssh", "
 _DEFAULT_PORTS = {"22", "80", "443", "9418"}
 _URL_CHARACTERS = 2_000
 _HOST_CHARACTERS = 253
+_CONFIG_BYTES = 1024 * 1024
 _CONFIG_CHARACTERS = 1_000_000
 # The rest of a line that holds a query or a fragment is cut.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)/([^?#]*)(?:[?#].*)?")
@@ -25,6 +28,23 @@ _NAME = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")
 _VALUE = re.compile(r'(?:"(?:[^"\\\n]|\\[^\x00])*"|\\[^\x00]|[^"\\\n#;])*')
 _QUOTED = re.compile(r'"|\\([^\x00])')
 _ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
+
+
+def repository_of(root: str) -> str:
+    """Return the repository that a root's ``.git/config`` names, "" for none. Blocks.
+
+    The file is read and nothing is run; a link in its place is not followed.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        if stat.S_ISLNK(os.lstat(f"{root}/.git").st_mode):
+            return ""
+        with open(os.open(f"{root}/.git/config", flags), "rb") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            text = file.read(_CONFIG_BYTES) if regular else b""
+    except (OSError, ValueError):  # ValueError: a NUL in the path
+        return ""
+    return normalised(origin(text.decode("utf-8", "replace")))
 
 
 def normalised(url: str) -> str:
