@@ -9,6 +9,7 @@ from dataclasses import replace
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import CommitResult, Provenance
+from memd.files.directory import Directory
 from memd.state.changes import Journal
 from memd.state.database import StateUnusableError
 from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, OpenFiles
@@ -97,6 +98,15 @@ class Commits:
             if result.change is not None:
                 return result
         return self._external.record_late_save(real, save.step, save.body, at).result()
+
+
+def make_folder(directory: str, path: str) -> str:
+    """Make a directory and a path's folder in it, mode 0700; return "" or the problem."""
+    try:
+        with Directory(directory, create=True) as opened, opened.parent(path, create=True):
+            return ""
+    except MemdError as error:
+        return error.sentence
 
 
 def event_of(directory: str, result: CommitResult, by: Provenance) -> Event:

@@ -34,7 +34,6 @@ from memd.core.values import (
     Provenance,
     Snapshot,
 )
-from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
@@ -49,7 +48,7 @@ from memd.store.changes import (
     OpenFiles,
     StorageFailedError,
 )
-from memd.store.commits import Commits, event_of
+from memd.store.commits import Commits, event_of, make_folder
 from memd.store.detection import Detection
 from memd.store.drafts import pointing_to
 from memd.store.headers_file import HeadersFiles
@@ -57,6 +56,7 @@ from memd.store.history import Past
 from memd.store.purge import Purged, Purger, PurgeRequest
 from memd.store.reading import DirectoryReader, MemoryNotFoundError
 from memd.store.replaced import Replaced
+from memd.store.still import StillDirectory
 from memd.watch.external import BY as EXTERNAL
 from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
@@ -64,6 +64,7 @@ from memd.watch.watch import Watch
 __all__ = [
     "DirectoryBusyError",
     "MemoryNotFoundError",
+    "StillDirectory",
     "StorageFailedError",
     "Store",
 ]
@@ -91,19 +92,16 @@ class Store:
     ) -> None:
         self._journal = Journal(database)
         files = HeadersFiles(headers) if headers else None
-        self._reading = DirectoryReader(clock, self._news, files)
-        self._past = Past(self._journal, self._reading.live, TeamTable(database).author)
+        reading = self._reading = DirectoryReader(clock, self._news, files)
+        self._past = Past(self._journal, reading.live, TeamTable(database).author)
         disk = disk or real_disk()
         replaced = self._replaced = Replaced(disk)
-        reading = self._reading
         self._changes = Changes(self._journal, disk, reading.recent, replaced, reading.listing)
         external = ExternalEdits(self._journal, Baseline(database))
-        self._detection = Detection(external, self._reading)
+        self._detection = Detection(external, reading)
         self._commits = Commits(self._journal, self._changes, external, self._detection, replaced)
-        self._clock = clock
-        self._events = events
-        self._purger = Purger(database, self._reading, replaced)
-        self._configuration = configuration
+        self._clock, self._events, self._configuration = clock, events, configuration
+        self._purger = Purger(database, reading, replaced)
         self.projects = Projects(configuration, Roots(database), dict(environ), home)  # blocks
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
@@ -114,9 +112,9 @@ class Store:
         self._unseen: Recent[str, str] = Recent()  # why a directory could not be looked at
 
     async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
-        """Return where a working directory keeps its memories.
+        """Return where a directory keeps its memories; ``environ`` is what the client forwarded.
 
-        ``environ`` is what the client forwarded. Raises NoProjectError (1009).
+        Raises NoProjectError (1009).
         """
         return (await self.where(cwd, environ))[0]
 
@@ -145,15 +143,7 @@ class Store:
 
     async def ensure(self, directory: str, path: str = INDEX) -> str:
         """Make a directory and a path's folder in it, mode 0700; return "" or the problem."""
-
-        def make() -> str:
-            try:
-                with Directory(directory, create=True) as opened, opened.parent(path, create=True):
-                    return ""
-            except MemdError as error:
-                return error.sentence
-
-        return await to_thread.run_sync(make)
+        return await to_thread.run_sync(make_folder, directory, path)
 
     async def snapshot(self, directory: str) -> Snapshot:
         """Return headers and index; a directory that is not there is an empty one.
@@ -168,9 +158,7 @@ class Store:
         return current.snapshot
 
     async def read(self, directory: str, path: str) -> MemoryFile:
-        """Return one memory. Raises MemoryNotFoundError, NameRefusedError, PathRefusedError,
-        FileTooLargeError and FileUnreadableError.
-        """  # noqa: D205 - the errors are one list
+        """Return one memory. Raises MemoryNotFoundError and what ``DirectoryReader.read`` does."""
         result = await to_thread.run_sync(self._reading.read, directory, (path,))
         if not result:
             raise MemoryNotFoundError(path)
@@ -213,10 +201,7 @@ class Store:
         return await self.consult(ask, directory)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Look at what others do until cancelled: in every known directory, then on each hint.
-
-        The watch is this task's: it ends with it.
-        """
+        """Look at what others do until cancelled: at once, and on each hint. It owns the watch."""
         self._token = current_token()
         watch = self._watch = Watch(self._detection.tell, self._wake)
         self._detection.use(watch)
@@ -286,6 +271,20 @@ class Store:
         if directory:
             await self._look_if_free(directory)
         return await to_thread.run_sync(question, self._past)
+
+    async def still(
+        self, directory: str, work: Callable[[StillDirectory], T], *, history: bool = False
+    ) -> T:
+        """Run work in a worker thread while memd changes nothing in a directory.
+
+        With ``history`` what others did is recorded first. Raises what the work does.
+        """
+        real = await self._real(directory)
+        async with self._lock(real):
+            if history:
+                with suppress(OSError, MemdError):
+                    await self._noticed(real)
+            return await to_thread.run_sync(work, StillDirectory(real, self._journal))
 
     async def take_back(
         self,

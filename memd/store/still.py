@@ -1,0 +1,138 @@
+"""A memory directory as it stands while memd changes nothing in it. Blocks.
+
+Rules of this file
+- The caller holds the directory's lock, so all files and the history are from one instant, as far
+  as memd writes them. A file that another program writes is read until it stays as it is.
+- One file is in memory at a time, whatever a directory holds. Writers wait meanwhile, so this gives
+  way to nobody.
+- What is no regular file of ours is never opened; what cannot be read is told and spoils nothing.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.names import SUFFIX, is_text, printable
+from memd.core.values import Change
+from memd.files.directory import (
+    WALK_DEPTH,
+    Directory,
+    DirectoryMissingError,
+    FileUnreadableError,
+    cause_of,
+)
+from memd.state.changes import Journal, JournalHistory
+from memd.store.catalogue import fingerprint
+
+_PAGE = 200  # numbers of change sets whose records are in memory at once
+_TRIES = 5  # to read a file that somebody is writing
+_NO_TEXT = "its name is not UTF-8"
+_DEEP = f"it lies more than {WALK_DEPTH} folders deep"
+_LINK = "it is a link"
+_WRITTEN = "another program went on writing it"
+
+
+@dataclass(frozen=True, slots=True)
+class StillFile:
+    """One file of a directory; ``problem`` says why its content is missing, "" if it is there."""
+
+    path: str
+    content: bytes = b""
+    mtime_ns: int = 0
+    problem: str = ""
+
+
+class StillDirectory:
+    """What a directory holds, and its history. Reading raises DirectoryUnusableError."""
+
+    def __init__(self, directory: str, journal: Journal) -> None:
+        self._directory = directory
+        self._journal = journal
+
+    def files(self, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
+        """Yield the Markdown files of wanted paths that are not hidden, sorted by path.
+
+        Indexes and daily logs are among them. A directory that is not there has none.
+        """
+        try:
+            directory = Directory(self._directory)
+        except DirectoryMissingError:
+            return
+        with directory:
+            problems: dict[str, str] = {}
+            for path in sorted({*_paths(directory, problems), *problems}):
+                if not wanted(path):
+                    continue
+                if path in problems:
+                    yield StillFile(path, problem=problems[path])
+                elif (result := read_settled(directory, path)) is not None:
+                    yield result
+
+    def changes(self) -> Iterator[Change]:
+        """Yield the applied changes of the directory, oldest first."""
+        history = JournalHistory(self._journal)
+        for first in range(1, history.last(self._directory) + 1, _PAGE):
+            for record in history.between(self._directory, first, first + _PAGE - 1):
+                yield record.change()
+
+    def text(self, key: str) -> bytes | None:
+        """Return the text of a hash, ``None`` where the journal has none any more."""
+        return self._journal.blob(key)
+
+
+def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
+    """Yield what lies under names of Markdown files; add what cannot be looked into."""
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        if folder.count("/") >= WALK_DEPTH:
+            problems[folder] = _DEEP
+            continue
+        try:
+            with directory.folder(folder) as fd:
+                for name, is_folder, is_link in _listed(fd, folder):
+                    path = f"{folder}/{name}" if folder else name
+                    if not is_text(path):
+                        if is_folder or path.endswith(SUFFIX):
+                            problems[printable(path)] = _NO_TEXT
+                    elif is_folder:
+                        folders.append(path)
+                    elif is_link:
+                        problems[path] = _LINK
+                    elif path.endswith(SUFFIX):
+                        yield path
+        except MemdError as error:
+            problems[folder] = error.sentence
+
+
+def _listed(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
+    """Return name, is it a folder, is it a link, of what is not hidden in an open folder."""
+    if fd is None:
+        return []
+    try:
+        with os.scandir(fd) as entries:
+            return [
+                (entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink())
+                for entry in entries
+                if not entry.name.startswith(".")
+            ]
+    except OSError as error:
+        raise FileUnreadableError(folder, cause_of(error)) from error
+
+
+def read_settled(directory: Directory, path: str) -> StillFile | None:
+    """Return a file that stays as it is while it is read, ``None`` where it is gone by now."""
+    try:
+        for _ in range(_TRIES):
+            result = directory.read(path, limits.READ_BYTES)
+            if result is None:
+                return None
+            content, status = result
+            after = directory.stat(path)
+            if after is not None and fingerprint(after) == fingerprint(status):
+                return StillFile(path, content, status.st_mtime_ns)
+    except MemdError as error:
+        return StillFile(path, problem=error.sentence)
+    return StillFile(path, problem=_WRITTEN)
