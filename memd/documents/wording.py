@@ -37,7 +37,7 @@ class WordedMemory:
 def new(
     name: str,
     description: str,
-    type: MemoryType,  # noqa: A002 - the word of the format
+    type: MemoryType | None,  # noqa: A002 - the word of the format
     body: str,
     *,
     session: str,
@@ -45,8 +45,9 @@ def new(
 ) -> bytes:
     """Return a new memory in the layout that Claude Code stamps.
 
-    ``session`` may be empty; ``modified`` is ISO 8601 in UTC. White space in name and description
-    is folded, so that each stands on one line.
+    ``session`` may be empty; ``modified`` is ISO 8601 in UTC, or empty. White space in name and
+    description is folded, so that each stands on one line. What came from elsewhere may have no
+    ``type``.
     """
     lines = [
         "---",
@@ -54,9 +55,9 @@ def new(
         f"description: {scalar(description)}",
         "metadata:",
         "  node_type: memory",
-        f"  type: {type.value}",
+        *([f"  type: {type.value}"] if type else []),
         *([f"  originSessionId: {scalar(session)}"] if session else []),
-        f"  modified: {scalar(modified)}",
+        *([f"  modified: {scalar(modified)}"] if modified else []),
         "---",
         "",
         body,

@@ -70,3 +70,14 @@ def written(folder: Path, files: Mapping[str, bytes]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return folder
+
+
+SAMPLES = Path(__file__).parent / "samples"
+SAMPLED_NS = 1_772_500_000_000_000_000
+
+
+def sample(folder: str) -> Files:
+    """Return a sample in the shape of another tool, all of it changed at one time."""
+    root = SAMPLES / folder
+    files = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    return Files(files, SAMPLED_NS)

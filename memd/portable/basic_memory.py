@@ -1,0 +1,53 @@
+"""Notes of Basic Memory: Markdown with observations ``- [category] text #tag (context)``. Pure."""
+
+import re
+from collections import Counter
+
+from memd.core import limits
+from memd.core.values import MemoryType
+from memd.documents.document import Document, parse
+from memd.portable.decoding import bounded, files, moment
+from memd.portable.memories import ReadingBuilder
+
+_OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\[\]()\n]{2,60})\][ \t]+(\S.*)$", re.MULTILINE)
+_HEADING = re.compile(r"\A\s*#[ \t]+(.+)")
+_PEOPLE = frozenset(("person", "profile", "user", "people"))
+
+
+def read(builder: ReadingBuilder) -> None:
+    """Propose a memory for each note, its text as it is."""
+    for name in files(builder, ".md"):
+        if (size := builder.source.size(name)) > limits.MEMORY_BYTES:
+            builder.leave(name, f"it has {size} bytes, the limit is {limits.MEMORY_BYTES}")
+            continue
+        note = parse(bounded(builder.source, name), name)
+        if note.metadata.get("type", "").casefold() == "schema":
+            builder.leave(name, "it is a schema of Basic Memory and no note")
+        else:
+            _add(builder, name, note)
+
+
+def _add(builder: ReadingBuilder, name: str, note: Document) -> None:
+    heading = _HEADING.match(note.body)
+    title = note.metadata.get("title") or (heading[1].strip() if heading else note.name)
+    observations = _OBSERVATION.findall(note.body)
+    first = f"{title}: {observations[0][1]}" if observations else title
+    written = moment(note.metadata.get("modified") or note.metadata.get("created"))
+    builder.add(
+        note.body,
+        name,
+        title=title,
+        description=note.description or first,
+        kind=_type(note, [category for category, _ in observations]),
+        at=written or builder.written(name),
+        tags=tuple(filter(None, map(str.strip, note.metadata.get("tags", "").split(",")))),
+    )
+
+
+def _type(note: Document, categories: list[str]) -> MemoryType:
+    """Return the type that most of a note's decisions and preferences speak for."""
+    kind = note.metadata.get("type", "").casefold()
+    counts = Counter([kind, *(category.strip().casefold() for category in categories)])
+    if counts["preference"] > counts["decision"]:
+        return MemoryType.USER if kind in _PEOPLE else MemoryType.FEEDBACK
+    return MemoryType.PROJECT if counts["decision"] else MemoryType.REFERENCE

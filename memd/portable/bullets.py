@@ -1,0 +1,60 @@
+"""Memories as a chat prints them when it is asked for a list: bullets, ``[date] - text``. Pure."""
+
+import re
+from collections.abc import Iterator
+
+from memd.portable.decoding import files, moment, text
+from memd.portable.memories import ReadingBuilder
+
+_LINE = re.compile(
+    r"(?P<indent>[ \t]*)(?P<bullet>(?:[-*+\u2022\u2013]|[0-9]{1,4}[.)])[ \t]+)?"
+    r"(?:\[(?P<day>[^\]\n]{1,40})\][ \t]*[-:\u2013\u2014]?[ \t]*)?(?P<text>\S.*)"
+)
+# What chats write where they know no day.
+_UNKNOWN = re.compile(r"(?:date )?(?:unknown|unavailable|not available|undated|no date|n/a)")
+_YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
+_FENCE = ("```", "~~~")
+
+
+def read(builder: ReadingBuilder) -> None:
+    """Propose a memory for each entry of the lists in text files."""
+    for name in files(builder, ".txt", ".md"):
+        for number, day, lines in _entries(builder, name, text(builder.source, name)):
+            builder.add("\n".join(lines), f"{name}:{number}", at=day or builder.written(name))
+
+
+def entry(line: str) -> tuple[int, float, str] | None:
+    """Return indent, time and text of a line that begins an entry of a list.
+
+    The time is in seconds since 1970, 0 where the line names none that can be read.
+    """
+    match = _LINE.fullmatch(line)
+    day = (match["day"] or "").strip() if match else ""
+    unknown = _UNKNOWN.fullmatch(day.casefold())
+    if match is None or not (match["bullet"] or unknown or _YEAR.search(day)):
+        return None
+    at = moment(day)
+    start = match.start("text") if at or unknown or not day else match.start("day") - 1
+    return len(match["indent"]), at, line[start:]
+
+
+def _entries(
+    builder: ReadingBuilder, name: str, content: str
+) -> Iterator[tuple[int, float, list[str]]]:
+    """Yield line number, time and lines of each entry; what stands indented below goes with it."""
+    start, indent, at, lines = 0, 0, 0.0, list[str]()
+    for number, line in enumerate(content.split("\n"), 1):
+        begun = entry(line)
+        if lines and (begun[0] > indent if begun else line[:1] in (" ", "\t")):
+            lines.append(line)
+        elif begun or line.strip():
+            if lines:
+                yield start, at, lines
+            lines = []
+            if begun:
+                start, (indent, at, first) = number, begun
+                lines = [first]
+            elif not line.startswith(_FENCE):
+                builder.leave(f"{name}:{number}", "it is no entry of a list")
+    if lines:
+        yield start, at, lines

@@ -1,0 +1,57 @@
+"""What claude.ai remembers of a person, from the ``memories.json`` of its data export. Pure."""
+
+import re
+
+import msgspec
+
+from memd.core.values import MemoryType
+from memd.portable.decoding import each, entries, files
+from memd.portable.memories import ReadingBuilder
+
+_HEADING = re.compile(r"(?:#{1,6}[ \t]+|\*\*)(.{1,120})")
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_PROJECTS = re.compile(r"(?:.*/)?projects(?:/[^/]+)?\.json")
+_OTHERS = re.compile(r"(?:.*/)?(?:conversations|users)[^/]*\.json")
+
+
+class _Account(msgspec.Struct):
+    conversations_memory: str | None = None
+    project_memories: dict[str, str] | None = None
+
+
+class _Project(msgspec.Struct):
+    uuid: str
+    name: str
+
+
+def read(builder: ReadingBuilder) -> None:
+    """Propose a memory for each paragraph, what belongs to a project by that project's id."""
+    for name in files(builder, ".json"):
+        if _OTHERS.fullmatch(name):
+            builder.leave(name, "no memories; chats are learned from with --learn")
+        elif _PROJECTS.fullmatch(name):
+            for _, project in each(builder, name, entries(builder, name)[0], _Project):
+                builder.names[project.uuid] = project.name
+        else:
+            for where, account in each(builder, name, entries(builder, name)[0], _Account):
+                memory = account.conversations_memory or ""
+                at = builder.written(name)
+                _paragraphs(builder, f"{where}.conversations_memory", memory, at, "")
+                for project_id, text in (account.project_memories or {}).items():
+                    place = f"{where}.project_memories[{project_id}]"
+                    _paragraphs(builder, place, text, at, project_id)
+
+
+def _paragraphs(builder: ReadingBuilder, place: str, text: str, at: float, project: str) -> None:
+    """Propose each paragraph of a text; a line that is a heading is the topic of what follows."""
+    topic = ""
+    kind = MemoryType.PROJECT if project else MemoryType.USER
+    for number, paragraph in enumerate(_PARAGRAPH.split(text.replace("\r\n", "\n")), 1):
+        head, _, rest = paragraph.strip().partition("\n")
+        match = _HEADING.fullmatch(head.strip())
+        if match and (head.startswith("#") or head.rstrip(" :").endswith("**")):
+            topic, paragraph = match[1].strip(" \t#*:"), rest  # noqa: PLW2901 - what is left of it
+        if paragraph.strip():
+            body = f"{topic}:\n\n{paragraph}" if topic else paragraph
+            where = f"{place}, paragraph {number}"
+            builder.add(body, where, kind=kind, at=at, project=project)

@@ -1,0 +1,59 @@
+"""Memory folders of Claude Code, alone or all of its configuration folder, as they are. Pure."""
+
+import re
+
+from memd.core import limits
+from memd.core.agents import AgentScope
+from memd.core.names import INDEX, TEAM_INDEX, concerns
+from memd.documents.document import parse
+from memd.portable.errors import SourceRefusedError
+from memd.portable.memories import ReadingBuilder
+from memd.portable.values import ProposedMemory
+
+_PROJECT = re.compile(r"(?:.*/)?projects/([^/]+)/memory/(.+)")
+_AGENT = re.compile(r"(?:.*/)?agent-memory(-local)?/([^/]+)/(.+)")
+_NONE = "it holds no memory folder"
+
+
+def read(builder: ReadingBuilder) -> None:
+    """Propose the memories of each project and sub-agent; raises SourceRefusedError for none."""
+    names = builder.source.names()
+    # Beside the memories of projects lie those of agents that the user has everywhere.
+    everywhere = any(map(_PROJECT.fullmatch, names))
+    base = _base(names)
+    for name in names:
+        if match := _AGENT.fullmatch(name):
+            scope = AgentScope.LOCAL if match[1] else AgentScope.PROJECT
+            key = match[2] if everywhere and not match[1] else f"{scope}/{match[2]}"
+            _take(builder, name, match[3], builder.agents[key])
+        elif match := _PROJECT.fullmatch(name):
+            _take(builder, name, match[2], builder.memories[match[1]])
+        elif not everywhere and name.startswith(base):
+            _take(builder, name, name.removeprefix(base), builder.memories[""])
+        else:
+            builder.leave(name, "it lies outside the memory folders")
+    if not any((*builder.memories.values(), *builder.agents.values())):
+        raise SourceRefusedError(builder.kind, _NONE)
+
+
+def _base(names: tuple[str, ...]) -> str:
+    """Return the folder of the index that lies highest, with its slash; "" where there is none."""
+    indexes = [name for name in names if f"/{name}".endswith(f"/{INDEX}")]
+    own = [
+        name.removesuffix(INDEX)
+        for name in indexes
+        if not _AGENT.fullmatch(name) and not f"/{name}".endswith(f"/{TEAM_INDEX}")
+    ]
+    return min(own, key=lambda folder: (folder.count("/"), folder), default="")
+
+
+def _take(builder: ReadingBuilder, name: str, path: str, into: list[ProposedMemory]) -> None:
+    """Add a file to the memories of a folder, or list why not."""
+    if not concerns(path):
+        builder.leave(name, "it is no memory")
+    elif (size := builder.source.size(name)) > limits.READ_BYTES:
+        builder.leave(name, f"it has {size} bytes, the limit is {limits.READ_BYTES}")
+    else:
+        content, at = builder.source.read(name), builder.source.mtime_ns(name)
+        origin = parse(content, path).origin
+        builder.take(ProposedMemory(path, content, at, origin, exact=True), name, into)

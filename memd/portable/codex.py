@@ -1,0 +1,81 @@
+"""Codex's own memories: ``MEMORY.md`` and ``memory_summary.md`` of its memory folder. Pure."""
+
+import re
+from collections.abc import Iterator
+
+from memd.core.values import MemoryType
+from memd.portable.bullets import entry
+from memd.portable.decoding import files, text
+from memd.portable.memories import ReadingBuilder
+
+_SUMMARY, _VERSION = "memory_summary.md", "v1"
+_TYPES = {"user profile": MemoryType.USER, "user preferences": MemoryType.FEEDBACK}
+_ROUTES = re.compile(r"task \d+.*|what.?s in memory.*|rollout_summary_files|keywords")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
+_REFERENCES = re.compile(r"(?:[ \t]*\[Task \d{1,6}\])+\Z")
+_SINGLE = "Codex's notes on single sessions, of which MEMORY.md is made"
+_PASSED_OVER = {
+    "raw_memories.md": _SINGLE,
+    "rollout_summaries": _SINGLE,
+    "skills": "skills are no memories",
+}
+
+
+def read(builder: ReadingBuilder) -> None:
+    """Propose a memory for each entry of the handbook and of the summary."""
+    # The summary first: what Codex made one of its preferences for all tasks counts for all.
+    for name in reversed(files(builder, ".md")):
+        parts = name.split("/")
+        if parts[-1] in ("MEMORY.md", _SUMMARY):
+            _file(builder, name, text(builder.source, name))
+        else:
+            reasons = (_PASSED_OVER[part] for part in parts if part in _PASSED_OVER)
+            builder.leave(name, next(reasons, f"it is neither MEMORY.md nor {_SUMMARY}"))
+
+
+def _file(builder: ReadingBuilder, name: str, content: str) -> None:
+    if name.endswith(_SUMMARY):
+        version, _, content = content.partition("\n")
+        if version != _VERSION:
+            builder.leave(name, f"its first line is not {_VERSION}")
+            return
+    at = builder.written(name)
+    first = 2 if name.endswith(_SUMMARY) else 1
+    for number, section, scope, lines in _entries(content):
+        where = f"{name}:{number + first - 1}"
+        if _ROUTES.fullmatch(section):
+            builder.leave(where, f"Codex's own index ({section})")
+            continue
+        statement = _REFERENCES.sub("", "\n".join(lines).rstrip())
+        if statement.startswith("Related skill:"):
+            builder.leave(where, _PASSED_OVER["skills"])
+            continue
+        context = f"Scope: {scope}" if scope else ""
+        builder.add(statement, where, kind=_TYPES.get(section), at=at, context=context)
+
+
+def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
+    """Yield line number, section, scope and lines of each bullet and paragraph.
+
+    Blocks of earlier versions have a head between lines ``---`` in the place of headings.
+    """
+    section, scope, start, lines, in_head = "", "", 0, list[str](), False
+    for number, line in enumerate((*content.split("\n"), ""), 1):
+        heading, begun, fence = _HEADING.fullmatch(line), entry(line), line.rstrip() == "---"
+        begins = begun is not None and not begun[0]
+        if lines and (heading or fence or begins or not line.strip()):
+            yield start, section, scope, lines
+            lines = []
+        if fence:
+            in_head, section, scope = not in_head, "", "" if not in_head else scope
+        elif in_head:
+            scope = line[12:].strip() if line.startswith("description:") else scope
+        elif heading:
+            section = heading[2].strip().casefold()
+            if len(heading[1]) == 1:
+                scope = heading[2].removeprefix("Task Group:").strip()
+        elif line.startswith(("scope:", "applies_to:")):
+            scope = f"{scope}; {line.removeprefix('scope:').strip()}"
+        elif line.strip():
+            start = start if lines else number
+            lines.append(begun[2] if begun and begins else line)

@@ -1,0 +1,116 @@
+"""Which tool a source is from, and the reader of each. Pure."""
+
+import re
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from memd.core.names import INDEX
+from memd.documents.document import parse
+from memd.portable import (
+    basic_memory,
+    bullets,
+    chats,
+    claude_ai,
+    claude_code,
+    claude_mem,
+    codex,
+    cursor_rules,
+    mem0,
+)
+from memd.portable.decoding import ERRORS, bounded, hidden
+from memd.portable.manifest import MANIFEST, is_manifest
+from memd.portable.memories import ReadingBuilder
+from memd.portable.values import TEXT_BYTES, ImportReading, ImportSource, SourceKind
+
+_READERS: Mapping[SourceKind, Callable[[ReadingBuilder], None]] = {
+    SourceKind.CLAUDE_CODE: claude_code.read,
+    SourceKind.CODEX: codex.read,
+    SourceKind.BASIC_MEMORY: basic_memory.read,
+    SourceKind.CLAUDE_MEM: claude_mem.read,
+    SourceKind.MEM0: mem0.read,
+    SourceKind.CLAUDE_AI: claude_ai.read,
+    SourceKind.TEXT: bullets.read,
+    SourceKind.CURSOR: cursor_rules.read,
+    SourceKind.CHATS: chats.read,
+}
+_NAMES = {
+    SourceKind.CODEX: r"memory_summary\.md|raw_memories\.md|rollout_summaries/.*",
+    SourceKind.CURSOR: r"\.cursor/rules/.*|\.cursorrules|[^/]*\.mdc",
+    SourceKind.CLAUDE_CODE: r"agent-memory(?:-local)?/.*|projects/[^/]+/memory/.*",
+    SourceKind.CHATS: r"conversations(?:-[^/]*)?\.json",
+}
+_CHATS = re.compile(rf"(?:.*/)?(?:{_NAMES[SourceKind.CHATS]})")
+_PATTERNS = [(kind, re.compile(rf"(?:.*/)?(?:{text})")) for kind, text in _NAMES.items()]
+_MEMBERS = {
+    "observations": SourceKind.CLAUDE_MEM,
+    "memory": SourceKind.MEM0,
+    "results": SourceKind.MEM0,
+    "conversations_memory": SourceKind.CLAUDE_AI,
+    "project_memories": SourceKind.CLAUDE_AI,
+    "mapping": SourceKind.CHATS,
+    "chat_messages": SourceKind.CHATS,
+}
+_FROM_CODEX = (b"# Task Group:", b"rollout_summary_files:")
+_FILES = 16  # so many are opened to see what they are
+_LINES = 200  # of a text, to see whether it has a list
+
+
+def read(kind: SourceKind, source: ImportSource) -> ImportReading:
+    """Return what the reader of a kind makes of a source; archives of memd have one elsewhere.
+
+    Raises SourceDamagedError, and SourceRefusedError where there is nothing of its kind.
+    """
+    builder = ReadingBuilder(kind, source)
+    _READERS[kind](builder)
+    return builder.reading()
+
+
+def recognised(source: ImportSource) -> SourceKind | None:
+    """Return the kind of a source, ``None`` where none or more than one fits.
+
+    The data export of claude.ai, which has chats too, is one of memories. Raises
+    SourceDamagedError.
+    """
+    names = source.names()
+    if MANIFEST in names and is_manifest(bounded(source, MANIFEST)):
+        return SourceKind.MEMD
+    kinds = {kind for name in names for kind, pattern in _PATTERNS if pattern.fullmatch(name)}
+    opened = [name for name in names if not hidden(name) and source.size(name) <= TEXT_BYTES]
+    jsons = [name for name in opened if name.endswith(".json") and not _CHATS.fullmatch(name)]
+    for name in jsons[:_FILES]:
+        kinds |= _json(bounded(source, name))
+    if not kinds:
+        texts = [name for name in opened if name.endswith((".md", ".txt"))]
+        kinds = {kind for name in texts[:_FILES] if (kind := _markdown(source, name))}
+    if SourceKind.CLAUDE_AI in kinds:
+        kinds.discard(SourceKind.CHATS)
+    if len(kinds) > 1:
+        kinds.discard(SourceKind.TEXT)  # memories and notes may be lists
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _json(content: bytes) -> set[SourceKind]:
+    """Return the kinds whose members a JSON object has, or the first entry of a list."""
+    try:
+        value = msgspec.json.decode(content, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
+        if isinstance(value, list):
+            value = msgspec.json.decode(value[0], type=dict[str, msgspec.Raw]) if value else {}
+    except ERRORS:
+        return set()
+    return {_MEMBERS[member] for member in value if member in _MEMBERS}
+
+
+def _markdown(source: ImportSource, name: str) -> SourceKind | None:
+    """Return the kind of a text by its head, or by its first lines."""
+    content = bounded(source, name)
+    head = parse(content, name)
+    if name.rpartition("/")[2] == INDEX:
+        is_codex = any(sign in content for sign in _FROM_CODEX)
+        return SourceKind.CODEX if is_codex else SourceKind.CLAUDE_CODE
+    if "permalink" in head.metadata:
+        return SourceKind.BASIC_MEMORY
+    if head.type is not None:
+        return SourceKind.CLAUDE_CODE
+    lines = head.body.split("\n", _LINES)[:_LINES]
+    return SourceKind.TEXT if any(map(bullets.entry, lines)) else None
