@@ -6,7 +6,7 @@ from collections import Counter
 from memd.core import limits
 from memd.core.values import MemoryType
 from memd.documents.document import Document, parse
-from memd.portable.decoding import bounded, files, moment
+from memd.portable.decoding import files, moment
 from memd.portable.memories import ReadingBuilder
 
 _OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\[\]()\n]{2,60})\][ \t]+(\S.*)$", re.MULTILINE)
@@ -20,7 +20,7 @@ def read(builder: ReadingBuilder) -> None:
         if (size := builder.source.size(name)) > limits.MEMORY_BYTES:
             builder.leave(name, f"it has {size} bytes, the limit is {limits.MEMORY_BYTES}")
             continue
-        note = parse(bounded(builder.source, name), name)
+        note = parse(builder.source.read(name), name)
         if note.metadata.get("type", "").casefold() == "schema":
             builder.leave(name, "it is a schema of Basic Memory and no note")
         else:

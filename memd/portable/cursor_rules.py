@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from memd.core.names import printable
 from memd.documents.document import parse, scalar
-from memd.portable.decoding import bounded
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 from memd.text import unified
@@ -27,13 +26,13 @@ def read(builder: ReadingBuilder) -> None:
             continue
         path = match["path"] or match["legacy"] or match["alone"]
         path = f"{match['above'] or ''}.claude/rules/{path}.md"
-        rule = _rule(bounded(builder.source, name), name)
+        rule = _rule(builder.source.read(name), name)
         if rule is None:
             builder.leave(name, _BY_DESCRIPTION)
         elif len(builder.diff) > _DIFF_CHARACTERS:
             builder.leave(name, "the diff is long enough; import the rules in parts")
         else:
-            before = bounded(builder.source, path) if path in names else None
+            before = builder.source.read(path) if path in names else None
             shown = path if path.isprintable() else printable(path)
             builder.diff += unified.bounded(shown, before, rule)
     if not builder.diff and not builder.left:

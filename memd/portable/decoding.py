@@ -12,7 +12,7 @@ import msgspec
 from memd.core.instants import written
 from memd.portable.errors import SourceDamagedError, SourceRefusedError
 from memd.portable.memories import ReadingBuilder
-from memd.portable.values import TEXT_BYTES, ImportSource
+from memd.portable.values import ImportSource
 
 T = TypeVar("T")
 ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeError)
@@ -28,7 +28,8 @@ def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
     endings, names = " or ".join(suffixes), builder.source.names()
     chosen = tuple(name for name in names if name.endswith(suffixes) and not hidden(name))
     if not chosen:
-        raise SourceRefusedError(builder.kind, f"it has no file {endings}")
+        why = f"it has no file {endings}"
+        raise SourceRefusedError(builder.kind, why)
     for name in sorted(set(names).difference(chosen)):
         builder.leave(name, f"it is no file {endings}")
     return chosen
@@ -39,17 +40,14 @@ def hidden(name: str) -> bool:
     return "/." in f"/{name}"
 
 
-def bounded(source: ImportSource, name: str) -> bytes:
+def without_bom(source: ImportSource, name: str) -> bytes:
     """Return a file of a source without its BOM."""
-    size = source.size(name)
-    if size > TEXT_BYTES:
-        raise SourceDamagedError(name, f"it has {size} bytes, the limit is {TEXT_BYTES}")
     return source.read(name).removeprefix(_BOM)
 
 
 def text(source: ImportSource, name: str) -> str:
     """Return a file of a source as text; foreign bytes become U+FFFD."""
-    return bounded(source, name).decode(errors="replace").replace("\r\n", "\n")
+    return without_bom(source, name).decode(errors="replace").replace("\r\n", "\n")
 
 
 def entries(
@@ -59,7 +57,7 @@ def entries(
 
     They are those of a list, those of the list in a member, or the object itself.
     """
-    content = bounded(builder.source, name)
+    content = without_bom(builder.source, name)
     value = json(content, name, list[msgspec.Raw] | dict[str, msgspec.Raw])
     if isinstance(value, list):
         return value, {}
@@ -72,7 +70,8 @@ def json(content: bytes | msgspec.Raw, name: str, shape: Any) -> Any:
     try:
         return msgspec.json.decode(content, type=shape)
     except ERRORS as error:
-        raise SourceDamagedError(name, f"it is not the JSON that was expected: {error}") from error
+        why = f"it is not the JSON that was expected: {error}"
+        raise SourceDamagedError(name, why) from error
 
 
 def each(

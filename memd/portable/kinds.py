@@ -18,10 +18,10 @@ from memd.portable import (
     cursor_rules,
     mem0,
 )
-from memd.portable.decoding import ERRORS, bounded, hidden
+from memd.portable.decoding import ERRORS, hidden, without_bom
 from memd.portable.manifest import MANIFEST, is_manifest
 from memd.portable.memories import ReadingBuilder
-from memd.portable.values import TEXT_BYTES, ImportReading, ImportSource, SourceKind
+from memd.portable.values import FILE_BYTES, ImportReading, ImportSource, SourceKind
 
 _READERS: Mapping[SourceKind, Callable[[ReadingBuilder], None]] = {
     SourceKind.CLAUDE_CODE: claude_code.read,
@@ -73,13 +73,13 @@ def recognised(source: ImportSource) -> SourceKind | None:
     SourceDamagedError.
     """
     names = source.names()
-    if MANIFEST in names and is_manifest(bounded(source, MANIFEST)):
+    if MANIFEST in names and is_manifest(source.read(MANIFEST)):
         return SourceKind.MEMD
     kinds = {kind for name in names for kind, pattern in _PATTERNS if pattern.fullmatch(name)}
-    opened = [name for name in names if not hidden(name) and source.size(name) <= TEXT_BYTES]
+    opened = [name for name in names if not hidden(name) and source.size(name) <= FILE_BYTES]
     jsons = [name for name in opened if name.endswith(".json") and not _CHATS.fullmatch(name)]
     for name in jsons[:_FILES]:
-        kinds |= _json(bounded(source, name))
+        kinds |= _json(without_bom(source, name))
     if not kinds:
         texts = [name for name in opened if name.endswith((".md", ".txt"))]
         kinds = {kind for name in texts[:_FILES] if (kind := _markdown(source, name))}
@@ -103,7 +103,7 @@ def _json(content: bytes) -> set[SourceKind]:
 
 def _markdown(source: ImportSource, name: str) -> SourceKind | None:
     """Return the kind of a text by its head, or by its first lines."""
-    content = bounded(source, name)
+    content = source.read(name)
     head = parse(content, name)
     if name.rpartition("/")[2] == INDEX:
         is_codex = any(sign in content for sign in _FROM_CODEX)
