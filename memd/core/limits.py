@@ -17,6 +17,7 @@ INDEX_ENTRIES = 1000  # up to so many memories each gets a pointer; above, what 
 MANIFEST_ENTRIES = 200
 DIRECTORIES = 1_000  # of which something is remembered that can be found again
 CHANGE_FILES = 500
+IMPORT_FILES = 10_000  # memories of one import, in one change
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
 STALE_DAYS = 2
 SERVED_BYTES = 4 * 1024 * 1024  # texts given to readers, kept so that their edits can be merged

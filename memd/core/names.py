@@ -40,6 +40,9 @@ _DEVICE_RULE = "it is the name of a device on some systems"
 _ABSOLUTE = "it is absolute"
 _EMPTY_PART = "a part of it is empty"
 _TOO_DEEP = f"it has more than {limits.NAME_COMPONENTS} parts"
+_MISLEADS = "it can be read as a path that leads elsewhere"
+_CONTROL = "it has a control character"
+_NO_MEMORY = "no memory has such a name"
 
 
 class NameRefusedError(MemdError):
@@ -82,6 +85,21 @@ def check_name(name: str, *, index: bool = False) -> str:
         raise NameRefusedError(name, _THE_INDEX)
     if parts[-1].casefold() == INDEX.casefold() and not (index and parts[-1] == INDEX):
         raise NameRefusedError(name, _THE_INDEX)
+    return name
+
+
+def check_odd_name(name: str) -> str:
+    """Return the name of a memory that a person chose, as it may come back from an archive.
+
+    It may be anything that a memory's name on a disk is, unless it misleads. Raises
+    NameRefusedError.
+    """
+    if not in_catalogue(name) and name not in INDEXES:
+        raise NameRefusedError(name, _NO_MEMORY)
+    for part in name.split("/"):
+        why = _misleading(part)
+        if why or part in ("", ".", ".."):
+            raise NameRefusedError(name, why or _MISLEADS)
     return name
 
 
@@ -182,12 +200,22 @@ def _check_shape(name: str, parts: list[str]) -> None:
 
 def _why(part: str) -> str:
     """Say in words why a component has a character that it must not have."""
-    decoded = part
+    why = _MISLEADS if ".." in _plain(part) else _misleading(part)
+    return why or "only ASCII letters, digits, '.', '_' and '-' may stand in it"
+
+
+def _misleading(part: str) -> str:
+    """Return why a component may be taken for something else than a name, "" if it may not."""
+    plain = _plain(part)
+    if any(c in plain for c in "/\\") or plain in (".", ".."):
+        return _MISLEADS
+    # C0, DEL, C1
+    control = any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in part)  # noqa: PLR2004
+    return _CONTROL if control else ""
+
+
+def _plain(part: str) -> str:
+    """Return what a component becomes once it is decoded as often as somebody may do it."""
     for _ in range(_DECODINGS):
-        decoded = unquote(decoded)
-    plain = unicodedata.normalize("NFKC", decoded)
-    if any(c in plain for c in "/\\") or ".." in plain:
-        return "it can be read as a path that leads elsewhere"
-    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in part):  # noqa: PLR2004 - C0, DEL, C1
-        return "it has a control character"
-    return "only ASCII letters, digits, '.', '_' and '-' may stand in it"
+        part = unquote(part)
+    return unicodedata.normalize("NFKC", part)

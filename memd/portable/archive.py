@@ -23,7 +23,8 @@ from memd.core.names import is_text
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError, SourceMissingError
-from memd.portable.intake import DEPTH, IS_LINK, IS_SPECIAL, Intake, PackedFile, Pieces
+from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, PackedFile, Pieces, fault
+from memd.portable.manifest import MANIFEST
 from memd.portable.tar import Unpacked, tar_members
 from memd.portable.values import FILE_BYTES, LeftOutFile
 from memd.portable.zip import ZipArchive
@@ -32,8 +33,6 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NOT_ABSOLUTE = "it is named by an absolute path alone"
 _NOT_PLAIN = "it is neither a file nor a folder"
 _CHANGED = "it is gone, or was changed while it was read"
-_NO_TEXT = "its name is not UTF-8"
-_DEEP = f"it lies more than {DEPTH} folders deep"
 _OF_PROGRAMS = (".git", ".hg", ".svn")  # folders that hold nobody's words
 _HEAD_BYTES = 512
 _TAR_SIGN = slice(257, 262)
@@ -110,6 +109,7 @@ def open_source(path: str, staging: str) -> Iterator[OpenSource]:
             return
         with _staged(staging) as staged:
             _unpack(members, intake, staged, staging)
+            _strip(intake)
             yield OpenSource(intake, staged)
 
 
@@ -163,17 +163,15 @@ def _walk(directory: Directory, intake: Intake) -> None:
 
 def _is_folder(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
     """Note one entry of a folder, and say whether it is a folder to be looked into."""
-    why = _NO_TEXT if not is_text(name) else _DEEP if name.count("/") >= DEPTH else ""
-    if entry.is_symlink():
-        why = IS_LINK
+    why = IS_LINK if entry.is_symlink() else fault(name)
     if why:
         intake.leave_out(name, why)
         return False
     name = intake.entry(name)
     if entry.is_dir(follow_symlinks=False):
         return entry.name not in _OF_PROGRAMS
-    if not entry.is_file(follow_symlinks=False):
-        intake.leave_out(name, IS_SPECIAL)
+    if not entry.is_file(follow_symlinks=False) or intake.clashes(name):
+        intake.leave_out(name, CLASH if entry.is_file(follow_symlinks=False) else IS_SPECIAL)
         return False
     status = entry.stat(follow_symlinks=False)
     intake.file(name, (0, status.st_size, status.st_mtime_ns))
@@ -223,9 +221,20 @@ def _unpack(
             intake.folder(name)
         else:
             intake.file(name, (offset, member.size, member.mtime_ns))
+            if intake.clashes(name):
+                raise SourceDamagedError(name, CLASH)
             offset += member.size
             for piece in pieces:
                 _write(staged, piece, folder)
+
+
+def _strip(intake: Intake) -> None:
+    """Take the one folder off the names of an export that somebody packed with its folder."""
+    folder = next(iter(intake.files), "").partition("/")[0] + "/"
+    if f"{folder}{MANIFEST}" in intake.files:
+        inside = {name.removeprefix(folder): place for name, place in intake.files.items()}
+        if all(name.startswith(folder) for name in intake.files):
+            intake.files = inside
 
 
 def _write(file: FileIO, piece: bytes, folder: str) -> None:

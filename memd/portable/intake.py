@@ -2,10 +2,11 @@
 
 Rules of this file
 - Everything is counted while it comes, so that nothing is held that is too much already.
-- A name that leads elsewhere, or that is there twice, is a fault of the whole source: whoever made
-  it cannot be believed. What is no regular file is passed over and listed.
+- A name in an archive that leads elsewhere, or is there twice, is a fault of the whole: whoever
+  made it cannot be believed. What is no regular file is passed over and listed.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ _TOO_LARGE = f"it has more than {UNPACKED_BYTES // 1024**3} GiB unpacked"
 _BOMB = f"it unpacks to more than {RATIO} times its size"
 _LONG_NAMES = f"its names have more than {_ALL_NAMES_BYTES // 1024**2} MiB together"
 _TWICE = "it is there twice"
+CLASH = "its name differs from another one in case alone"
 _BOTH = "it is a file and a folder"
 
 Place = tuple[int, int, int]  # where a file begins, its bytes, its mtime in ns
@@ -60,6 +62,7 @@ class Intake:
         self.left_out_more = 0
         self._label, self._packed = label, packed
         self._entries = self._unpacked = self._names = 0
+        self._folded: set[bytes] = set()  # sums of names in one case: shorter than a long name
 
     def entry(self, name: str) -> str:
         """Count one entry and return its name without ``./`` before it and ``/`` behind it.
@@ -88,6 +91,12 @@ class Intake:
                 raise SourceDamagedError(name, _BOTH)
             self.folders.add(name)
             name = name.rpartition("/")[0]
+
+    def clashes(self, name: str) -> bool:
+        """Say whether a name differs from one that was asked about before in case alone."""
+        known = len(self._folded)
+        self._folded.add(hashlib.blake2b(name.casefold().encode(), digest_size=16).digest())
+        return len(self._folded) == known
 
     def file(self, name: str, place: Place) -> None:
         """Note a regular file. Raises SourceDamagedError."""
@@ -126,7 +135,7 @@ def fault(name: str) -> str:
     parts, size = name.split("/"), len(name.encode())
     rules = (
         (name.startswith("/") or not name, "its name is absolute or empty"),
-        ("\0" in name, "its name has a NUL"),
+        (not {"\0", "\\"}.isdisjoint(name), "its name has a NUL or a backslash"),
         (not {"", ".", ".."}.isdisjoint(parts), "its name leads elsewhere"),
         (len(parts) > DEPTH, f"it lies more than {DEPTH} folders deep"),
         (size > _NAME_BYTES, f"its name has more than {_NAME_BYTES} bytes"),

@@ -14,7 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue, printable
+from memd.core.names import (
+    INDEX,
+    NameRefusedError,
+    check_name,
+    check_odd_name,
+    in_catalogue,
+    printable,
+)
 from memd.core.text import decode
 from memd.core.values import FileEdit, ProposalDecided, Tree
 from memd.documents.document import parse
@@ -91,12 +98,12 @@ class Acceptance:
     merged: tuple[str, ...] = ()
     left: tuple[LeftFile, ...] = ()
 
-    def draft(self, proposal: str) -> StoreDraft:
+    def draft(self, proposal: str, *, imports: bool = False) -> StoreDraft:
         """Return the change set, in which the decision becomes true with the files."""
         if not self.accepted:
             return StoreDraft()
         decided = ProposalDecided(proposal, ACCEPTED, json.dumps(self.accepted))
-        return StoreDraft(self.edits, effects=(decided,), merged=self.merged)
+        return StoreDraft(self.edits, effects=(decided,), imports=imports, merged=self.merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +135,19 @@ def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit
 
 
 def accept(
-    edits: Sequence[ProposedEdit], wanted: Sequence[ProposedEdit], tree: Tree, *, strict: bool
+    edits: Sequence[ProposedEdit],
+    wanted: Sequence[ProposedEdit],
+    tree: Tree,
+    *,
+    strict: bool,
+    imports: bool = False,
 ) -> Acceptance:
     """Return what accepting ``wanted``, some of the ``edits``, makes of the live files.
 
-    ``strict``: what would be lost is an error, NotTakenInError; otherwise it is left.
+    ``strict``: what would be lost is an error, NotTakenInError; otherwise it is left. What an
+    import brings may have odd names.
     """
-    results = {edit.path: _result(edit, tree) for edit in wanted}
+    results = {edit.path: _result(edit, tree, imports=imports) for edit in wanted}
     leaving = [edit for edit in wanted if edit.content is None and edit.merged_into]
     texts = {edit.path: edit.content for edit in edits}
     again = True
@@ -168,11 +181,14 @@ def accept(
     )
 
 
-def _result(edit: ProposedEdit, tree: Tree) -> _Result:
+def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
     try:
-        check_name(edit.path, index=edit.content is not None)
-        if edit.path != INDEX and not in_catalogue(edit.path):
-            raise NameRefusedError(edit.path, _NO_TOPIC)
+        if imports:
+            check_odd_name(edit.path)
+        else:
+            check_name(edit.path, index=edit.content is not None)
+            if edit.path != INDEX and not in_catalogue(edit.path):
+                raise NameRefusedError(edit.path, _NO_TOPIC)
         file = tree.read(edit.path)
     except MemdError as error:
         return _Result(left=error.sentence)

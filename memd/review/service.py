@@ -1,4 +1,4 @@
-"""Review: what dreams wanted and were not let, looked at and decided by a person.
+"""Review: what imports bring and dreams were not let, looked at and decided by a person.
 
 Rules of this file
 - One decision at a time: what a plan was made of is what is decided.
@@ -17,7 +17,7 @@ from anyio import to_thread
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.text import one_line
-from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
+from memd.core.values import ASSISTANT, Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views
@@ -132,14 +132,16 @@ class Reviews:
 
             def plan(tree: Tree) -> Draft:
                 nonlocal made
-                made = accept(edits, wanted, tree, strict=bool(names))
-                return made.draft(current.id)
+                imports = current.imports
+                made = accept(edits, wanted, tree, strict=bool(names), imports=imports)
+                return made.draft(current.id, imports=imports)
 
+            source = "an import" if current.imports else "a dream"
             by = Provenance(
                 Actor.CLIENT,
                 client,
-                reason=f"accepted proposal {current.id} of a dream",
-                origin="assistant",
+                reason=f"accepted proposal {current.id} of {source}",
+                origin=current.origin if current.imports else ASSISTANT,
             )
             committed = await self._store.commit(directory, plan, by)
         state = _state(edits, made.accepted, ACCEPTED)

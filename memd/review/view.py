@@ -82,7 +82,7 @@ def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ..
         id=proposal.id,
         at=iso_time(proposal.at),
         job=proposal.job,
-        engine=proposal.engine or LOCAL,
+        engine=proposal.origin if proposal.imports else proposal.engine or LOCAL,
         state=proposal.state,
         reason=proposal.reason,
         problems=(*proposal.problems, *notes),

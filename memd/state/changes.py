@@ -5,7 +5,7 @@ from memd.state.blobs import packed
 from memd.state.history import CombinedChange, Filter, JournalHistory, compose
 from memd.state.journal import Journal
 from memd.state.migration import migrate
-from memd.state.proposals import Proposal, ProposalTable, RefusedEdits
+from memd.state.proposals import Proposal, ProposalTable, RefusedEdits, fits
 from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
 from memd.state.purge import LiveFile, Purge, PurgedText
 from memd.state.records import (
@@ -47,6 +47,7 @@ __all__ = [
     "Step",
     "compose",
     "file_changes",
+    "fits",
     "migrate",
     "packed",
     "state_of",

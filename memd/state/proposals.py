@@ -1,4 +1,4 @@
-"""Proposals: change sets of dreams that the judge kept back and that a person decides.
+"""Proposals: change sets that a person decides: of imports, and of dreams that were kept back.
 
 Rules of this file
 - A proposal is a change set in the state "proposed" as long as one of its files is open, and
@@ -9,16 +9,19 @@ Rules of this file
   whose state was damaged is rolled forward.
 - A directory has at most twenty open ones; the oldest go. What is proposed again while it is open
   is the same proposal.
-- What was refused is remembered as long as the proposal is: by path and by the hash of the text
-  of which it was refused.
+- What was refused of a dream is remembered as long as the proposal is: by path and by the hash of
+  the text of which it was refused.
+- An import's may be larger. Its origin, which the change set keeps, says that it is one.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from memd.core import limits
+from memd.core.names import INDEXES
 from memd.core.text import one_line, sha256
-from memd.core.values import ProposalDecided, Provenance
+from memd.core.values import IMPORT, ProposalDecided, Provenance, is_import
 from memd.state.database import Cursor, Database, Row
 from memd.state.journal import Journal, insert
 from memd.state.proposed import (
@@ -39,10 +42,12 @@ from memd.state.records import PlannedChange, Step, text_of, time_of
 
 _MOST_OPEN = 20  # of one directory
 _BYTES = 4 * 1024 * 1024  # of the texts of one proposal
+_IMPORT_BYTES = 16 * 1024 * 1024
 _SAID_CHARACTERS = 20_000
 _PROBLEMS = 200
 _PROBLEM_CHARACTERS = 1000
 _FILES = 2000  # four times what one change may have
+_IMPORT_FILES = limits.IMPORT_FILES + len(INDEXES)
 _PATH_CHARACTERS = 1000
 _REASON_CHARACTERS = 500
 _REQUEST_CHARACTERS = 1000
@@ -52,13 +57,13 @@ _SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a dream wanted and the judge did not let through; times are seconds since 1970.
+    """What an import brings, or a dream wanted and was not let; times are seconds since 1970.
 
     ``engine`` is a model's name, "" for the fixed pass. ``problems`` say why it was kept back,
     ``said`` are the model's last words. ``state`` is open, accepted, partly or rejected;
     ``decided`` is when something of it was decided last, with the ``reason`` of a refusal.
     ``edits`` is ``None`` where the row is damaged or a text was purged, and empty where the texts
-    were too large to be kept.
+    were too large to be kept. ``origin`` says whose words the edits hold, and is known of imports.
     """
 
     id: str
@@ -72,6 +77,12 @@ class Proposal:
     decided: float | None = None
     reason: str = ""
     edits: tuple[ProposedEdit, ...] | None = ()
+    origin: str = ""
+
+    @property
+    def imports(self) -> bool:
+        """Whether an import made it."""
+        return is_import(self.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +108,7 @@ class ProposalTable:
     def propose(self, proposal: Proposal, by: Provenance) -> str:
         """Keep a proposal and return its id, or the id of the open one that wants the same.
 
-        The proposal's ``id``, ``engine`` and ``state`` do not matter; ``by`` names the model.
+        The proposal's ``id``, ``engine``, ``state`` and ``origin`` do not matter: ``by`` says them.
         """
         intent, note = _intent(proposal, by)
         with self._database.transaction() as cursor:
@@ -161,9 +172,9 @@ class ProposalTable:
         return frozenset((step.path, step.before or "") for _, step, _ in self._refused(directory))
 
     def _refused(self, directory: str) -> Iterator[tuple[int, Step, FileNote]]:
-        """Yield each file that was refused with the number of its proposal, the newest first."""
-        decided = "directory = ? AND decided IS NOT NULL ORDER BY id DESC"
-        for row in self._rows(decided, _real(directory)):
+        """Yield each file that a dream was refused with its proposal's number, newest first."""
+        decided = "directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? ORDER BY id DESC"
+        for row in self._rows(decided, _real(directory), f"{IMPORT}%"):
             steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
             if note is not None and len(steps) == len(note.files):
                 for step, file in zip(steps, note.files, strict=True):
@@ -197,11 +208,12 @@ class ProposalTable:
             decided=None if decided is None else time_of(decided),
             reason=_plain(read.reason, _REASON_CHARACTERS),
             edits=None if note is None else self._edits(self._journal.steps(row["id"]), note),
+            origin=text_of(row["origin"]),
         )
 
     def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:
         """Return the edits with their texts, ``None`` where they make no sense or are not there."""
-        if len(steps) != len(note.files) or len(steps) > _FILES:
+        if len(steps) != len(note.files) or len(steps) > _IMPORT_FILES:
             return None
         if len({step.path for step in steps}) < len(steps):
             return None
@@ -263,11 +275,20 @@ def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
     )
 
 
+def fits(edits: Sequence[ProposedEdit], origin: str) -> bool:
+    """Say whether a proposal of this origin can hold these edits with their texts."""
+    files, size = (_IMPORT_FILES, _IMPORT_BYTES) if is_import(origin) else (_FILES, _BYTES)
+    texts = {edit.base: edit.before for edit in edits if edit.before is not None}
+    texts |= {sha256(edit.content): edit.content for edit in edits if edit.content is not None}
+    small = len(edits) <= files and sum(len(text or b"") for text in texts.values()) <= size
+    return small and all(map(_is_storable, edits))
+
+
 def _intent(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
     edits = proposal.edits or ()
     intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
     note = note_of(proposal, edits)
-    if sum(map(len, intent.bodies.values())) > _BYTES or not all(map(_fits, edits)):
+    if not fits(edits, by.origin):
         sentence = f"the texts of {len(edits)} files are too large to be kept"
         bare = note_of(proposal, ())
         bare.problems = [*bare.problems[: _PROBLEMS - 1], sentence]
@@ -306,7 +327,7 @@ def _request(step: Step, file: FileNote) -> str:
     return one_line(f"{verb} {step.path}{reason}", _REASON_CHARACTERS)
 
 
-def _fits(edit: ProposedEdit) -> bool:
+def _is_storable(edit: ProposedEdit) -> bool:
     return len(edit.path) <= _PATH_CHARACTERS and _plain(edit.path) == edit.path
 
 

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Sequence
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, TEAM, TEAM_INDEX, NameRefusedError, check_name, in_catalogue
+from memd.core.names import (
+    INDEX,
+    INDEXES,
+    TEAM,
+    TEAM_INDEX,
+    NameRefusedError,
+    check_name,
+    check_odd_name,
+    in_catalogue,
+)
 from memd.core.text import decode
 from memd.core.values import Effect, FileEdit, MemoryType, Suggestion
 from memd.documents import document, secrets
@@ -146,10 +155,26 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
         seen.add(edit.path)
 
 
-def check_size(path: str, content: bytes) -> None:
-    """Refuse a body above the size of a memory. Raises TooLargeError."""
-    if len(content) > limits.MEMORY_BYTES:
-        raise TooLargeError(path, len(content), limits.MEMORY_BYTES)
+def check_imports(edits: Sequence[FileEdit]) -> None:
+    """Refuse names and numbers of files that no import may bring.
+
+    Names may be odd: a person's files come back as they were. Raises NameRefusedError,
+    TooManyFilesError and NameClashError (one name twice).
+    """
+    paths = [check_odd_name(edit.path) for edit in edits]
+    if len(paths) > limits.IMPORT_FILES + len(INDEXES):
+        raise TooManyFilesError(len(paths), limits.IMPORT_FILES)
+    seen: set[str] = set()
+    for path in paths:
+        if path in seen:
+            raise NameClashError(path, path)
+        seen.add(path)
+
+
+def check_size(path: str, content: bytes, limit: int = limits.MEMORY_BYTES) -> None:
+    """Refuse a body above the size of a memory, or of what else may come. Raises TooLargeError."""
+    if len(content) > limit:
+        raise TooLargeError(path, len(content), limit)
 
 
 def check_shared(path: str, content: bytes) -> None:

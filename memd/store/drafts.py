@@ -39,6 +39,7 @@ __all__ = [
     "StoreDraft",
     "TooLargeError",
     "TooManyFilesError",
+    "check_imported",
     "check_secrets",
     "check_shared",
     "prepare",
@@ -52,12 +53,15 @@ Blobs = Callable[[str], bytes | None]
 class StoreDraft(Draft):
     """A draft with what only the store itself may say.
 
+    ``imports``: the bodies come from an archive, marked by whoever made the draft; names and sizes
+    are those that a person's files may have, and each set may have 10,000 of them.
     ``restores``: the bodies were in this directory before, so sizes and secrets are not checked;
     ``modes`` are the modes of files that come back. ``exact_index``: the draft's index is taken
     byte by byte. ``mend_index``: check the index even if nothing else changes. ``conflicts`` are
     paths that the draft leaves alone, ``merged`` paths whose content it merged with newer work.
     """
 
+    imports: bool = False
     restores: bool = False
     modes: Mapping[str, int | None] = field(default_factory=dict)
     exact_index: bool = False
@@ -89,7 +93,10 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
     (ConflictError where an edit cannot be merged either), and what reading the tree raises.
     """
     own = draft if isinstance(draft, StoreDraft) else StoreDraft()
-    door.check_edits(draft.edits, restores=own.restores)
+    if own.imports:
+        door.check_imports(draft.edits)
+    else:
+        door.check_edits(draft.edits, restores=own.restores)
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     wanted_index: FileEdit | None = None
@@ -106,9 +113,7 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
         if edit.path == TEAM_INDEX:
             team_index = edit
             continue
-        if not own.restores and edit.content is not None:
-            edit = _marked(edit, result, origin)
-            _check_body(edit.path, result, edit.content or b"")
+        edit = _admitted(edit, result, own, origin)
         _add(steps, bodies, edit, result, own.modes.get(edit.path))
     if steps:
         _check_case(tree, steps)
@@ -182,6 +187,18 @@ def _on_live(edit: FileEdit, result: StoredFile | None, blobs: Blobs) -> FileEdi
     return replace(edit, content=content, base=result.hash, mtime_ns=mtime)
 
 
+def _admitted(edit: FileEdit, result: StoredFile | None, own: StoreDraft, origin: str) -> FileEdit:
+    """Return the edit as it may be written, with its mark. Raises what ``door.py`` refuses."""
+    if edit.content is None or own.restores:
+        return edit
+    if own.imports:
+        check_imported(edit.path, result.content if result else None, edit.content)
+        return edit
+    edit = _marked(edit, result, origin)
+    _check_body(edit.path, result, edit.content or b"")
+    return edit
+
+
 def _marked(edit: FileEdit, result: StoredFile | None, origin: str) -> FileEdit:
     """Return the edit with its memory's origin in the head, whatever the text says of itself.
 
@@ -232,6 +249,16 @@ def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:
         door.check_size(path, content)
         door.check_shared(path, content)
         check_secrets(path, result.content if result else None, content)
+
+
+def check_imported(path: str, before: bytes | None, content: bytes) -> None:
+    """Refuse a text that no import may bring. Raises TooLargeError and SecretRefusedError.
+
+    A type that no team shares passes: an import into a team's directory brings nothing to it.
+    """
+    if content != before:
+        door.check_size(path, content, limits.READ_BYTES)
+        check_secrets(path, before, content)
 
 
 def _add(

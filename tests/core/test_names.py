@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import names
-from memd.core.names import NameRefusedError, check_name, clash, in_catalogue
+from memd.core.names import NameRefusedError, check_name, check_odd_name, clash, in_catalogue
 from tests.corpora import PLACE
 
 PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
@@ -39,6 +39,38 @@ def test_anything_else_is_refused_with_a_rule(name: str) -> None:
     assert caught.value.sentence.isprintable()
     assert caught.value.facts["rule"]
     assert caught.value.code == 1006
+
+
+MISLEADING = [
+    *("", "/a.md", "../a.md", "a/../b.md", "a//b.md", "./a.md", "a\\b.md", "%2e%2e%2fa.md"),
+    *("a\n.md", "\x1b[2J.md", "a\0.md", "\x80.md", "\uff0e\uff0e\uff0fa.md", "a\uff3cb.md"),
+    *(
+        "%252e%252e%252fa.md",
+        "\u2025/a.md",
+        ".a.md",
+        "a/.b/c.md",
+        "a.txt",
+        "logs/a.md",
+        "\ud800.md",
+    ),
+]
+ODD = [
+    *("MEMORY.md", "team/MEMORY.md", "a.md", "an odd name.md", "\u00fc.md", "-rf.md", "con.md"),
+    *("a/" * 9 + "b.md", "x" * 200 + ".md", "a..b.md", "to do\u2026.md", "a:b.md", "100%.md"),
+]
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+def test_no_archive_brings_a_name_that_misleads(name: str) -> None:
+    """What leads out, may be taken for a path, or is no memory's name comes from no archive."""
+    with pytest.raises(NameRefusedError):
+        check_odd_name(name)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_archive_may_bring_what_a_person_chose(name: str) -> None:
+    """Spaces, letters of any script, depth and length are a person's own business."""
+    assert check_odd_name(name) == name
 
 
 def test_only_the_keeper_of_the_index_may_name_it() -> None:

@@ -62,8 +62,10 @@ class Bench:
         base = "" if before is None else sha256(before)
         return ProposedEdit(path, content, base, before, reason, into)
 
-    def propose(self, *edits: ProposedEdit, directory: str = "") -> str:
-        """Keep a proposal as a dream does."""
+    def propose(
+        self, *edits: ProposedEdit, directory: str = "", by: Provenance | None = None
+    ) -> str:
+        """Keep a proposal as a dream does, or as somebody else."""
         proposal = Proposal(
             "",
             directory or self.directory,
@@ -73,7 +75,7 @@ class Bench:
             problems=("too much at once",),
             edits=edits,
         )
-        return self.table.propose(proposal, Provenance(Actor.DREAM))
+        return self.table.propose(proposal, by or Provenance(Actor.DREAM))
 
     def proposal(self, name: str) -> Proposal:
         """Return a proposal that is there."""

@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
+from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.files.directory import Directory, FileTooLargeError
-from memd.store.door import ConflictError, NameClashError, SecretRefusedError, TooLargeError
+from memd.store.door import (
+    ConflictError,
+    NameClashError,
+    SecretRefusedError,
+    TooLargeError,
+    TooManyFilesError,
+)
 from memd.store.drafts import Prepared, StoreDraft, refused
 from memd.store.drafts import prepare as prepare_with
 from memd.store.tree import LiveTree
@@ -72,6 +79,59 @@ def test_new_bodies_pass_the_door_and_old_ones_return(
     with pytest.raises((SecretRefusedError, TooLargeError)):
         prepare(Draft((FileEdit(path, content),)), tree)
     assert prepare(StoreDraft((FileEdit(path, content),), restores=True), tree).steps
+
+
+@pytest.mark.parametrize("path", ["an odd n\u00e4me.md", "team/untyped.md", "deep/" * 8 + "a.md"])
+def test_an_import_may_bring_what_a_person_had(tree: LiveTree, path: str) -> None:
+    """Odd names, large and untyped texts come as they are, and nothing is marked twice."""
+    for content in (b"\xff no head\n", b"x" * (limits.MEMORY_BYTES + 1)):
+        made = prepare(StoreDraft((FileEdit(path, content, mtime_ns=7),), imports=True), tree)
+        assert [made.bodies[step.after or ""] for step in made.steps if step.path == path] == [
+            content
+        ]
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("../a.md", b"x"),
+        ("a\\b.md", b"x"),
+        ("logs/a.md", b"x"),
+        ("new.md", LEAK),
+        ("new.md", b"x" * (limits.READ_BYTES + 1)),
+        ("A.md", b"x"),
+    ],
+)
+def test_the_door_stays_for_imports(tree: LiveTree, path: str, content: bytes) -> None:
+    """Names that lead out, clashes, secrets and files too large to be read come from no archive."""
+    with pytest.raises(MemdError):
+        prepare(StoreDraft((FileEdit(path, content),), imports=True), tree)
+
+
+def test_one_import_has_a_bound(tree: LiveTree) -> None:
+    """Ten thousand memories and the indexes are one change, and one more is none."""
+    many = tuple(FileEdit(f"m{number}.md", None) for number in range(limits.IMPORT_FILES + 3))
+    prepare(StoreDraft(many[:-1], imports=True), tree)
+    with pytest.raises(TooManyFilesError):
+        prepare(StoreDraft(many, imports=True), tree)
+    with pytest.raises(NameClashError):
+        prepare(StoreDraft(many[:1] * 2, imports=True), tree)
+
+
+def test_an_import_brings_an_index_as_it_was(tmp_path: Path) -> None:
+    """Into an empty directory an exact index comes with its time, those of teams too."""
+    content = topic("a", "One.")
+    edits = (
+        FileEdit("a.md", content, ""),
+        FileEdit("team/b.md", content, ""),
+        FileEdit(INDEX, b"Mine\n- [Alpha](a.md)\n", "", 5),
+        FileEdit("team/MEMORY.md", b"- [a](b.md) \xe2\x80\x94 about a\nOurs\n", "", 6),
+    )
+    with Directory(str(tmp_path)) as directory:
+        made = prepare(StoreDraft(edits, imports=True, exact_index=True), LiveTree(directory))
+    times = {step.path: step.after_mtime_ns for step in made.steps}
+    assert index_of(made) == "Mine\n- [Alpha](a.md)\n"
+    assert (times[INDEX], times.get("team/MEMORY.md")) == (5, 6)
 
 
 def test_a_secret_does_not_enter_by_the_index(tree: LiveTree) -> None:
