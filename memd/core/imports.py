@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from memd.core.values import Change, Imported
+from memd.core.values import IMPORT, Change, Imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,16 @@ class PastChange:
     reason: str = ""
     origin: str = ""
     files: tuple[PastFile, ...] = ()
+
+
+def imported_from(kind: str) -> str:
+    """Return the origin of a change that an import made, of a kind of source."""
+    return f"{IMPORT}:{kind}"
+
+
+def is_import(origin: str) -> bool:
+    """Say whether a change of this origin was made by an import."""
+    return origin.partition(":")[0] == IMPORT
 
 
 def past_of(change: Change) -> PastChange:

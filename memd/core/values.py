@@ -33,16 +33,6 @@ ORIGINS = (OUTSIDE, AGENT, IMPORT, TEAM_MATE, ASSISTANT, PERSON)
 FOREIGN = ORIGINS[:4]
 
 
-def imported_from(kind: str) -> str:
-    """Return the origin of a change that an import made, of a kind of source."""
-    return f"{IMPORT}:{kind}"
-
-
-def is_import(origin: str) -> bool:
-    """Say whether a change of this origin was made by an import."""
-    return origin.partition(":")[0] == IMPORT
-
-
 def least_trusted(*origins: str) -> str:
     """Return the least trusted of some origins, "" where none of them is known."""
     return min(filter(ORIGINS.__contains__, origins), key=ORIGINS.index, default="")

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.core import limits
+from memd.core.imports import is_import
 from memd.core.names import INDEXES
 from memd.core.text import one_line, sha256
-from memd.core.values import IMPORT, ProposalDecided, Provenance, is_import
+from memd.core.values import IMPORT, ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
 from memd.state.journal import Journal, insert
 from memd.state.proposed import (
