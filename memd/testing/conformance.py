@@ -131,16 +131,21 @@ class _Rehearsal:
         return "" if ended else f"it goes on for {_SECONDS:g} s"
 
     def _start(self) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            self._command,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,  # what it starts ends with it
-        )
+        # A shell's background job ignores SIGINT, and so would the program that it starts.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return subprocess.Popen(
+                self._command,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,  # what it starts ends with it
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def _run(self) -> "subprocess.CompletedProcess[str]":
         with self._start() as process:
