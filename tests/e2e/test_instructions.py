@@ -1,0 +1,14 @@
+"""The real Claude Code, Codex CLI and Gemini CLI load what memd's views say."""
+
+import pytest
+
+from tests.e2e.instructions import sent_marks
+from tests.instructions.fixture_tree import CASES, Case, expected
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}: {case.name}")
+def test_the_client_loads_what_is_written_down(case: Case) -> None:
+    """The marks that reach the model, in their order, are those that memd's view is held to."""
+    assert sent_marks(case) == expected(case.view)[case.name]
