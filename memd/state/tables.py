@@ -3,6 +3,7 @@
 from memd.state import (
     agents,
     ages,
+    approvals,
     contexts,
     cursors,
     dreams,
@@ -18,6 +19,7 @@ from memd.state import (
 )
 from memd.state.agents import AgentTable
 from memd.state.ages import Ages
+from memd.state.approvals import Approvals
 from memd.state.caps import KINDS, Sum
 from memd.state.contexts import ContextRow, ContextTable, ContextTotals
 from memd.state.cursors import Cursors
@@ -57,6 +59,7 @@ SCHEMAS = (
     job_rows.SCHEMA,
     ages.SCHEMA,
     agents.SCHEMA,
+    approvals.SCHEMA,
     contexts.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,
@@ -80,6 +83,7 @@ __all__ = [
     "Account",
     "AgentTable",
     "Ages",
+    "Approvals",
     "Booking",
     "Breaker",
     "ContextRow",
