@@ -224,6 +224,17 @@ class AgentsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionSettings:
+    """``[instructions]``: CLAUDE.md, AGENTS.md and their relatives, as memd reads them."""
+
+    exclude: tuple[str, ...] = option(
+        (),
+        "globs on absolute paths of instruction files that are not loaded, as in "
+        '["/srv/old/**"]; those of the machine\'s policy are loaded all the same',
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class JournalSettings:
     """``[journal]``: how long history is kept."""
 
@@ -353,6 +364,7 @@ class Settings:
     team: TeamSettings = field(default_factory=TeamSettings)
     messages: MessagesSettings = field(default_factory=MessagesSettings)
     agents: AgentsSettings = field(default_factory=AgentsSettings)
+    instructions: InstructionSettings = field(default_factory=InstructionSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: ModelSettings = field(default_factory=ModelSettings)

@@ -27,6 +27,7 @@ POLICY = (
     else "/etc/claude-code/managed-settings.json"
 )
 _BYTES = 4 * 1024 * 1024
+_EXCLUDES = "claudeMdExcludes"
 _ENABLED, _DIRECTORY = "autoMemoryEnabled", "autoMemoryDirectory"
 _COMPACTS = "autoCompactEnabled"
 _NEVER_COMPACTS = ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT")
@@ -48,11 +49,15 @@ class ClientMemory:
 
 
 class ClaudeSettings:
-    """Claude Code's settings files, read again when they change. Blocks; never fails."""
+    """Claude Code's settings files, read again when they change. Blocks; never fails.
+
+    ``managed`` is the folder of what the machine's owner prescribes.
+    """
 
     def __init__(self, home: str, policy: str = POLICY) -> None:
         self._home = home
         self._policy = policy
+        self.managed = os.path.dirname(policy)
         self._files: Recent[str, tuple[tuple[int, ...], dict[str, Any]]] = Recent()
 
     def memory(self, place: tuple[str, str], environ: Mapping[str, str]) -> ClientMemory:
@@ -80,6 +85,18 @@ class ClaudeSettings:
         off = (environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS)
         compacts = compacts and all(value in _FALSY for value in off)
         return ClientMemory(enabled, directory, trusted, compacts)
+
+    def excludes(self, config: str) -> tuple[str, ...]:
+        """Return the globs of instruction files that are not to be loaded.
+
+        Those of the user's settings in the folder ``config`` and of the policy: a repository's own
+        do not count, or it could hide what the user wrote.
+        """
+        read = (
+            self._read(path).get(_EXCLUDES) for path in (f"{config}/settings.json", self._policy)
+        )
+        lists = (value for value in read if isinstance(value, list))
+        return tuple(glob for globs in lists for glob in globs if isinstance(glob, str))
 
     def _trusts(self, folder: str, cwd: str) -> bool:
         projects = self._read(f"{folder}/.claude.json").get("projects")

@@ -21,22 +21,34 @@ def find_root(directory: str) -> str:
 
     A proven link is remembered until the identity of its ``.git`` file changes.
     """
+    here, status = _nearest(directory)
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return here
+    try:
+        return _main_root(here, status.st_dev, status.st_ino, status.st_mtime_ns)
+    except _UnprovenLinkError:
+        return here
+
+
+def find_checkout(directory: str) -> str:
+    """Return the folder with the nearest ``.git``, of a linked worktree its own; or the directory.
+
+    It is for a real, existing directory.
+    """
+    return _nearest(directory)[0]
+
+
+def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
+    """Return the folder with the nearest ``.git`` and its status, the directory where none is."""
     here = directory
     while True:
         try:
-            status = os.lstat(os.path.join(here, ".git"))
+            return here, os.lstat(os.path.join(here, ".git"))
         except OSError:
             above = os.path.dirname(here)
             if above == here:
-                return directory
+                return directory, None
             here = above
-            continue
-        if not stat.S_ISREG(status.st_mode):
-            return here
-        try:
-            return _main_root(here, status.st_dev, status.st_ino, status.st_mtime_ns)
-        except _UnprovenLinkError:
-            return here
 
 
 class _UnprovenLinkError(Exception):

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memd.core.agents import AgentScope
 from memd.core.settings import Settings
@@ -12,6 +12,7 @@ from memd.projects import agents, ignoring
 from memd.projects.agents import AgentMemory, Stray, agents_in, own_agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
+from memd.projects.git import find_checkout
 from memd.projects.known import KnownProject, known_project, known_projects
 from memd.projects.project import NoProjectError, find_project, locate, projects_folder
 from memd.projects.remotes import normalised, repository_of
@@ -20,6 +21,7 @@ from memd.state.tables import Roots, Visit
 
 __all__ = [
     "AgentMemory",
+    "ClientFolders",
     "KnownProject",
     "Projects",
     "agents_in",
@@ -39,6 +41,24 @@ _CHOSEN = frozenset(
         "autoMemoryDirectory",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFolders:
+    """Where assistants look for what they are told; absolute paths.
+
+    ``checkout`` is the folder with the nearest ``.git``, else the working directory. ``config`` is
+    Claude Code's, ``managed`` that of its policy. ``excludes`` are the globs of files that its
+    settings keep it from loading.
+    """
+
+    checkout: str
+    home: str
+    config: str
+    codex: str
+    gemini: str
+    managed: str
+    excludes: tuple[str, ...]
 
 
 class Projects:
@@ -83,10 +103,22 @@ class Projects:
                 visited.append(self.where(visit.cwd, visit.environment)[0])
         return known_projects(self.base({}), self._roots.all(), visited)
 
+    def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:
+        """Return where clients look, one with this environment among them. Blocks."""
+        config = self._folder("CLAUDE_CONFIG_DIR", environ, ".claude")
+        return ClientFolders(
+            checkout=find_checkout(project.cwd),
+            home=self._home,
+            config=config,
+            codex=self._folder("CODEX_HOME", environ, ".codex"),
+            gemini=self._folder("GEMINI_CLI_HOME", environ, "") + "/.gemini",
+            managed=self._client.managed,
+            excludes=self._client.excludes(config),
+        )
+
     def loads_memory(self, project: Project, agent: str, environ: Mapping[str, str]) -> bool:
         """Say whether Claude Code itself loads the memory of a sub-agent. Blocks."""
-        folder = environ.get("CLAUDE_CONFIG_DIR") or self._environ.get("CLAUDE_CONFIG_DIR", "")
-        config = folder or f"{self._home}/.claude"
+        config = self._folder("CLAUDE_CONFIG_DIR", environ, ".claude")
         return agents.loads_memory(
             agents.definition_folders(project.cwd, project.root, config), agent
         )
@@ -103,6 +135,12 @@ class Projects:
         environ = self._environ
         ignored = ignoring.is_ignored(project.root, folder, self._home, environ)
         return "" if ignored else f"/{folder}/"
+
+    def _folder(self, variable: str, environ: Mapping[str, str], default: str) -> str:
+        """Return the absolute folder that a variable names, else one below the home."""
+        value = environ.get(variable) or self._environ.get(variable, "")
+        folder = value if value.startswith("/") else f"{self._home}/{default}"
+        return folder.rstrip("/")
 
 
 def with_other_root(project: Project, roots: Roots) -> Project:

@@ -167,3 +167,16 @@ def test_the_switch_decides_before_the_settings(
     says(place, USER, autoMemoryEnabled=enabled)
     results = project(place, CLAUDE_CODE_DISABLE_AUTO_MEMORY=switch)
     assert bool(results.client_dir) is loads
+
+
+def test_excludes_are_the_users_and_the_machines(place: Path) -> None:
+    """A repository hides no instruction file; what is no list of texts counts for nothing."""
+    says(place, USER, claudeMdExcludes=["/u/**", 3])
+    says(place, POLICY, claudeMdExcludes=["/p/**"])
+    for name in (PROJECT, LOCAL):
+        says(place, name, claudeMdExcludes=["/r/**"])
+    found = ClaudeSettings(str(place / "home"), str(place / POLICY))
+    assert found.excludes(str(place / "home/.claude")) == ("/u/**", "/p/**")
+    assert found.excludes(str(place / "elsewhere")) == ("/p/**",)
+    says(place, POLICY, claudeMdExcludes="/p/**")
+    assert found.excludes(str(place / "elsewhere")) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.projects.git import find_root
+from memd.projects.git import find_checkout, find_root
 
 
 def repository(path: Path) -> Path:
@@ -115,3 +115,13 @@ def test_the_memo_follows_the_link_file(tmp_path: Path) -> None:
     (linked / ".git").write_text("gitdir: /elsewhere\n")
     os.utime(linked / ".git", ns=(1, 1))
     assert find_root(str(linked)) == str(linked)
+
+
+def test_a_worktree_is_a_checkout_of_its_own(tmp_path: Path) -> None:
+    """It shares the root of the main repository and has files of its own."""
+    main = repository(tmp_path / "main")
+    linked = worktree(main, tmp_path / "linked")
+    (linked / "sub").mkdir()
+    assert find_root(str(linked / "sub")) == str(main)
+    assert find_checkout(str(linked / "sub")) == str(linked)
+    assert find_checkout(str(tmp_path)) == str(tmp_path)
