@@ -231,11 +231,17 @@ async def message_decide(
 
     A program that an assistant started does not decide for the person.
     """
+    if await started_by_an_assistant(services, call):
+        raise MessageRefusedError(_NOT_THE_PERSON)
+    return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
+
+
+async def started_by_an_assistant(services: Services, call: Call) -> bool:
+    """Say whether the caller is a program that a registered assistant started."""
     with suppress(AgentKeyError):
         agent = await services.messages.speaking(Speaker("", call.connection.caller.pid))
-        if agent.kind in _ASSISTANTS:
-            raise MessageRefusedError(_NOT_THE_PERSON)
-    return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
+        return agent.kind in _ASSISTANTS
+    return False
 
 
 def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:

@@ -1,7 +1,7 @@
 """load_prompt, prefetch and the session's life: what a client calls around a prompt."""
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,11 +11,20 @@ from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
 from memd.core.errors import MemdError
+from memd.instructions.service import InstructionRequest, InstructionText
+from memd.instructions.values import View
 from memd.notes.service import NotesRequest
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import ModelProbe, Prefetched, Prompt
 from memd.rpc.connection import Call
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLoaded(LoadedPrompt):
+    """The memory section, and beside it the instruction files where a client wanted them."""
+
+    instructions: InstructionText | msgspec.UnsetType = msgspec.UNSET
 
 
 class Done(Result):
@@ -36,8 +45,13 @@ async def load_prompt(
     scope: Literal["user", "project", "local"] | None = None,
     skip_index: bool = False,
     extra_guidelines: str = "",
-) -> LoadedPrompt:
-    """The memory section of a system prompt, the same bytes for the same inputs."""
+    instructions: Literal["none", "claude", "codex", "gemini", "cursor", "union"] = "none",
+) -> PromptLoaded:
+    """The memory section of a system prompt, the same bytes for the same inputs.
+
+    With ``instructions``, for a client that loads no CLAUDE.md or AGENTS.md by itself, what an
+    assistant of that name would load comes beside it; ``union`` is all of them.
+    """
     environment = call.connection.caller.environment
     project, settings, problems = await services.store.where(cwd, environment)
     services.team.visited(project.memory_dir)
@@ -51,7 +65,12 @@ async def load_prompt(
         extra_guidelines=extra_guidelines,
         environment=environment,
     )
-    return replace(loaded, problems=(*project.problems, *problems, *loaded.problems))
+    members = {each.name: getattr(loaded, each.name) for each in fields(loaded)}
+    members["problems"] = (*project.problems, *problems, *loaded.problems)
+    if instructions != "none":
+        request = InstructionRequest(project, settings, environment, View(instructions))
+        members["instructions"] = await services.instructions.text(request)
+    return PromptLoaded(**members)
 
 
 @method("prefetch", "read", NoProjectError)

@@ -11,6 +11,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.dream.gates import Outlook
 from memd.extract.service import Extractions
+from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
@@ -78,6 +79,7 @@ class Services:
     reviews: Reviews
     memories: Memories
     suggestions: Suggestions
+    instructions: Instructions
     team: TeamSyncs
     memberships: Memberships
     session_notes: Notes

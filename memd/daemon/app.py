@@ -39,6 +39,7 @@ from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
 from memd.extract.service import Extractions
+from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
@@ -58,6 +59,7 @@ from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.tables import (
     SCHEMAS,
     Ages,
+    Approvals,
     ContextTable,
     Cursors,
     DreamTable,
@@ -216,6 +218,7 @@ async def _compose(
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
+        instructions=Instructions(Approvals(database), store.projects.client_folders),
         team=team,
         memberships=memberships,
         session_notes=_session_notes(ports, models, records),

@@ -118,12 +118,7 @@ class _ClaudeView:
             if self.mentions > MENTIONS:
                 self.loading.problem(file.path, f"includes too much: {MENTIONS:,} mentions in all")
                 return
-            self.include(file, self.path(name, posixpath.dirname(file.path)), within)
-
-    def path(self, name: str, folder: str) -> str:
-        """Return the path that an include names in a file of a folder."""
-        name = f"{self.request.home}{name[1:]}" if name.startswith("~/") else name
-        return posixpath.normpath(posixpath.join(folder, name))
+            self.include(file, includes.target(name, file.path, self.request.home), within)
 
     def include(self, by: InstructionFile, path: str, within: Folders) -> None:
         """Load an included file and what it includes in turn."""

@@ -9,6 +9,7 @@ Rules of this file
   that the work grows with the text (tests/instructions/test_includes.py::test_work_is_linear).
 """
 
+import posixpath
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ class ParsedText:
 
     includes: tuple[str, ...]
     text: str
+
+
+def target(name: str, path: str, home: str) -> str:
+    """Return the path that an include names in the file of a path."""
+    name = f"{home}{name[1:]}" if name.startswith("~/") else name
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
 
 
 def parsed(text: str) -> ParsedText:

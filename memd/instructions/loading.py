@@ -74,7 +74,8 @@ class Loading:
     def __post_init__(self) -> None:
         for glob in self.request.exclude:
             try:
-                self._exclude.append(globs.compiled(glob))
+                # Without the first slash, so that "**/" matches from there on.
+                self._exclude.append(globs.compiled(glob.removeprefix("/")))
             except PatternRefusedError as error:
                 self.problem(glob, f"excludes nothing: {error.facts['why']}")
 
@@ -165,7 +166,7 @@ class Loading:
         if _NEVER.search(file.path) or _NEVER.search(real):
             return _CREDENTIALS
         both = (file.path, real) if file.scope != "managed" else ()
-        if any(matches(path) for matches in self._exclude for path in both):
+        if any(matches(path[1:]) for matches in self._exclude for path in both):
             return _EXCLUDED
         return EXTERNAL if self._is_outside(real, within) else ""
 

@@ -1,0 +1,131 @@
+"""instructions.*: which CLAUDE.md, AGENTS.md and their relatives an assistant loads, and why."""
+
+from typing import Annotated
+
+import msgspec
+
+from memd.api.messages import started_by_an_assistant
+from memd.api.method import method
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.names import printable
+from memd.instructions.service import (
+    Approved,
+    Checked,
+    InstructionList,
+    InstructionRequest,
+    InstructionsTimeoutError,
+    InstructionTextList,
+)
+from memd.instructions.values import View
+from memd.projects.project import NoProjectError
+from memd.rpc.connection import Call
+
+_MEMORIES = 2000  # of a project, the newest, that are compared with its files
+# Files that a conversation read or changed; a view says where it takes no more.
+Touched = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=4096)], ...], msgspec.Meta(max_length=1000)
+]
+
+
+class ApprovalRefusedError(MemdError):
+    """A program that an assistant started asked for a yes that is the person's."""
+
+    code = 1085
+    kind = "approval_refused"
+    hint = "run memctl instructions approve in a terminal of your own"
+
+    def __init__(self, root: str) -> None:
+        shown = printable(root)
+        super().__init__(
+            f"whether {shown} may include files from outside is for the person to say", root=shown
+        )
+
+
+@method("instructions.list", "read", NoProjectError, InstructionsTimeoutError)
+async def instructions_list(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    view: View = View.UNION,
+    touched: Touched = (),
+) -> InstructionList:
+    """The instruction files of a working directory, by the rules of one assistant.
+
+    In the order of loading; the later one counts more. Each file that is not loaded has its reason.
+    ``touched`` are files that the conversation read or changed: rules that wait for such a file
+    load with it.
+    """
+    return await services.instructions.list(await requested(services, call, cwd, view, touched))
+
+
+@method("instructions.read", "read", NoProjectError, InstructionsTimeoutError)
+async def instructions_read(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    view: View = View.UNION,
+    touched: Touched = (),
+) -> InstructionTextList:
+    """The same files as one text for a prompt, the same bytes as long as they are the same.
+
+    At most 100,000 characters; the etag changes with the text.
+    """
+    return await services.instructions.read(await requested(services, call, cwd, view, touched))
+
+
+@method("instructions.check", "read", NoProjectError, InstructionsTimeoutError)
+async def instructions_check(services: Services, call: Call, *, cwd: str) -> Checked:
+    """What a person may want to mend in the instruction files of a project, by all views.
+
+    Long files, broken rules, includes that lead nowhere or in a circle, rules that no file of the
+    project fulfils, sentences that contradict each other where no assistant sees both, and memories
+    that say what a file says.
+    """
+    request = await requested(services, call, cwd)
+    directory = request.project.memory_dir
+    snapshot = await services.store.snapshot(directory)
+    paths = [header.path for header in snapshot.headers[:_MEMORIES]]
+    memories = await services.store.read_many(directory, paths)
+    return await services.instructions.check(
+        request, [(memory.header.path, memory.body) for memory in memories]
+    )
+
+
+@method(
+    "instructions.approve",
+    "operate",
+    NoProjectError,
+    InstructionsTimeoutError,
+    ApprovalRefusedError,
+)
+async def instructions_approve(
+    services: Services, call: Call, *, cwd: str, allow: bool
+) -> Approved:
+    """Allow, or deny, the instruction files of a project to include files from outside of it.
+
+    It is for this project alone, is written where no repository reaches, and holds until it is
+    called again. A program that an assistant started may deny and not allow.
+    """
+    request = await requested(services, call, cwd)
+    if allow and await started_by_an_assistant(services, call):
+        raise ApprovalRefusedError(request.project.root)
+    return await services.instructions.approve(request, allowed=allow)
+
+
+async def requested(
+    services: Services,
+    call: Call,
+    cwd: str,
+    view: View = View.UNION,
+    touched: tuple[str, ...] = (),
+) -> InstructionRequest:
+    """Return a caller's question about a working directory. Raises NoProjectError."""
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(cwd, environment)
+    return InstructionRequest(project, settings, environment, view, touched)
+
+
+METHODS = (instructions_list, instructions_read, instructions_check, instructions_approve)

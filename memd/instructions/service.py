@@ -1,0 +1,151 @@
+"""Instruction files as the daemon answers for them: the only file of this room that waits."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from memd.core.errors import MemdError
+from memd.core.values import Covered, Project
+from memd.instructions.compose import InstructionText, etag
+from memd.instructions.disk import RealDisk
+from memd.instructions.reading import (
+    Checked,
+    InstructionReader,
+    InstructionReading,
+    InstructionRequest,
+    Memories,
+)
+from memd.instructions.values import InstructionFile, View
+from memd.instructions.views import VIEWS
+from memd.projects.projects import ClientFolders
+from memd.state.tables import Approvals
+
+__all__ = ["Checked", "InstructionRequest", "InstructionText", "Instructions"]
+
+_THREADS = 2  # a disk that hangs must not take all that the daemon has
+_SECONDS = 5.0  # for one view; of 200 files it takes a hundredth of that
+_CHECK_SECONDS = 20.0  # for all of them, with the project's files
+
+T = TypeVar("T")
+
+
+class InstructionsTimeoutError(MemdError):
+    """The instruction files of a project could not be read in time."""
+
+    code = 1084
+    kind = "instructions_timeout"
+    retryable = True
+    hint = "a disk hangs, or the machine is very busy; memory works without them"
+    exit_status = 75
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the instruction files could not be read within {seconds:g} s")
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionList:
+    """What a view loads of a project, what it does not, and why.
+
+    ``external`` are the includes from outside that wait for the user; ``allowed`` is what they
+    decided, ``None`` where they did not.
+    """
+
+    view: View
+    files: tuple[InstructionFile, ...]
+    problems: tuple[str, ...]
+    external: tuple[str, ...]
+    allowed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionTextList(InstructionList):
+    """The same, and what a client puts into a prompt."""
+
+    text: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What the user decided for the project at ``root``, and which includes it is about now."""
+
+    root: str
+    allowed: bool
+    external: tuple[str, ...]
+
+
+class Instructions:
+    """The instruction files of all projects.
+
+    ``folders`` says where a project's clients look; it blocks. Methods raise
+    InstructionsTimeoutError.
+    """
+
+    def __init__(
+        self,
+        approvals: Approvals,
+        folders: Callable[[Project, Mapping[str, str]], ClientFolders],
+    ) -> None:
+        self._approvals = approvals
+        self._reader = InstructionReader(approvals, folders, RealDisk(), VIEWS)
+        self._threads = CapacityLimiter(_THREADS)
+
+    async def list(self, request: InstructionRequest) -> InstructionList:
+        """Return what a view loads of a project and what it does not."""
+        return await self._in_thread(partial(self._list, request))
+
+    async def read(self, request: InstructionRequest) -> InstructionTextList:
+        """Return the same with one text of all that is loaded."""
+        return await self._in_thread(partial(self._read, request))
+
+    async def text(self, request: InstructionRequest) -> InstructionText:
+        """Return what goes beside a prompt; where that fails, no text and the problem."""
+        try:
+            return await self._in_thread(lambda: self._reader.read(request).text)
+        except InstructionsTimeoutError as error:
+            return InstructionText("", etag(""), (), (error.sentence,))
+
+    async def check(
+        self, request: InstructionRequest, memories: Memories = (), covered: Covered = lambda _: ""
+    ) -> Checked:
+        """Return what a person may want to mend: see ``InstructionReader.check``."""
+        work = partial(self._reader.check, request, memories, covered)
+        return await self._in_thread(work, _CHECK_SECONDS)
+
+    async def approve(self, request: InstructionRequest, *, allowed: bool) -> Approved:
+        """Write down whether a project may include files from outside.
+
+        Raises StateUnusableError.
+        """
+        root = request.project.root
+        await to_thread.run_sync(partial(self._approvals.decide, root, allowed=allowed))
+        reading = await self._in_thread(partial(self._reader.read, request, external=False))
+        return Approved(root, allowed, reading.resolution.external)
+
+    def _list(self, request: InstructionRequest) -> InstructionList:
+        return InstructionList(**self._facts(request, self._reader.read(request)))
+
+    def _read(self, request: InstructionRequest) -> InstructionTextList:
+        reading = self._reader.read(request)
+        text = reading.text
+        return InstructionTextList(**self._facts(request, reading), text=text.text, etag=text.etag)
+
+    def _facts(self, request: InstructionRequest, reading: InstructionReading) -> dict[str, Any]:
+        """Return the members of an ``InstructionList``."""
+        return {
+            "view": request.view,
+            "files": reading.text.files,
+            "problems": reading.text.problems,
+            "external": reading.resolution.external,
+            "allowed": self._reader.decision(request.project),
+        }
+
+    async def _in_thread(self, work: Callable[[], T], seconds: float = _SECONDS) -> T:
+        """Return what a function that blocks does, in time. Raises InstructionsTimeoutError."""
+        with anyio.move_on_after(seconds):
+            return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+        raise InstructionsTimeoutError(seconds)

@@ -1,0 +1,154 @@
+"""What views make of a project, resolved again only when something has changed."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.core.settings import InstructionSettings, Settings
+from memd.core.values import Project
+from memd.instructions.reading import InstructionReader, InstructionRequest
+from memd.instructions.values import InstructionDisk, Resolution, View, ViewRequest
+from memd.instructions.views import VIEWS
+from memd.projects.projects import ClientFolders
+from memd.state.database import open_database
+from memd.state.tables import SCHEMAS, Approvals
+from tests.instructions.trees import InstructionTree, make_tree
+
+
+@dataclass
+class Desk:
+    """A tree and a reader of it; ``resolved`` counts how often each view was, for ``requests``."""
+
+    tree: InstructionTree
+    approvals: Approvals
+    excludes: tuple[str, ...] = ()
+    resolved: Counter[View] = field(default_factory=Counter)
+    requests: list[ViewRequest] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        views = {view: self._counted(view) for view in View}
+        self.reader = InstructionReader(self.approvals, self.folders, self.tree.disk, views)
+
+    def _counted(self, view: View) -> Any:
+        def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
+            self.resolved[view] += 1
+            self.requests.append(request)
+            return VIEWS[view](request, disk)
+
+        return resolve
+
+    def folders(self, project: Project, _environment: object) -> ClientFolders:
+        """Return where the tree's clients look."""
+        home, repo = str(self.tree.home), str(self.tree.repo)
+        assert project.root == repo
+        return ClientFolders(
+            repo, home, f"{home}/.claude", f"{home}/.codex", f"{home}/.gemini", "/nowhere",
+            self.excludes,
+        )  # fmt: skip
+
+    def request(self, view: View = View.CLAUDE, *touched: str, **settings: Any) -> Any:
+        """Return a request about the tree's project."""
+        repo = str(self.tree.repo)
+        project = Project(repo, repo, "/m", "default", "/t", enabled=True)
+        options = Settings(instructions=InstructionSettings(**settings))
+        return InstructionRequest(project, options, {}, view, touched)
+
+    def loaded(self, *given: Any, **settings: Any) -> list[str]:
+        """Return the names of the files that are loaded, relative to the project."""
+        reading = self.reader.read(self.request(*given, **settings))
+        names = (Path(file.path) for file in reading.text.files if file.loaded)
+        return [str(name.relative_to(self.tree.repo)) for name in names]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Make an empty tree and a state file."""
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    yield Desk(make_tree(tmp_path / "tree"), Approvals(database))
+    database.close()
+
+
+def test_nothing_is_resolved_twice(desk: Desk) -> None:
+    """As long as no file, folder or link that a view looked at changes, the reading is the same."""
+    desk.tree.write("CLAUDE.md", "@docs/a.md\n@docs/none.md\n")
+    desk.tree.write("docs/a.md", "A")
+    desk.tree.write(".claude/rules/r.md", "R")
+    first = desk.reader.read(desk.request())
+    assert desk.reader.read(desk.request()) is first
+    for change in (
+        lambda: desk.tree.write("docs/a.md", "B"),
+        lambda: desk.tree.write("docs/none.md", "now there"),
+        lambda: desk.tree.write("CLAUDE.local.md", "new"),
+        lambda: desk.tree.write(".claude/rules/deep/s.md", "S"),
+        (desk.tree.repo / "docs/a.md").unlink,
+    ):
+        before = desk.reader.read(desk.request())
+        change()
+        after = desk.reader.read(desk.request())
+        assert after is not before
+        assert after.text.text != before.text.text
+        assert desk.reader.read(desk.request()) is after
+    assert desk.resolved == {View.CLAUDE: 6}
+
+
+def test_what_nobody_reads_resolves_nothing_anew(desk: Desk) -> None:
+    """Another file of the project is not looked at."""
+    desk.tree.write("CLAUDE.md", "A")
+    first = desk.reader.read(desk.request())
+    desk.tree.write("src/main.py", "x")
+    assert desk.reader.read(desk.request()) is first
+
+
+def test_each_question_has_its_own_answer(desk: Desk) -> None:
+    """View, touched files, excludes and the user's decision are parts of the question."""
+    outside = desk.tree.home / "outside.md"
+    desk.tree.write(str(outside), "O")
+    desk.tree.write("CLAUDE.md", f"@{outside}\n")
+    desk.tree.write("AGENTS.md", "G")
+    desk.tree.write(".claude/rules/ts.md", "---\npaths: src/*.ts\n---\nTS")
+    assert desk.loaded() == ["CLAUDE.md"]
+    assert desk.loaded(View.CLAUDE, "src/a.ts") == ["CLAUDE.md", ".claude/rules/ts.md"]
+    assert desk.loaded(View.CLAUDE, str(desk.tree.repo / "src/a.ts"))[1:] == [".claude/rules/ts.md"]
+    assert desk.loaded(View.CLAUDE, "../a.ts", "./src/../b.ts", "\0", "x" * 5000) == ["CLAUDE.md"]
+    assert desk.loaded(exclude=("**/CLAUDE.md",)) == []
+    assert "AGENTS.md" in desk.loaded(View.UNION)
+    desk.approvals.decide(str(desk.tree.repo), allowed=True)
+    allowed = desk.reader.read(desk.request())
+    assert [file.path for file in allowed.resolution.files if file.loaded][1:] == [str(outside)]
+    assert desk.reader.read(desk.request(), external=False).resolution.external == (str(outside),)
+    desk.approvals.decide(str(desk.tree.repo), allowed=False)
+    assert desk.loaded() == ["CLAUDE.md"]
+
+
+def test_excludes_of_claude_code_count_where_it_reads(desk: Desk) -> None:
+    """Codex goes on reading what Claude Code was told to pass over."""
+    desk.tree.write("AGENTS.md", "G")
+    desk.excludes = ("**/AGENTS.md",)
+    assert (desk.loaded(View.CLAUDE), desk.loaded(View.UNION)) == ([], [])
+    desk.reader.read(desk.request(View.CODEX))
+    assert [request.exclude for request in desk.requests] == [desk.excludes] * 2 + [()]
+
+
+def test_a_state_file_that_cannot_be_read_allows_nothing(desk: Desk, tmp_path: Path) -> None:
+    """Files are read all the same."""
+    desk.tree.write("CLAUDE.md", "A")
+    database = open_database(str(tmp_path / "other.db"), SCHEMAS)
+    database.close()
+    (tmp_path / "other.db").unlink()
+    (tmp_path / "other.db").mkdir()
+    broken = replace(desk, approvals=Approvals(database), resolved=Counter())
+    assert broken.loaded() == ["CLAUDE.md"]
+    assert broken.reader.decision(broken.request().project) is None
+
+
+def test_a_folder_whose_name_cannot_be_told_is_a_problem(desk: Desk) -> None:
+    """Nothing of it is sent, and nothing breaks."""
+    request = desk.request()
+    project = replace(request.project, cwd=f"{desk.tree.repo}/\udcff")
+    reading = desk.reader.read(replace(request, project=project))
+    assert reading.text.text == ""
+    assert reading.text.problems == ("the path of the working directory is not UTF-8",)
