@@ -9,8 +9,9 @@ Rules of this file
 - Each file, folder and mention costs, and each has a bound. What is beyond it is a problem.
 """
 
+import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from memd.core import globs
@@ -215,3 +216,14 @@ def folders_down(top: str, folder: str) -> Iterator[str]:
         end = folder.find("/", at)
         yield folder if end < 0 else folder[:end]
         at = end + 1
+
+
+def nearest(disk: InstructionDisk, folder: str, markers: Iterable[str]) -> str:
+    """Return the folder itself or the nearest one above it that holds one of some names.
+
+    Where none does it is the folder itself.
+    """
+    for each in reversed(tuple(folders_down("/", folder))):
+        if any(not disk.read(posixpath.join(each, name)).missing for name in markers):
+            return each
+    return folder
