@@ -11,9 +11,10 @@ from memd.core import regex
 
 MAGIC = re.compile(r"[*?\[]")
 PATTERN_CHARACTERS = 500
+Matcher = Callable[[str], bool]
 
 
-def compiled(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool]:
+def compiled(pattern: str, *, ignore_case: bool = False) -> Matcher:
     """Return a test for whole names or paths. Raises PatternRefusedError."""
     if len(pattern) > PATTERN_CHARACTERS:
         why = f"it has {len(pattern)} characters of {PATTERN_CHARACTERS}"

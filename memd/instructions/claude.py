@@ -1,15 +1,17 @@
 """Which files Claude Code loads, in its order; a later one counts more. Pure.
 
-Order: the machine's, the user's, then each folder from the file system's root down to the working
-directory; what they include stands behind them. Files below the working directory, and rules with
-a condition, come last, with the files that were touched.
+As 2.1.329 does it (docs/decisions.md). First the machine's files, then the user's, then those of
+each folder from the file system's root down to the working directory; what a file includes stands
+behind it. Rules with a condition, and the files of folders below, come with the files that were
+touched.
 """
 
 import posixpath
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from memd.instructions import includes, rules
-from memd.instructions.loading import Folders, Loading, folders_down, is_below
+from memd.instructions import includes, patterns, rules
+from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
 from memd.instructions.values import (
     GLOBS,
     MENTIONS,
@@ -23,12 +25,13 @@ from memd.instructions.values import (
 INCLUDE_DEPTH = 4
 _TOO_DEEP = f"it is included more than {INCLUDE_DEPTH} files deep"
 _NO_TEXT = "its name is not one of a text"
-_HIDDEN = "a CLAUDE.md or CLAUDE.local.md lies on the way"
+_HIDDEN = "a CLAUDE.md or CLAUDE.local.md is loaded in its place"
 _UNMET = "no file that was touched matches its paths"
 _GLOBS = f"the rules before it have {GLOBS:,} globs"
 _NAMES = ("CLAUDE.md", ".claude/CLAUDE.md")
 _LOCAL = "CLAUDE.local.md"
-_AGENTS = "AGENTS.md"
+_AGENTS = ("AGENTS.md", ".claude/AGENTS.md")
+_RULES = ".claude/rules"
 _TEXTS = frozenset(
     str.split(
         ".md .mdc .mdx .markdown .txt .text .rst .adoc .org .tex .csv .tsv .log .diff .patch .json "
@@ -43,139 +46,173 @@ _TEXTS = frozenset(
 
 def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
     """Return what Claude Code loads."""
-    return _ClaudeView(request, Loading(request, disk)).resolve()
+    view = _ClaudeView(request, Loading(request, disk), agents=False)
+    result = view.resolve()
+    if not view.hides_agents(folders_down("/", request.cwd)):
+        result = _ClaudeView(request, Loading(request, disk), agents=True).resolve()
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class _WaitingRule:
-    """A rule with a condition, whose globs are relative to ``base``."""
+    """A rule with a condition, whose patterns are relative to ``base``."""
 
     file: InstructionFile
     base: str
-    within: Folders
+    patterns: tuple[str, ...]
+
+    @property
+    def of_person(self) -> bool:
+        """Whether it is a rule of the user or the machine, and not of a project."""
+        return self.file.scope != "project"
 
 
 @dataclass(slots=True)
 class _ClaudeView:
-    """One resolution. ``waiting`` are the rules whose condition nothing has fulfilled yet."""
+    """One resolution, with each AGENTS.md of the way to the working directory or without.
+
+    ``waiting`` are the rules by real path whose condition nothing has fulfilled yet.
+    """
 
     request: ViewRequest
     loading: Loading
-    waiting: list[_WaitingRule] = field(default_factory=list)
+    agents: bool
+    waiting: dict[str, _WaitingRule] = field(default_factory=dict)
     globs: int = 0
     mentions: int = 0
 
     def resolve(self) -> Resolution:
         """Load everything, and list what is not loaded."""
         request = self.request
-        self.place(f"{request.managed}/CLAUDE.md", "managed", "managed")
-        self.place(f"{request.config}/CLAUDE.md", "user", "user")
-        self.rules(f"{request.config}/rules", "user", request.home)
-        way = tuple(folders_down("/", request.cwd))
-        hidden = self.is_hidden(way)
-        for folder in way:
-            self.folder(folder)
-            self.agents(folder, hidden=hidden)
+        for top, rules_of, scope in (
+            (request.managed, f"{request.managed}/{_RULES}", "managed"),
+            (request.config, f"{request.config}/rules", "user"),
+        ):
+            self.take(InstructionFile(f"{top}/{_NAMES[0]}", scope, scope))
+            self.rules(rules_of, scope, request.cwd)
+        for folder in folders_down("/", request.cwd):
+            self.place(_NAMES, "project", folder)
+            self.rules_of(folder)
+            self.place((_LOCAL,), "local", folder)
+            self.place(_AGENTS, "agents", folder, "" if self.agents else _HIDDEN)
+        self.loading.external = False  # what loads later never includes from outside
         self.touch()
         return self.loading.result()
 
-    def folder(self, folder: str) -> None:
-        """Load what lies in a folder of the project, or above it."""
-        within = (folder, self.request.root)
-        for name in _NAMES:
-            self.place(posixpath.join(folder, name), "project", "project", within)
-        self.rules(posixpath.join(folder, ".claude/rules"), "project", folder, within)
-        self.place(posixpath.join(folder, _LOCAL), "local", "project", within)
+    def hides_agents(self, folders: Iterable[str]) -> bool:
+        """Return whether folders have a file in the place of which no AGENTS.md is loaded."""
+        paths = (posixpath.join(folder, name) for folder in folders for name in (*_NAMES, _LOCAL))
+        known = (self.loading.file(path) for path in paths)
+        return any(file and file.loaded and file.scope == "project" for file in known)
 
-    def is_hidden(self, way: tuple[str, ...]) -> bool:
-        """Return whether a file on the way hides every AGENTS.md."""
-        read = self.loading.disk.read
-        paths = (posixpath.join(folder, name) for folder in way for name in (*_NAMES, _LOCAL))
-        return any(not read(path).missing for path in paths)
+    def place(self, names: Iterable[str], kind: str, folder: str, why_not: str = "") -> None:
+        """Load files of a folder that count by their names, and what they include."""
+        for name in names:
+            file = InstructionFile(posixpath.join(folder, name), kind, "project")
+            self.take(file, (folder, self.request.root), why_not)
 
-    def agents(self, folder: str, *, hidden: bool) -> None:
-        """Load the AGENTS.md of a folder, or say why it is not loaded."""
-        file = InstructionFile(posixpath.join(folder, _AGENTS), "agents", "project")
-        self.take(file, (folder, self.request.root), _HIDDEN if hidden else "")
-
-    def place(self, path: str, kind: str, scope: str, within: Folders = ()) -> None:
-        """Load a file that counts by its place, if it is there, and what it includes."""
-        self.take(InstructionFile(path, kind, scope), within)
-
-    def take(self, file: InstructionFile, within: Folders, why_not: str = "") -> None:
+    def take(self, file: InstructionFile, within: Folders = (), why_not: str = "") -> None:
         """Load a file and what it includes, unless there is a reason against it."""
         text = self.loading.fetch(file, within, why_not)
         if text is not None:
-            self.load(file, text, within)
+            self.load(file, rules.split(text)[1])
 
-    def load(self, file: InstructionFile, text: str, within: Folders) -> None:
+    def load(self, file: InstructionFile, body: str) -> None:
         """Load a file whose text is here, and then what it includes."""
-        parsed = includes.parsed(text)
-        self.loading.load(file, parsed.text)
-        within = within and (self.request.cwd,)
-        for name in parsed.includes:
+        parsed = includes.parsed(body)
+        if parsed.text.strip():
+            self.loading.load(file, parsed.text)
+        else:
+            self.loading.refuse(file, EMPTY)
+        self.include(file, parsed.includes)
+
+    def include(self, by: InstructionFile, names: Iterable[str]) -> None:
+        """Load what a file includes, and what that includes in turn."""
+        within = () if by.scope == "user" else (self.request.cwd,)
+        where = self.loading.real(by.path)  # a link includes from where it leads
+        for name in names:
             self.mentions += 1
             if self.mentions > MENTIONS:
-                self.loading.problem(file.path, f"includes too much: {MENTIONS:,} mentions in all")
+                self.loading.problem(by.path, f"includes too much: {MENTIONS:,} mentions in all")
                 return
-            self.include(file, includes.target(name, file.path, self.request.home), within)
+            path = includes.target(name, where, self.request.home)
+            file = InstructionFile(path, "include", by.scope, by.depth + 1, by.path)
+            extension = posixpath.splitext(path)[1].lower()
+            known = "" if extension in _TEXTS else _NO_TEXT
+            self.take(file, within, _TOO_DEEP if file.depth > INCLUDE_DEPTH else known)
 
-    def include(self, by: InstructionFile, path: str, within: Folders) -> None:
-        """Load an included file and what it includes in turn."""
-        file = InstructionFile(path, "include", by.scope, by.depth + 1, by.path)
-        extension = posixpath.splitext(path)[1].lower()
-        if file.depth > INCLUDE_DEPTH:
-            self.take(file, within, _TOO_DEEP)
-        else:
-            self.take(file, within, "" if extension in _TEXTS else _NO_TEXT)
+    def rules_of(self, folder: str) -> None:
+        """Load the rules of a folder of the project that always load, and list the others."""
+        path = posixpath.join(folder, _RULES)
+        self.rules(path, "project", folder, (path, self.request.cwd))
 
     def rules(self, folder: str, scope: str, base: str, within: Folders = ()) -> None:
         """Load the rules below a folder that always load, and list the others."""
         for path in self.loading.walk(folder, ".md", within):
-            self.rule(_WaitingRule(InstructionFile(path, "rule", scope), base, within))
+            if self.loading.real(path) not in self.waiting:
+                self.rule(InstructionFile(path, "rule", scope), base, within)
 
-    def rule(self, rule: _WaitingRule) -> None:
+    def rule(self, file: InstructionFile, base: str, within: Folders) -> None:
         """Load a rule, or let it wait for a file that fits its condition."""
-        text = self.loading.fetch(rule.file, rule.within)
+        text = self.loading.fetch(file, within)
         if text is None:
             return
         head = rules.head(text)
-        self.globs += len(head.globs)
+        self.globs += len(head.patterns)
         if self.globs > GLOBS:
-            self.loading.refuse(replace(rule.file, condition=head.globs[:GLOBS]), _GLOBS)
+            self.loading.refuse(file, _GLOBS)
             return
-        head = rules.condition(head)
+        head = rules.usable(head)
         for problem in head.problems:
-            self.loading.problem(rule.file.path, problem)
-        if head.globs:
-            file = replace(rule.file, condition=head.globs)
-            self.loading.refuse(file, _UNMET)
-            self.waiting.append(replace(rule, file=file))
-        else:
-            self.load(rule.file, head.body, rule.within)
+            self.loading.problem(file.path, problem)
+        if not head.patterns:
+            self.load(file, head.body)
+            return
+        file = replace(file, condition=head.globs)
+        self.loading.refuse(file, _UNMET)
+        self.waiting[self.loading.real(file.path)] = _WaitingRule(file, base, head.patterns)
+        self.include(file, includes.parsed(head.body).includes)
 
     def touch(self) -> None:
-        """Load what the touched files bring: rules that fit, and files of folders below."""
-        entered = {self.request.cwd}
+        """Load what the touched files bring: rules that fit, and the files of folders below."""
+        cwd, entered = self.request.cwd, {self.request.cwd}
         for number, name in enumerate(self.request.touched):
-            path = posixpath.normpath(posixpath.join(self.request.cwd, name))
+            path = posixpath.normpath(posixpath.join(cwd, name))
             if number >= TOUCHED_FILES:
                 why = f"and later touched files are passed over: {TOUCHED_FILES} are before it"
                 self.loading.problem(path, why)
                 return
-            if is_below(path, self.request.cwd):
-                for folder in folders_down(self.request.cwd, posixpath.dirname(path)):
-                    if folder not in entered:
-                        entered.add(folder)
-                        self.folder(folder)
-            self.fulfil(path)
+            below = tuple(folders_down(cwd, posixpath.dirname(path)))[1:]
+            if not is_below(path, cwd):
+                below = ()
+            self.fulfil(path, [rule for rule in self.waiting.values() if rule.of_person])
+            for folder in below:
+                if folder not in entered:
+                    entered.add(folder)
+                    self.enter(folder)
+                self.fulfil(path, [rule for rule in self.waiting.values() if rule.base == folder])
+            above = [rule for rule in self.waiting.values() if is_below(cwd, rule.base)]
+            self.fulfil(path, [rule for rule in above if not rule.of_person])
 
-    def fulfil(self, path: str) -> None:
-        """Load the rules whose condition a touched file fulfils."""
-        waiting, self.waiting = self.waiting, []
+    def enter(self, folder: str) -> None:
+        """Load what lies in a folder below the working directory, without its conditions."""
+        self.place(_NAMES, "project", folder)
+        self.place((_LOCAL,), "local", folder)
+        self.rules_of(folder)
+        self.place(
+            _AGENTS,
+            "agents",
+            folder,
+            "" if self.agents and not self.hides_agents((folder,)) else _HIDDEN,
+        )
+
+    def fulfil(self, path: str, waiting: Iterable[_WaitingRule]) -> None:
+        """Load those of some rules whose condition a touched file fulfils."""
         for rule in waiting:
             inner = path[len(rule.base.rstrip("/")) + 1 :] if is_below(path, rule.base) else ""
-            if not inner or not rules.fits(rule.file.condition, inner):
-                self.waiting.append(rule)
-            elif (text := self.loading.fetch(rule.file, rule.within)) is not None:
-                self.load(rule.file, rules.head(text).body, rule.within)
+            if not inner or not patterns.fits(rule.patterns, inner):
+                continue
+            del self.waiting[self.loading.real(rule.file.path)]
+            text = self.loading.fetch(rule.file)
+            if text is not None:
+                self.load(rule.file, rules.head(text).body)

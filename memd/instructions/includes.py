@@ -1,43 +1,48 @@
 """What an instruction file includes by ``@path``, and its text as a model gets it. Pure.
 
+What counts is what Claude Code 2.1.329 includes (docs/decisions.md).
+
 Rules of this file
-- ``@path`` counts at the start of a line or after white space, outside of code and of comments
-  (tests/instructions/test_includes.py::test_where_a_path_counts).
-- A comment that begins a line is removed for the model; one within a line or in code stays
-  (tests/instructions/test_includes.py::test_comments_of_blocks_are_removed).
-- One pass from left to right; each search forward is remembered until the pass has come there, so
-  that the work grows with the text (tests/instructions/test_includes.py::test_work_is_linear).
+- ``@path`` counts after white space and where a text begins: that of a block, of what is
+  emphasised or linked, and what stands behind these, behind a tag or code. It ends at white space,
+  at ``#``, at a backslash that escapes no space, and where the text ends
+  (tests/instructions/test_includes.py::test_what_is_included).
+- One pass over a block; each search forward is remembered until the pass has come there, so that
+  the work grows with the text (tests/instructions/test_includes.py::test_work_is_linear).
 """
 
 import posixpath
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memd.instructions.blocks import Leaf, blocks
 from memd.instructions.values import LONG_CHARACTERS
 
-_MARKER = r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+"  # of a quotation or a list
-_FENCE = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)[ \t]*+$", re.MULTILINE)
+_PATH_CHARACTERS = 1024
+_SPACE = (
+    r"\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"  # as JavaScript has it
+)
+_MENTION = re.compile(rf"(?<![^{_SPACE}])@((?:[^{_SPACE}\\#]|\\ )++)")
+_PATH = re.compile(r"\./|~/|/.|[A-Za-z0-9._-]")  # how a path begins
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 _TICKS = re.compile(r"`+")
-# What ends a paragraph, and with it a code span: the beginning of the next block.
-_BLOCK = re.compile(
-    r"\n(?=[ \t\r]*+(?:\n|\Z|```|~~~|(?:[-*+]|\d{1,9}[.)])[ \t]|\#{1,6}[ \t]|>|<!--))"
-)
-_TOKEN = re.compile(
-    rf"""
-      ^{_MARKER}(?P<fence>`{{3,}}+(?=[^`\n]*+$)|~{{3,}}+)
-    | ^[ ]{{0,3}}(?P<block><!--)
-    | (?P<inline><!--)
+_INLINE = re.compile(
+    r"""
+      (?P<escape>\\[!-/:-@\[-`{-~])
     | (?P<ticks>`++)
-    | (?<![^\s\ufeff])@(?P<path>(?:[^\s\\]|\\[ ])++)
+    | (?P<comment><!--)
+    | (?P<tag></?[A-Za-z][A-Za-z0-9-]*+(?:\s[^<>]*+)?/?>|<[A-Za-z][A-Za-z0-9+.-]*+[:@][^\s<>]*+>)
+    | (?P<image>!\[[^\[\]]*+\]\([^()\n]*+\))
+    | (?P<link>\[(?=[^\[\]]*+(?P<target>\]\([^()\n]*+\))))
+    | (?P<linked>\]\([^()\n]*+\))
+    | (?P<run>\*++|_++)
     """,
-    re.MULTILINE | re.VERBOSE,
+    re.VERBOSE,
 )
-_REST_OF_LINE = re.compile(r"[ \t\r]*+(?:\n|\Z)")
-_NEXT_COMMENT = re.compile(r"[ \t]*+<!--")
-_START, _END = "<!--", "-->"
-_PATH = re.compile(r"[\w./~-]")  # how a path begins; "@@", "@#" and the like are no includes
+_BREAK = "\n"  # stands where one text ends and another begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,101 +64,112 @@ def target(name: str, path: str, home: str) -> str:
 
 def parsed(text: str) -> ParsedText:
     """Return what a text includes and what a model gets of it."""
-    if "@" not in text and _START not in text:
+    if "@" not in text and "<!--" not in text:
         return ParsedText((), text)
-    return _remembered(text) if len(text) <= LONG_CHARACTERS else _Pass(text).result()
+    return _remembered(text) if len(text) <= LONG_CHARACTERS else _parsed(text)
 
 
 @lru_cache(maxsize=512)  # as many as the disk remembers
 def _remembered(text: str) -> ParsedText:
-    return _Pass(text).result()
+    return _parsed(text)
 
 
-class _Pass:
-    """One pass over a text."""
+def _parsed(text: str) -> ParsedText:
+    parts = blocks(text)
+    paths = (path for leaf, part in parts.leaves if "@" in part for path in _paths(leaf, part))
+    return ParsedText(tuple(dict.fromkeys(paths)), parts.text)
+
+
+def _paths(leaf: Leaf, text: str) -> Iterator[str]:
+    """Yield the paths that a block includes."""
+    if leaf is not Leaf.INLINE:
+        yield from _mentioned(text)
+    if leaf is not Leaf.RAW:
+        yield from _mentioned(_Inline(text).texts())
+
+
+def _mentioned(text: str) -> Iterator[str]:
+    for mention in _MENTION.finditer(text):
+        path = mention[1].replace("\\ ", " ")
+        if _PATH.match(path) and len(path) <= _PATH_CHARACTERS:
+            yield path
+
+
+class _Inline:
+    """One pass over the text of a block."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._paths: dict[str, None] = {}
         self._pieces: list[str] = []
-        self._copied = 0  # up to here the text is in the pieces, or was removed
-        self._block_end = self._comment_end = -1
-        self._runs: dict[int, list[int]] | None = None
+        # By sign, the pieces that may begin emphasis, and how many signs they have.
+        self._open: dict[str, list[tuple[int, int]]] = {"*": [], "_": []}
+        self._runs: dict[int, list[int]] = {}
+        self._comment_end = self._target = 0
 
-    def result(self) -> ParsedText:
-        """Return what the pass finds."""
+    def texts(self) -> str:
+        """Return the text with a break for what is none, and where emphasis and links begin."""
         at = 0
-        while token := _TOKEN.search(self._text, at):
+        while token := _INLINE.search(self._text, at):
+            self._pieces.append(self._text[at : token.start()])
             at = self._after(token)
-        self._pieces.append(self._text[self._copied :])
-        return ParsedText(tuple(self._paths), "".join(self._pieces))
+        return "".join((*self._pieces, self._text[at:]))
 
     def _after(self, token: re.Match[str]) -> int:
         """Take a token in, and return where the pass goes on."""
-        start, end = token.span(token.lastgroup or 0)
+        start, end = token.span()
         match token.lastgroup:
-            case "fence":
-                return self._after_fence(token["fence"], end)
-            case "block":
-                return self._after_block_comment(token.start(), end)
-            case "inline":
-                return self._after_inline_comment(end)
             case "ticks":
-                return self._after_ticks(start, end)
-            case _:
-                path = token["path"].replace("\\ ", " ")
-                if _PATH.match(path):
-                    self._paths[path] = None
+                closing = self._closing_ticks(start, end - start)
+            case "comment":
+                closing = self._end_of_comment(end)
+            case "link":
+                self._target = token.start("target")
+                closing = end
+            case "linked":
+                closing = end if start == self._target else 0
+            case "run":
+                self._emphasis(token[0], start, end)
                 return end
+            case _:
+                closing = end
+        self._pieces.append(_BREAK if closing else token[0])
+        return closing or end
 
-    def _after_fence(self, fence: str, start: int) -> int:
-        """Return where fenced code ends: with a fence at least as long, or with the text."""
-        for closing in _FENCE.finditer(self._text, start):
-            if closing[1][0] == fence[0] and len(closing[1]) >= len(fence):
-                return closing.end()
-        return len(self._text)
-
-    def _after_block_comment(self, line: int, start: int) -> int:
-        """Remove the comments that begin a line; the line too if nothing stands behind them."""
-        end = self._end_of_comment(start)
-        if end < 0:
-            return len(self._text)  # without an end it goes to the end, and stays
-        following = _NEXT_COMMENT.match(self._text, end)
-        while following and (later := self._end_of_comment(following.end())) >= 0:
-            end = later
-            following = _NEXT_COMMENT.match(self._text, end)
-        rest = _REST_OF_LINE.match(self._text, end)
-        self._pieces.append(self._text[self._copied : line])
-        self._copied = rest.end() if rest else end
-        return self._copied
-
-    def _after_inline_comment(self, start: int) -> int:
-        """Return where a comment within a line ends, which is no later than its paragraph."""
-        end = self._end_of_comment(start)
-        return end if 0 <= end <= self._end_of_block(start) else start
-
-    def _after_ticks(self, start: int, end: int) -> int:
-        """Return where a code span ends; if it has no end, it is none."""
-        if self._runs is None:
-            self._runs = {}
+    def _closing_ticks(self, start: int, length: int) -> int:
+        """Return where a code span ends, 0 if it is none."""
+        if not self._runs:
             for run in _TICKS.finditer(self._text):
                 self._runs.setdefault(len(run[0]), []).append(run.start())
-        length = end - start
         runs = self._runs.get(length, [])
         index = bisect_right(runs, start)
-        if index < len(runs) and runs[index] < self._end_of_block(end):
-            return runs[index] + length
-        return end
-
-    def _end_of_block(self, at: int) -> int:
-        if self._block_end < at:
-            following = _BLOCK.search(self._text, at)
-            self._block_end = following.start() if following else len(self._text)
-        return self._block_end
+        return runs[index] + length if index < len(runs) else 0
 
     def _end_of_comment(self, at: int) -> int:
-        """Return where the next comment ends, -1 if none does."""
-        if self._comment_end < at:
-            position = self._text.find(_END, at)
-            self._comment_end = position if position >= 0 else len(self._text)
-        return self._comment_end + len(_END) if self._comment_end < len(self._text) else -1
+        """Return where a comment ends, 0 if it does not."""
+        if 0 <= self._comment_end < at:
+            self._comment_end = self._text.find("-->", at)
+        return self._comment_end + 3 if self._comment_end >= 0 else 0
+
+    def _emphasis(self, run: str, start: int, end: int) -> None:
+        """Let a run of signs begin emphasis, or end what such a run began."""
+        before, after = self._text[start - 1 : start] or " ", self._text[end : end + 1] or " "
+        loose, tight = _is_loose(before), _is_loose(after)
+        within_word = run[0] == "_" and not loose and not tight
+        opens = not after.isspace() and (not tight or loose) and not within_word
+        closes = not before.isspace() and (not loose or tight) and not within_word
+        waiting, left = self._open[run[0]], len(run)
+        while closes and waiting and left:
+            piece, size = waiting.pop()
+            if size > left:  # the rest of it still waits
+                waiting.append((piece, size - left))
+                break
+            left -= size
+            self._pieces[piece] = _BREAK
+        if opens and left == len(run):
+            waiting.append((len(self._pieces), left))
+        self._pieces.append(run if left == len(run) else _BREAK)
+
+
+def _is_loose(character: str) -> bool:
+    """Return whether a character is white space or punctuation."""
+    return character.isspace() or _PUNCTUATION.match(character) is not None

@@ -33,7 +33,8 @@ EXTERNAL = "it lies outside of the project, and nobody has allowed that"
 MISSING = "there is no such file"
 _CREDENTIALS = "it may hold credentials, and is never loaded"
 _EXCLUDED = "it is excluded by instructions.exclude"
-_EMPTY = "it is empty"
+EMPTY = "it is empty"
+_MOVED = "it was moved while it was read"
 _FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
 _PATH_CHARACTERS = 1000  # of a path in a sentence
 # Folders and files of credentials, keys, and what the system shows of processes and devices.
@@ -64,6 +65,7 @@ class Loading:
     disk: InstructionDisk
     files: dict[str, InstructionFile] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    external: bool = False  # allowed, as in the request unless a view changes it
     full: bool = False
     _problems: dict[str, None] = field(default_factory=dict)
     _reals: dict[str, str] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class Loading:
     _exclude: list[Callable[[str], bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.external = self.request.external
         for glob in self.request.exclude:
             try:
                 # Without the first slash, so that "**/" matches from there on.
@@ -86,7 +89,7 @@ class Loading:
         Why not is listed then, but for a file that is loaded already, and for one that is not there
         and that no other file names. ``why_not`` is a reason of the view's own.
         """
-        real = self._real(file.path)
+        real = self.real(file.path)
         known = self.files.get(real)
         if real in self._unreadable or (known and known.loaded):
             return None
@@ -97,6 +100,7 @@ class Loading:
         if why not in (_CREDENTIALS, _EXCLUDED):  # what is not there needs no yes
             read = self.disk.read(file.path)
             wrong = MISSING if read.missing else read.why_not or self._refusal_of_text(read.text)
+            wrong = wrong if wrong or read.real == real else _MOVED
             if wrong:
                 self._unreadable.add(real)
             text, why = read.text, wrong if wrong == MISSING else why or wrong
@@ -108,7 +112,7 @@ class Loading:
 
     def load(self, file: InstructionFile, text: str) -> None:
         """Load a file that was fetched; ``text`` is what a model gets of it."""
-        real = self._real(file.path)
+        real = self.real(file.path)
         self.files.pop(real, None)  # it is listed where it is loaded
         self.files[real] = replace(file, chars=len(text))
         self.texts[file.path] = text
@@ -119,7 +123,18 @@ class Loading:
     def refuse(self, file: InstructionFile, why: str) -> None:
         """List a file as not loaded, unless it is listed already."""
         refused = replace(file, loaded=False, why_not=why)
-        self.files.setdefault(self._real(file.path), refused)
+        self.files.setdefault(self.real(file.path), refused)
+
+    def file(self, path: str) -> InstructionFile | None:
+        """Return what is listed under a path, by whatever path it was met."""
+        return self.files.get(self.real(path))
+
+    def real(self, path: str) -> str:
+        """Return the real path of a path."""
+        real = self._reals.get(path)
+        if real is None:
+            self._reals[path] = real = self.disk.real(path)
+        return real
 
     def problem(self, path: str, why: str) -> None:
         """Name a problem of a file, once; ``why`` is a sentence without its subject."""
@@ -131,7 +146,7 @@ class Loading:
         Links are followed, circles end.
         """
         walked: set[str] = set()
-        folders = [(folder, self._real(folder))]
+        folders = [(folder, self.real(folder))]
         while folders:
             path, real = folders.pop()
             if real in walked:
@@ -155,15 +170,9 @@ class Loading:
         external = tuple(file.path for file in files if file.why_not == EXTERNAL)
         return Resolution(files, self.texts, tuple(self._problems), external)
 
-    def _real(self, path: str) -> str:
-        real = self._reals.get(path)
-        if real is None:
-            self._reals[path] = real = self.disk.real(path)
-        return real
-
     def _refusal(self, file: InstructionFile, within: Folders) -> str:
         """Return why a file is not even read, "" if it may be."""
-        real = self._real(file.path)
+        real = self.real(file.path)
         if _NEVER.search(file.path) or _NEVER.search(real):
             return _CREDENTIALS
         both = (file.path, real) if file.scope != "managed" else ()
@@ -173,11 +182,11 @@ class Loading:
 
     def _refusal_of_text(self, text: str) -> str:
         if not text.strip("\ufeff \t\r\n"):
-            return _EMPTY
+            return EMPTY
         return _FULL if self._characters + len(text) > VIEW_CHARACTERS else ""
 
     def _is_outside(self, real: str, within: Folders) -> bool:
-        if not within or self.request.external:
+        if not within or self.external:
             return False
         return not any(is_below(real, folder) for folder in within)
 

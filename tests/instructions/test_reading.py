@@ -114,7 +114,7 @@ def test_each_question_has_its_own_answer(desk: Desk) -> None:
     assert desk.loaded(View.CLAUDE, "src/a.ts") == ["CLAUDE.md", ".claude/rules/ts.md"]
     assert desk.loaded(View.CLAUDE, str(desk.tree.repo / "src/a.ts"))[1:] == [".claude/rules/ts.md"]
     assert desk.loaded(View.CLAUDE, "../a.ts", "./src/../b.ts", "\0", "x" * 5000) == ["CLAUDE.md"]
-    assert desk.loaded(exclude=("**/CLAUDE.md",)) == []
+    assert desk.loaded(exclude=("**/CLAUDE.md",)) == ["AGENTS.md"]
     assert "AGENTS.md" in desk.loaded(View.UNION)
     desk.approvals.decide(str(desk.tree.repo), allowed=True)
     allowed = desk.reader.read(desk.request())

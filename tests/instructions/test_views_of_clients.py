@@ -19,6 +19,8 @@ from tests.instructions.fixture_tree import (
 HELD = (View.CODEX,)
 # By view and case: marks that the client sent and memd does not load.
 DIFFERENCES: dict[tuple[View, str], set[str]] = {
+    (View.CLAUDE, "links"): {"MARK-links-out-md"},
+    (View.CLAUDE, "allowed"): {"MARK-home-allowed-ssh-id-rsa", "MARK-home-allowed-env"},
     (View.CODEX, "links"): {"MARK-codex-out-md"},
 }
 
