@@ -131,12 +131,12 @@ def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | No
     """
     spelled: dict[str, dict[str, str]] = {}  # beginning without case: as spelled, by which name
     for name in names:
-        for beginning in _beginnings(name):
+        for beginning in beginnings(name):
             spelled.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
     for other in existing:
         if other.partition("/")[0].casefold() not in spelled:
             continue  # most of many names end here
-        for beginning in _beginnings(other):
+        for beginning in beginnings(other):
             for spelling, name in spelled.get(beginning.casefold(), {}).items():
                 if spelling != beginning:
                     return name, other
@@ -179,7 +179,7 @@ def is_text(name: str) -> bool:
     return True
 
 
-def _beginnings(name: str) -> Iterator[str]:
+def beginnings(name: str) -> Iterator[str]:
     """Yield the folders of a name, the outermost first, and the name itself."""
     at = name.find("/")
     while at >= 0:

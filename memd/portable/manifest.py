@@ -62,6 +62,13 @@ def encode(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
+def sum_line(digest: str, name: str) -> bytes:
+    """Return the line of a file in ``SHA256SUMS``, as sha256sum writes it."""
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    mark = "\\" if escaped != name else ""
+    return f"{mark}{digest}  {escaped}\n".encode()
+
+
 def is_manifest(content: bytes) -> bool:
     """Say whether a file is a manifest of memd, of any version."""
     try:

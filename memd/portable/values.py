@@ -112,7 +112,8 @@ class ReadProject:
     ``id`` and ``name`` are the source's, "" where it knows no projects. ``memories`` include the
     index where the source has one. ``agents`` are memories of sub-agents by scope and agent
     (``project/reviewer``, ``local/reviewer``), ``notes`` session notes by file name. ``history`` is
-    for reading alone, oldest first, with its texts by SHA-256 in ``bodies``.
+    for reading alone, oldest first, with its texts by SHA-256 in ``bodies``. ``remote`` says which
+    repository it is, as ``ProjectRecord`` does.
     """
 
     id: str = ""
@@ -122,6 +123,7 @@ class ReadProject:
     notes: tuple[ProposedMemory, ...] = ()
     history: tuple[PastChange, ...] = ()
     bodies: Mapping[str, bytes] = field(default_factory=dict)
+    remote: str = ""
 
 
 @dataclass(frozen=True, slots=True)

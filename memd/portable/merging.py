@@ -1,0 +1,309 @@
+"""What becomes of each file of an import in the live tree. Pure.
+
+Rules of this file
+- Nobody's work goes: a file that is there changes only where what it was is known, or where the
+  new text says all that it says. Otherwise both stay, the import's as ``name-2.md``.
+- What an import brought before, or this directory had before, is nothing new: importing twice is
+  importing once.
+- What comes in has the mark of an import, but for the exact bytes that this directory had itself.
+- What cannot come in is listed with its reason; the rest comes.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.imports import Original
+from memd.core.names import (
+    INDEX,
+    INDEXES,
+    SUFFIX,
+    TEAM,
+    TEAM_INDEX,
+    check_name,
+    check_odd_name,
+)
+from memd.core.text import sha256
+from memd.core.values import FOREIGN, PERSONAL, FileEdit, MemoryFile, Tree
+from memd.core.yielding import yield_to_requests
+from memd.documents import index
+from memd.portable.marking import marked
+from memd.portable.nearness import NearMemories, Overlap, overlap
+from memd.portable.plan import (
+    BESIDE,
+    CREATED,
+    MERGED,
+    UPDATED,
+    ImportPlan,
+    Incoming,
+    KnownFiles,
+    MergedFile,
+    TakenNames,
+)
+from memd.portable.values import LeftOutFile, ProposedMemory
+from memd.store.drafts import TooLargeError, check_imported, check_shared, merge
+
+_NAMES = 1000  # tries to find one that is free
+_STEM_CHARACTERS = 90
+_DAY_NS = 86_400 * 10**9
+_JOINED = "the project joined a team, whose server says what is in it"
+_NO_NAME = "no name beside it is free"
+_CLAIMS = "its head says whose words it holds, and cannot be marked as an import"
+_OLDER = "what is here came from a newer archive"
+_MANY = f"one import brings at most {limits.IMPORT_FILES:,} memories"
+
+
+def merged(incoming: Incoming, tree: Tree, known: KnownFiles) -> ImportPlan:
+    """Return what an import makes of a tree as it is. Raises what reading its headers raises."""
+    work = _Merging(incoming, tree, known)
+    indexes = {file.path: file for file in incoming.files if file.path in INDEXES}
+    for file in sorted(incoming.files, key=lambda file: file.path):
+        yield_to_requests()
+        if file.path not in INDEXES:
+            work.attempt(file, work.take)
+    return work.finished(indexes)
+
+
+class _Merging:
+    """The plan while it is made."""
+
+    def __init__(self, incoming: Incoming, tree: Tree, known: KnownFiles) -> None:
+        self._incoming, self._tree, self._known = incoming, tree, known
+        self._paths = {file.path for file in incoming.files}
+        self._names = TakenNames(header.path for header in tree.headers())
+        self._near = NearMemories(tree)
+        self._brought: defaultdict[str, list[Original]] = defaultdict(list)
+        self._written: defaultdict[str, list[str]] = defaultdict(list)
+        for original in known.originals.values():
+            self._brought[original.exported].append(original)
+            self._written[original.path].append(original.live)
+        self._ancestors: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for change in incoming.past:  # oldest first
+            for each in change.files:
+                self._ancestors[each.path] |= dict.fromkeys(filter(None, (each.before, each.after)))
+        self._files: dict[str, MergedFile] = {}
+        self._left: list[LeftOutFile] = []
+        self._same = 0
+
+    def attempt(self, file: ProposedMemory, how: Callable[[ProposedMemory], str]) -> None:
+        """Take a file in, or list why not."""
+        try:
+            why = self._refusal(file) or how(file)
+        except MemdError as error:
+            why = error.sentence
+        if why:
+            self._left.append(LeftOutFile(file.path, why))
+
+    def take(self, file: ProposedMemory) -> str:
+        """Take a memory in; return why it stays out, "" for none. Raises what the door refuses."""
+        key, live = sha256(file.content), self._tree.read(file.path)
+        versions = self._known.versions(file.path)
+        if live is None and key in versions:  # the exact bytes that were here
+            return self._create(file, file.content)
+        content = marked(file.content, file.path)
+        if content is None:
+            return _CLAIMS
+        if self._is_here(key, content, file.path) or (live is not None and key in versions):
+            self._same += 1
+            return ""
+        return self._add(file, content) if live is None else self._meet(file, content, live)
+
+    def finished(self, indexes: Mapping[str, ProposedMemory]) -> ImportPlan:
+        """Return the whole, with the indexes of the source."""
+        renamed = any(path != file.name for path, file in self._files.items())
+        fresh = self._tree.index() is None and not self._tree.headers()
+        exact = fresh and not renamed and not self._left
+        if INDEX in indexes:
+            self.attempt(indexes[INDEX], self._index)
+        if TEAM_INDEX in indexes:
+            self.attempt(indexes[TEAM_INDEX], partial(self._team_index, exact=exact))
+        pointers = index.pointers(indexes[INDEX].content) if INDEX in indexes else {}
+        created = self._files.keys() & pointers.keys()
+        return ImportPlan(
+            tuple(self._files.values()),
+            self._same,
+            tuple(self._left),
+            {path: pointers[path] for path in sorted(created)},
+            exact,
+        )
+
+    def _refusal(self, file: ProposedMemory) -> str:
+        """Return why a file cannot come, "" where it may. Raises what the door refuses."""
+        if self._incoming.joined and file.path.startswith(TEAM):
+            return _JOINED
+        if len(self._files) >= limits.IMPORT_FILES and file.path not in INDEXES:
+            return _MANY
+        if file.exact:
+            check_odd_name(file.path)
+        else:
+            check_name(file.path)
+            check_shared(file.path, file.content)
+            if len(file.content) > limits.MEMORY_BYTES:
+                raise TooLargeError(file.path, len(file.content), limits.MEMORY_BYTES)
+        return ""
+
+    def _is_here(self, key: str, content: bytes, path: str) -> bool:
+        """Say whether a text is here already, as it came or with its mark, or was since changed.
+
+        An original of another name that the import has too is that one's business.
+        """
+        live = self._hash(path)
+        if live in (key, sha256(content)):
+            return True
+        for original in self._brought[key]:
+            if original.path != path and original.path in self._paths:
+                continue
+            live = self._hash(original.path)
+            if live == original.live or (live and self._had(original)):
+                return True
+        return False
+
+    def _had(self, original: Original) -> bool:
+        """Say whether what an import wrote did stand there: its proposal may have been refused."""
+        return original.live in self._known.versions(original.path)
+
+    def _hash(self, path: str) -> str:
+        with suppress(MemdError):
+            file = self._tree.read(path)
+            return file.hash if file else ""
+        return ""
+
+    def _add(self, file: ProposedMemory, content: bytes) -> str:
+        """Take in a memory of a new name, unless one of another name says the same."""
+        near = (
+            live
+            for live in self._near.of(content)
+            if live.header.path not in self._files  # one import into it is enough
+            and live.header.path not in self._paths  # the source has both
+        )
+        return "" if self._goes_into(file, content, near) else self._create(file, content)
+
+    def _meet(self, file: ProposedMemory, content: bytes, live: MemoryFile) -> str:
+        """Take in a memory whose name another text has."""
+        brought = (file.path, live.hash) in self._known.originals
+        if brought and 0 < file.mtime_ns < live.header.mtime_ns:
+            return _OLDER
+        if brought or live.hash in self._ancestors[file.path]:
+            return self._change(file, content, live, UPDATED)
+        key, base = next(self._bases(file.path), ("", b""))
+        if key and _has_all(base, content, live.content):
+            self._same += 1
+            return ""
+        if key and (result := merge(FileEdit(file.path, content, key), base, live.content)):
+            return self._change(file, result, live, MERGED)
+        if not key and self._goes_into(file, content, (live,)):
+            return ""
+        return self._beside(file, content)
+
+    def _goes_into(self, file: ProposedMemory, content: bytes, near: Iterable[MemoryFile]) -> bool:
+        """Say whether a memory that is here says the same, or says it now that it is updated."""
+        for live in near:
+            how = overlap(content, live)
+            if how is Overlap.SAID:
+                self._same += 1
+                return True
+            if how is Overlap.MORE and _may_go(live):
+                self._change(file, content, live, UPDATED)
+                return True
+        return False
+
+    def _bases(self, path: str) -> Iterator[tuple[str, bytes]]:
+        """Yield texts from which both the live file and the import's come, with their hashes."""
+        versions = self._known.versions(path)
+        for key in (*self._written[path], *reversed(self._ancestors[path])):
+            body = self._known.body(key) if key in versions else None
+            if body is not None:
+                yield key, body
+
+    def _beside(self, file: ProposedMemory, content: bytes) -> str:
+        """Take in a memory beside the one that has its name."""
+        folder, slash, name = file.path.rpartition("/")
+        stem = name.removesuffix(SUFFIX)[:_STEM_CHARACTERS]
+        for number in range(2, _NAMES):
+            path = f"{folder}{slash}{stem}-{number}{SUFFIX}"
+            if self._hash(path) in (sha256(file.content), sha256(content)):
+                self._same += 1
+                return ""
+            if path not in self._paths and not self._names.trouble(path) and not self._is(path):
+                return self._create(file, content, path)
+        return _NO_NAME
+
+    def _is(self, path: str) -> bool:
+        return path in self._files or self._tree.read(path) is not None
+
+    def _create(self, file: ProposedMemory, content: bytes, path: str = "") -> str:
+        path = path or file.path
+        if why := self._names.trouble(path):
+            return why
+        check_imported(path, None, content)
+        self._names.add(path)
+        action = CREATED if path == file.path else BESIDE
+        edit = FileEdit(path, content, "", self._mtime_ns(file))
+        self._files[path] = self._merged(file, action, edit, None)
+        return ""
+
+    def _change(self, file: ProposedMemory, content: bytes, live: MemoryFile, action: str) -> str:
+        """Put a text in the place of a live one."""
+        path, mtime_ns = live.header.path, self._mtime_ns(file)
+        check_imported(path, live.content, content)
+        if mtime_ns is not None and action == MERGED:
+            mtime_ns = max(mtime_ns, live.header.mtime_ns)
+        edit = FileEdit(path, content, live.hash, mtime_ns)
+        self._files[path] = self._merged(file, action, edit, live.content)
+        return ""
+
+    def _merged(
+        self, file: ProposedMemory, action: str, edit: FileEdit, before: bytes | None
+    ) -> MergedFile:
+        live, key = sha256(edit.content or b""), sha256(file.content)
+        original = Original(edit.path, key, live, file.origin, self._incoming.kind)
+        known = None if action == MERGED else original
+        return MergedFile(file.path, action, edit, before, file.content, known)
+
+    def _mtime_ns(self, file: ProposedMemory) -> int | None:
+        """Return the time that a file gets: none of the future makes it the newest for good."""
+        return min(file.mtime_ns, self._incoming.now_ns + _DAY_NS) or None
+
+    def _index(self, file: ProposedMemory) -> str:
+        """Take in an index: whole where there is none, else its own lines and their order."""
+        live, content, base, mtime_ns = self._tree.index(), file.content, "", self._mtime_ns(file)
+        if live is not None:
+            if set(index.own_lines(content)) <= set(index.own_lines(live)):
+                return ""
+            result = index.merge(b"", content, live)
+            if result is None or result == live:
+                return ""
+            content, base, mtime_ns = result, sha256(live), None
+        check_imported(INDEX, live, content)
+        edit = FileEdit(INDEX, content, base, mtime_ns)
+        self._files[INDEX] = MergedFile(INDEX, MERGED if base else CREATED, edit, live)
+        return ""
+
+    def _team_index(self, file: ProposedMemory, *, exact: bool) -> str:
+        """Take in the lines of a team's index that are a person's, where there is none."""
+        if self._tree.read(TEAM_INDEX) is not None:
+            return ""
+        check_imported(TEAM_INDEX, None, file.content)
+        edit = FileEdit(TEAM_INDEX, file.content, "", self._mtime_ns(file))
+        # What the store makes of it may differ; its hash is known once it is written.
+        key, kind = sha256(file.content), self._incoming.kind
+        original = Original(TEAM_INDEX, key, "", file.origin, kind) if exact else None
+        self._files[TEAM_INDEX] = MergedFile(
+            TEAM_INDEX, CREATED, edit, None, file.content, original
+        )
+        return ""
+
+
+def _may_go(live: MemoryFile) -> bool:
+    """Say whether an import may take the place of a memory: nobody's own rules, but its like."""
+    return live.header.type not in PERSONAL or live.header.origin in FOREIGN
+
+
+def _has_all(base: bytes, new: bytes, live: bytes) -> bool:
+    """Say whether a text has every line that a new one added to their base, and none it removed."""
+    before, mine, theirs = (Counter(text.splitlines()) for text in (base, new, live))
+    added = all(theirs[line] >= mine[line] for line in mine - before)
+    return added and all(theirs[line] <= mine[line] for line in before - mine)

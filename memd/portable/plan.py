@@ -1,0 +1,121 @@
+"""What an import makes of one directory, as values: the plan, and what it is made of. Pure."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memd.core.imports import Original, PastChange, imported
+from memd.core.names import beginnings
+from memd.core.values import FileEdit, Pointer
+from memd.portable.values import LeftOutFile, ProposedMemory
+from memd.state.changes import ProposedEdit
+from memd.store.drafts import StoreDraft
+
+CREATED, UPDATED, MERGED, BESIDE = "created", "updated", "merged", "beside"
+_CLASH = "another name differs from it in case alone"
+_FOLDER = "a memory is called as a folder of it, or it as a folder"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """What the state file knows of a directory: what imports brought, and what it has had.
+
+    ``versions`` returns the hashes that a file has had, ``body`` the text of a hash.
+    """
+
+    originals: Mapping[tuple[str, str], Original] = field(default_factory=dict)
+    versions: Callable[[str], Collection[str]] = lambda _: ()
+    body: Callable[[str], bytes | None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What comes into one directory from a ``kind`` of source; ``now_ns`` is since 1970.
+
+    ``past`` is the source's own history of these files. With ``joined`` a team's memories stay out.
+    """
+
+    files: Sequence[ProposedMemory]
+    kind: str
+    now_ns: int
+    past: Sequence[PastChange] = ()
+    joined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """One file of an import: its ``name`` there, what becomes of it, and what was there before.
+
+    ``exported`` are the import's own bytes. The ``original`` is what the state file is to remember
+    of them, ``None`` where the text is merged.
+    """
+
+    name: str
+    action: str
+    edit: FileEdit
+    before: bytes | None = None
+    exported: bytes = b""
+    original: Original | None = None
+
+    @property
+    def proposed(self) -> ProposedEdit:
+        """The same as an edit that a person decides."""
+        edit = self.edit
+        reason = self.action if edit.path == self.name else f"{self.action}, from {self.name}"
+        before, base = self.before, edit.base or ""
+        return ProposedEdit(
+            edit.path, edit.content, base, before, reason, "", mtime_ns=edit.mtime_ns
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What an import makes of a directory.
+
+    ``same`` counts what is there already. ``exact``: the index comes as it was, byte for byte.
+    """
+
+    files: tuple[MergedFile, ...] = ()
+    same: int = 0
+    left_out: tuple[LeftOutFile, ...] = ()
+    pointers: Mapping[str, Pointer] = field(default_factory=dict)
+    exact: bool = False
+
+    def draft(self) -> StoreDraft:
+        """Return the change set."""
+        edits = tuple(file.edit for file in self.files)
+        originals = [file.original for file in self.files if file.original]
+        unknown = [original for original in originals if not original.live]
+        return StoreDraft(
+            edits,
+            self.pointers,
+            (imported(unknown),) if unknown else (),
+            imports=True,
+            exact_index=self.exact,
+        )
+
+
+class TakenNames:
+    """The names of a tree, with those that come: which may stand beside each other."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+        self._spelled: dict[str, str] = {}  # a file or folder without case, as it is spelled
+        for path in paths:
+            self.add(path)
+
+    def add(self, path: str) -> None:
+        """Note a file and its folders."""
+        *folders, _ = parts = list(beginnings(path))
+        self._files.add(path)
+        self._folders.update(folders)
+        for part in parts:
+            self._spelled.setdefault(part.casefold(), part)
+
+    def trouble(self, path: str) -> str:
+        """Return why a new file cannot have a name, "" where it can."""
+        *folders, _ = parts = list(beginnings(path))
+        if path in self._folders or not self._files.isdisjoint(folders):
+            return _FOLDER
+        clashes = (self._spelled.get(part.casefold(), part) != part for part in parts)
+        return _CLASH if any(clashes) else ""

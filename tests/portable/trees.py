@@ -1,0 +1,85 @@
+"""A memory directory as a plan sees it, in the memory, and what an import makes of it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from memd.core.imports import Original
+from memd.core.names import INDEX, INDEXES
+from memd.core.text import sha256
+from memd.core.values import Header, MemoryFile, MemoryType, newest_first
+from memd.documents import document
+from memd.portable.plan import ImportPlan, KnownFiles
+from memd.store.tree import StoredFile, memory_file
+
+
+class Desk:
+    """Files with their times, and what the state file would know of them."""
+
+    def __init__(self, files: Mapping[str, bytes] | None = None, mtime_ns: int = 5) -> None:
+        self.files = dict(files or {})
+        self.mtimes = dict.fromkeys(self.files, mtime_ns)
+        self.originals: dict[tuple[str, str], Original] = {}
+        self.had: defaultdict[str, set[str]] = defaultdict(set)
+        self.bodies: dict[str, bytes] = {}
+        for path, content in self.files.items():
+            self._note(path, content)
+
+    @property
+    def known(self) -> KnownFiles:
+        """What the state file knows."""
+        return KnownFiles(self.originals, lambda path: self.had[path], self.bodies.get)
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        results = (self.read(path) for path in self.files if path not in INDEXES)
+        return tuple(sorted((each.header for each in results if each), key=newest_first))
+
+    def read(self, path: str) -> MemoryFile | None:
+        """One file."""
+        content = self.files.get(path)
+        if content is None:
+            return None
+        at = self.mtimes[path]
+        return memory_file(path, StoredFile(content, sha256(content), (1, at, 1), at, 0o600))
+
+    def index(self) -> bytes | None:
+        """Return the index."""
+        return self.files.get(INDEX)
+
+    def save(self, path: str, content: bytes, mtime_ns: int = 7) -> None:
+        """Write a file, as a person does whom memd noticed."""
+        self.files[path], self.mtimes[path] = content, mtime_ns
+        self._note(path, content)
+
+    def apply(self, plan: ImportPlan) -> None:
+        """Make a plan true."""
+        for file in plan.files:
+            edit = file.edit
+            assert (
+                edit.base == sha256(self.files[edit.path])
+                if edit.path in self.files
+                else not edit.base
+            )
+            assert edit.content is not None
+            self.save(edit.path, edit.content, edit.mtime_ns or 9)
+            if file.original and file.original.live:
+                self.originals[edit.path, file.original.live] = file.original
+
+    def _note(self, path: str, content: bytes) -> None:
+        self.had[path].add(sha256(content))
+        self.bodies[sha256(content)] = content
+
+
+def memory(
+    body: str,
+    *,
+    name: str = "a-name",
+    description: str = "About it",
+    kind: MemoryType = MemoryType.PROJECT,
+    origin: str = "",
+) -> bytes:
+    """Return a memory as memd writes it."""
+    content = document.new(
+        name, description, kind, body, session="s", modified="2026-03-02T10:00:00Z"
+    )
+    return document.with_fields(content, {"metadata.origin": origin}) if origin else content
