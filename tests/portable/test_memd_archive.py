@@ -1,0 +1,169 @@
+"""Archives of memd: what comes of them, and what damage takes nothing."""
+
+import json
+
+import msgspec
+import pytest
+
+from memd.core.imports import PastChange, PastFile
+from memd.core.text import sha256
+from memd.portable.errors import SourceDamagedError, VersionTooNewError
+from memd.portable.manifest import MANIFEST, SUMS
+from memd.portable.memd_archive import read
+from memd.portable.values import MEMORIES, ImportReading, LeftOutFile, SourceKind
+from tests.portable.archives import MTIME_NS, export_of, sealed
+from tests.portable.sources import Files
+from tests.portable.trees import memory
+
+SECRET = b"the token is ghp" + b"_16C7e42F292c6912E7710c838347Ae178B4a\n"
+OLD, NEW = memory("One."), memory("Two.")
+CHANGE = PastChange(1.5, "client", files=(PastFile("a.md", sha256(OLD), sha256(NEW)),))
+PROJECT = {
+    "memory/MEMORY.md": b"- [A](a.md)\n",
+    "memory/a.md": NEW,
+    "memory/odd näme.md": b"\xff damaged",
+    "memory/team/t.md": memory("Ours."),
+    "agents/project/reviewer/r.md": b"review",
+    "agents/local/reviewer/l.md": b"local",
+    "notes/abc-1.md": b"# notes",
+}
+OTHERS = {
+    "agents/user/writer/w.md": b"write",
+    "history/app.jsonl": msgspec.json.encode(CHANGE) + b"\n",
+    f"history/blobs/{sha256(OLD)}": OLD,
+    f"history/blobs/{sha256(NEW)}": NEW,
+    "settings.toml": b"enabled = true\n",
+}
+WHOLE = export_of({"app": PROJECT}, OTHERS, origin="user")
+
+
+def taken(files: dict[str, bytes]) -> ImportReading:
+    """Read an archive."""
+    return read(Files(files))
+
+
+def test_an_export_is_read_as_it_was_written() -> None:
+    """Memories, agents, notes and history come back byte for byte, with times and claims."""
+    reading = taken(WHOLE)
+    (project,) = reading.projects
+    assert (reading.kind, project.id, project.name) == (SourceKind.MEMD, "app", "app")
+    assert {file.path: file.content for file in project.memories} == {
+        path.removeprefix("memory/"): content
+        for path, content in PROJECT.items()
+        if path.startswith("memory/")
+    }
+    assert {(f.exact, f.mtime_ns, f.origin) for f in project.memories} == {(True, MTIME_NS, "user")}
+    agents = {key: [f.path for f in files] for key, files in project.agents.items()}
+    assert agents == {"project/reviewer": ["r.md"], "local/reviewer": ["l.md"]}
+    assert [file.path for file in reading.agents["writer"]] == ["w.md"]
+    assert [(file.path, file.content) for file in project.notes] == [("abc-1.md", b"# notes")]
+    assert (project.history, dict(project.bodies)) == (
+        (CHANGE,),
+        {sha256(OLD): OLD, sha256(NEW): NEW},
+    )
+    assert [left.name for left in reading.left_out] == ["settings.toml"]
+
+
+def test_members_and_places_that_nobody_knows_are_passed_over() -> None:
+    """Another member of the manifest changes nothing, and a file elsewhere is listed."""
+    files = export_of(
+        {"app": {"memory/a.md": NEW, "later/x.bin": b"x", "memory/logs/2026/a.md": b"l"}}
+    )
+    manifest = json.loads(files[MANIFEST])
+    manifest["later"] = manifest["projects"][0]["later"] = {"x": [1]}
+    inside = {name: c for name, c in files.items() if name not in (MANIFEST, SUMS)}
+    reading = taken(sealed(json.dumps(manifest).encode(), inside))
+    assert [file.path for file in reading.projects[0].memories] == ["a.md"]
+    assert {left.name for left in reading.left_out} == {
+        "projects/app/later/x.bin",
+        "projects/app/memory/logs/2026/a.md",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+@pytest.mark.parametrize("how", ["changed", "longer", "missing"])
+def test_damage_anywhere_takes_nothing_and_names_the_file(name: str, how: str) -> None:
+    """A file with other bytes, another size, or none, is named, and nothing is taken."""
+    files = dict(WHOLE)
+    content = files.pop(name)
+    if how != "missing":
+        files[name] = content[:-1] + b"~" if how == "changed" else content + b"\n"
+    with pytest.raises(SourceDamagedError) as caught:
+        taken(files)
+    named = {MANIFEST, SUMS} if name == MANIFEST else {name}
+    assert caught.value.facts["name"] in named
+
+
+def test_a_file_that_the_manifest_does_not_name_is_damage() -> None:
+    """Nothing rides along in an archive."""
+    with pytest.raises(SourceDamagedError, match=r"extra\.md: the manifest does not name it"):
+        taken(WHOLE | {"projects/app/memory/extra.md": b"x"})
+
+
+@pytest.mark.parametrize("key", ["", "..", ".", "a/b", "/x", "-x", "a\0", "\u2025"])
+def test_an_id_that_is_no_name_is_damage(key: str) -> None:
+    """The id of a project is a plain name, and each has its own."""
+    with pytest.raises(SourceDamagedError, match="id"):
+        taken(export_of({key: {"memory/a.md": NEW}}))
+
+
+def test_a_file_that_is_listed_twice_is_damage() -> None:
+    """One name has one record."""
+    files = export_of({"app": {"memory/a.md": NEW}}, {"projects/app/memory/a.md": NEW})
+    with pytest.raises(SourceDamagedError, match="twice"):
+        taken(files)
+
+
+def test_a_newer_version_is_refused_with_both_numbers() -> None:
+    """An archive of a format that is not known yet says which memd would read it."""
+    with pytest.raises(VersionTooNewError, match=r"version 2 .* up to 1"):
+        taken(export_of({"app": {}}, version=2))
+
+
+def test_a_manifest_of_endless_records_is_refused_before_it_is_read() -> None:
+    """Records that say nothing fill no memory."""
+    content = b'{"format": "memd-export", "version": 1, "files": [' + b"{}," * 300_000 + b"]}"
+    with pytest.raises(SourceDamagedError, match="too many"):
+        taken({MANIFEST: content, SUMS: b""})
+
+
+def test_no_credential_comes_with_a_history() -> None:
+    """Texts and words of a history that look like a credential stay out and are listed."""
+    bad = NEW + SECRET
+    change = PastChange(1.0, "client", reason=SECRET.decode(), files=(PastFile("a.md"),))
+    files = (PastFile("a.md", None, sha256(bad)), PastFile("b.md", None, sha256(NEW)))
+    lines = [change, PastChange(2.0, "client", files=files)]
+    others = {
+        "history/app.jsonl": b"".join(msgspec.json.encode(line) + b"\n" for line in lines),
+        f"history/blobs/{sha256(bad)}": bad,
+        f"history/blobs/{sha256(NEW)}": NEW,
+    }
+    reading = taken(export_of({"app": {}}, others))
+    (project,) = reading.projects
+    assert (project.history, set(project.bodies)) == (tuple(lines[1:]), {sha256(NEW)})
+    assert len(reading.left_out) == 2
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}", b"[1]", b"\xff", b'{"at": "x", "actor": "a"}', b"[" * 9999]
+)
+def test_a_history_that_is_none_is_damage(line: bytes) -> None:
+    """A line that is no change takes nothing."""
+    with pytest.raises(SourceDamagedError, match=r"history/app\.jsonl"):
+        taken(export_of({"app": {}}, {"history/app.jsonl": line + b"\n"}))
+
+
+def test_a_text_of_another_name_is_damage() -> None:
+    """A text of the history is called as its sum."""
+    line = msgspec.json.encode(CHANGE) + b"\n"
+    others = {"history/app.jsonl": line, f"history/blobs/{sha256(NEW)}": OLD}
+    with pytest.raises(SourceDamagedError, match="bytes are not"):
+        taken(export_of({"app": {}}, others))
+
+
+def test_more_than_one_import_brings_is_listed() -> None:
+    """Memories beyond the bound of one import are listed and not taken."""
+    many = {f"memory/m{number}.md": b"" for number in range(MEMORIES + 1)}
+    reading = taken(export_of({"app": many}))
+    assert len(reading.projects[0].memories) == MEMORIES
+    assert [type(left) for left in reading.left_out] == [LeftOutFile]
