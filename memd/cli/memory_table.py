@@ -1,6 +1,7 @@
 """The commands about memories: what a model, a person and a background job do with them."""
 
 from memd.cli.grammar import MEMORIES, Command, Operand, Option, moment, number, version
+from memd.cli.instruction_table import VIEWS
 
 ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
 SCOPES = ("user", "project", "local")
@@ -24,7 +25,8 @@ COMMANDS = (
         "print the memory section of a system prompt",
         "Prints what a client puts into its system prompt: the instructions and the index. The "
         "same inputs give the same bytes. When memory is off, standard error says which switch "
-        "it is and nothing is printed.",
+        "it is and nothing is printed. With --instructions the files follow that an assistant of "
+        "that name loads, for a client that loads none by itself.",
         "prompting:load_prompt",
         method="load_prompt",
         options=(
@@ -34,8 +36,16 @@ COMMANDS = (
             Option("--scope", "where that memory lies", choices=SCOPES),
             Option("--skip-index", "leave the index out"),
             Option("--extra-guidelines", "text appended to the guidelines", "TEXT"),
+            Option(
+                "--instructions",
+                "the files beside it: whose rules decide which (default: none)",
+                choices=("none", *VIEWS),
+            ),
         ),
-        examples=(("memctl load-prompt", "the section for the current project"),),
+        examples=(
+            ("memctl load-prompt", "the section for the current project"),
+            ("memctl load-prompt --instructions union", "and CLAUDE.md, AGENTS.md and so on"),
+        ),
     ),
     Command(
         ("prefetch",),

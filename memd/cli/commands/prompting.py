@@ -8,13 +8,15 @@ from memd.cli.invocation import Invocation
 
 
 def load_prompt(invocation: Invocation) -> None:
-    """Print the memory section of a system prompt."""
+    """Print the memory section of a system prompt, and the instruction files where wanted."""
     loaded = invocation.request()
     if loaded["prompt"] is None:
         invocation.screen.note(f"memory is off here: {loaded.get('reason') or 'no reason given'}")
-    for problem in loaded.get("problems") or ():
+    files = loaded.get("instructions") or {"text": "", "problems": ()}
+    for problem in (*(loaded.get("problems") or ()), *files["problems"]):
         invocation.screen.note(problem)
-    invocation.screen.answer(loaded, loaded["prompt"] or "")
+    texts = filter(None, (loaded["prompt"], files["text"]))
+    invocation.screen.answer(loaded, "\n".join(texts))
 
 
 def prefetch(invocation: Invocation) -> None:

@@ -1,0 +1,130 @@
+"""instructions list|show|check|approve|deny: what assistants are told here, and why."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memd.cli.invocation import Invocation
+from memd.core.names import printable
+
+_FOLDED = 5  # files of one reason, behind which they are only counted
+_PATH_CHARACTERS = 4096
+_KINDS = {
+    "problem": "files",
+    "dead_include": "includes that lead nowhere",
+    "cycle": "includes that lead in a circle",
+    "unmatched_rule": "rules that never load",
+    "contradiction": "sentences that contradict each other, which no assistant sees together",
+    "repeated_memory": "memories that say what a file says",
+}
+
+File = Mapping[str, Any]
+
+
+def list_(invocation: Invocation) -> None:
+    """Print which files are loaded, and which are not by their reasons."""
+    listed = invocation.request(touched=_touched(invocation))
+    invocation.screen.answer(listed, "\n".join(_page(invocation, listed)))
+
+
+def show(invocation: Invocation) -> None:
+    """Print the text of what is loaded."""
+    read, screen = invocation.request(touched=_touched(invocation)), invocation.screen
+    for problem in read["problems"]:
+        screen.note(problem)
+    if not read["text"]:
+        screen.note("no instruction file is loaded here")
+    if screen.as_json:
+        screen.data(read)
+    else:
+        screen.raw(read["text"])
+
+
+def check(invocation: Invocation) -> int:
+    """Print what is to be mended; 1 if there is anything."""
+    checked, screen = invocation.request(), invocation.screen
+    lines: list[str] = []
+    for kind, title in _KINDS.items():
+        issues = [issue for issue in checked["issues"] if issue["kind"] == kind]
+        lines += [screen.paint(title, "bold")] if issues else []
+        for issue in issues:
+            path = _path(invocation, issue["path"]) if kind != "repeated_memory" else issue["path"]
+            lines.append(f"  {path} {issue['text']}" if path else f"  {issue['text']}")
+    if not lines:
+        lines = [f"nothing is to be mended in {_count(checked['files'], 'file')}"]
+    screen.answer(checked, "\n".join(lines))
+    return 1 if checked["issues"] else 0
+
+
+def approve(invocation: Invocation) -> None:
+    """Allow includes from outside of the project."""
+    _decide(invocation, allow=True)
+
+
+def deny(invocation: Invocation) -> None:
+    """Take the yes for includes from outside back."""
+    _decide(invocation, allow=False)
+
+
+def _decide(invocation: Invocation, *, allow: bool) -> None:
+    decided = invocation.request(allow=allow)
+    words = "allowed" if allow else "not allowed"
+    lines = [f"includes from outside of {printable(decided['root'], _PATH_CHARACTERS)}: {words}"]
+    lines += [f"  {_path(invocation, path)}" for path in decided["external"]]
+    if not decided["external"]:
+        lines.append("  no file includes anything from outside now")
+    invocation.screen.answer(decided, "\n".join(lines))
+
+
+def _touched(invocation: Invocation) -> list[str] | None:
+    named = invocation.options.touched
+    return [os.path.abspath(path) for path in named] if named else None
+
+
+def _page(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
+    screen = invocation.screen
+    loaded = [file for file in listed["files"] if file["loaded"]]
+    total = sum(file["chars"] for file in loaded)
+    words = f"{_count(len(loaded), 'file')} with {total:,} characters"
+    yield f"{screen.paint('loaded', 'green')}, {listed['view']}: {words}"
+    for file in loaded:
+        yield f"  {file['chars']:>7,}  {file['kind']:<8} {_named(invocation, file)}"
+    reasons = dict.fromkeys(file["why_not"] for file in listed["files"] if not file["loaded"])
+    for why in reasons:
+        files = [file for file in listed["files"] if file["why_not"] == why]
+        waits = files[0]["path"] in listed["external"]
+        yield f"{screen.paint('not loaded', 'yellow')}: {printable(why, _PATH_CHARACTERS)}"
+        yield from _folded(invocation, files)
+        if waits:
+            yield "  to allow what this project includes from outside: memctl instructions approve"
+    for problem in listed["problems"]:
+        yield f"{screen.paint('problem', 'red')}: {_plain(invocation, problem)}"
+
+
+def _folded(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
+    for file in files[:_FOLDED]:
+        condition = f" ({', '.join(file['condition'])})" if file["condition"] else ""
+        yield f"  {'':>7}  {file['kind']:<8} {_named(invocation, file)}{condition}"
+    if len(files) > _FOLDED:
+        yield f"  {'':>7}  and {len(files) - _FOLDED:,} more, which --json names"
+
+
+def _named(invocation: Invocation, file: File) -> str:
+    by = f", by {_path(invocation, file['included_by'])}" if file["included_by"] else ""
+    return f"{invocation.screen.paint(_path(invocation, file['path']), 'bold')}{by}"
+
+
+def _path(invocation: Invocation, path: str) -> str:
+    """Return a path as a person says it: from the directory or from the home where it is below."""
+    for folder, short in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
+        if path.startswith(f"{folder}/"):
+            return printable(short + path[len(folder) + 1 :], _PATH_CHARACTERS)
+    return printable(path, _PATH_CHARACTERS)
+
+
+def _plain(invocation: Invocation, sentence: str) -> str:
+    return sentence.replace(f"{os.path.realpath(invocation.cwd)}/", "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
