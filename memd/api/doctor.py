@@ -6,6 +6,7 @@ import sys
 import msgspec
 from anyio import to_thread
 
+from memd.api.instruction_checks import fault_line
 from memd.api.memory import project_of
 from memd.api.method import Result, method
 from memd.api.services import Services
@@ -122,6 +123,7 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         _problems("paths", project.memory_dir, project.problems),
         _client_check(project),
         _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
+        Check(*await fault_line(services, call, cwd)),
         *await _team_checks(services, project.memory_dir),
         *await to_thread.run_sync(_agent_checks, services.store.projects, project),
     ]

@@ -85,8 +85,9 @@ def unmatched_rules(
     files, whole = _walked(cwd, disk, entries)
     for start in range(0, len(files), TOUCHED_FILES):
         for file in touch(files[start : start + TOUCHED_FILES]).files:
-            if file.loaded:
-                waiting.pop(file.path, None)
+            known = waiting.get(file.path)
+            if known and (file.loaded or file.why_not != known.why_not):
+                del waiting[file.path]
         if not waiting:
             return
     of = "no file of the project" if whole else f"none of the first {len(files):,} files"

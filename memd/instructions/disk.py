@@ -79,6 +79,16 @@ class RealDisk:
         except (OSError, ValueError):
             return path
 
+    def stamp(self, path: str) -> tuple[int, ...]:
+        """Return what ``InstructionDisk.stamp`` does."""
+        try:
+            status = os.lstat(path)
+        except (OSError, ValueError):
+            return ()
+        if stat.S_ISDIR(status.st_mode):
+            return status.st_ino, status.st_dev, status.st_mode, status.st_uid
+        return _identity(status)
+
     def _fresh(self, real: str) -> DiskText:
         """Read a file by its real path, and remember a text of usual length."""
         try:

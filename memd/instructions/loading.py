@@ -137,8 +137,8 @@ class Loading:
         return real
 
     def problem(self, path: str, why: str) -> None:
-        """Name a problem of a file, once; ``why`` is a sentence without its subject."""
-        self._problems[f"{printable(path, _PATH_CHARACTERS)} {why}"] = None
+        """Name a problem of a file, once; ``why`` is what is wrong with it."""
+        self._problems[f"{printable(path, _PATH_CHARACTERS)}: {why}"] = None
 
     def walk(self, folder: str, suffix: str, within: Folders = ()) -> Iterator[str]:
         """Yield the paths of files below a folder: those of a folder by name, then its folders'.

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from memd.core.names import is_text
 from memd.core.recent import Recent
@@ -34,6 +35,7 @@ from memd.projects.projects import ClientFolders
 from memd.state.database import StateUnusableError
 from memd.state.tables import Approvals
 
+T = TypeVar("T")
 _READINGS = 8  # that are remembered, of a few MiB each at most
 Memories = Iterable[tuple[str, str]]  # path and text
 _OF_CLAUDE_CODE = (View.CLAUDE, View.UNION)  # whose excludes are those of its settings too
@@ -81,36 +83,51 @@ class RecordedDisk:
 
     def __init__(self, disk: InstructionDisk) -> None:
         self._disk = disk
+        self._stamps: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, DiskText] = {}
         self._entries: dict[str, tuple[DiskEntry, ...]] = {}
         self._reals: dict[str, str] = {}
 
     def read(self, path: str) -> DiskText:
         """Return what ``InstructionDisk.read`` does."""
-        if path not in self._texts:
-            self._texts[path] = self._disk.read(path)
-        return self._texts[path]
+        return self._answer(self._texts, path, self._disk.read)
 
     def entries(self, folder: str) -> tuple[DiskEntry, ...]:
         """Return what ``InstructionDisk.entries`` does."""
-        if folder not in self._entries:
-            self._entries[folder] = self._disk.entries(folder)
-        return self._entries[folder]
+        return self._answer(self._entries, folder, self._disk.entries)
 
     def real(self, path: str) -> str:
         """Return what ``InstructionDisk.real`` does."""
-        if path not in self._reals:
-            self._reals[path] = self._disk.real(path)
-        return self._reals[path]
+        return self._answer(self._reals, path, self._disk.real)
+
+    def stamp(self, path: str) -> tuple[int, ...]:
+        """Return what ``InstructionDisk.stamp`` does."""
+        return self._answer(self._stamps, path, self._disk.stamp)
 
     def unchanged(self) -> bool:
-        """Say whether the disk would answer everything that was asked of it as before."""
+        """Say whether the disk would answer everything that was asked of it as before.
+
+        Where no link is on the way to a file, the stamps of all on that way tell it, which is
+        quick; what links lead to, and what folders list, is asked for again.
+        """
         disk = self._disk
+        linked = [(path, text) for path, text in self._texts.items() if text.real != path]
+        reals = [(path, real) for path, real in self._reals.items() if real != path]
         return (
-            all(disk.read(path) == text for path, text in self._texts.items())
+            all(disk.stamp(path) == known for path, known in self._stamps.items())
+            and all(disk.read(path) == text for path, text in linked)
             and all(disk.entries(folder) == known for folder, known in self._entries.items())
-            and all(disk.real(path) == real for path, real in self._reals.items())
+            and all(disk.real(path) == real for path, real in reals)
         )
+
+    def _answer(self, answers: dict[str, T], path: str, ask: Callable[[str], T]) -> T:
+        if path not in answers:
+            way = path
+            while way not in self._stamps:  # before the answer, so that no later change is missed
+                self._stamps[way] = self._disk.stamp(way)
+                way = os.path.dirname(way)
+            answers.setdefault(path, ask(path))
+        return answers[path]
 
 
 class InstructionReader:
@@ -157,6 +174,11 @@ class InstructionReader:
             reading = _reading(self._views[request.view](wanted, disk))
             self._readings[key] = disk, reading
         return reading
+
+    def faults(self, request: InstructionRequest) -> tuple[InstructionIssue, ...]:
+        """Return what is to be mended in the files that the request's view loads, read alone."""
+        home = self._folders(request.project, request.environment).home
+        return tuple(check.of_files(self.read(request).resolution, home))
 
     def check(self, request: InstructionRequest, memories: Memories, covered: Covered) -> Checked:
         """Return what a person may want to mend, by all views; the request's own does not count.

@@ -10,6 +10,7 @@ from anyio import CapacityLimiter, to_thread
 
 from memd.core.errors import MemdError
 from memd.core.values import Covered, Project
+from memd.instructions.check import InstructionIssue
 from memd.instructions.compose import InstructionText, etag
 from memd.instructions.disk import RealDisk
 from memd.instructions.reading import (
@@ -108,6 +109,10 @@ class Instructions:
             return await self._in_thread(lambda: self._reader.read(request).text)
         except InstructionsTimeoutError as error:
             return InstructionText("", etag(""), (), (error.sentence,))
+
+    async def faults(self, request: InstructionRequest) -> tuple[InstructionIssue, ...]:
+        """Return what is to be mended in the files themselves, which is quick to tell."""
+        return await self._in_thread(partial(self._reader.faults, request))
 
     async def check(
         self, request: InstructionRequest, memories: Memories = (), covered: Covered = lambda _: ""

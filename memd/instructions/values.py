@@ -152,3 +152,10 @@ class InstructionDisk(Protocol):
     def real(self, path: str) -> str:
         """Return the real path of what is there, or of what would be."""
         ...
+
+    def stamp(self, path: str) -> tuple[int, ...]:
+        """Return what changes when the file, folder or link of a name is another or is written.
+
+        Empty where nothing is. Links are not followed. What is put into a folder does not count.
+        """
+        ...

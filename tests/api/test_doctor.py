@@ -111,3 +111,34 @@ async def test_room_that_stored_results_take_is_told(caller: Caller) -> None:
     assert [check["state"] for check in lines] == ["ok", "warning"]
     assert lines[0]["detail"].startswith("1 with 1,000 of at most 4,294,967,296 bytes")
     assert "memctl context forget" in lines[1]["remedy"]
+
+
+async def test_instruction_files_that_are_to_be_mended_are_told(caller: Caller) -> None:
+    """A long file, a dead include and a broken rule are named, with what tells more."""
+
+    async def told() -> Any:
+        checks = (await caller.call("doctor"))["checks"]
+        return next(check for check in checks if check["name"] == "instruction files")
+
+    assert (await told())["detail"] == "0 with 0 characters"
+    folder = Path(caller.cwd, ".claude", "rules")
+    folder.mkdir(parents=True)
+    (folder / "fine.md").write_text("Be brief.")
+    assert await told() == {
+        "name": "instruction files",
+        "state": "ok",
+        "detail": "1 with 9 characters",
+        "remedy": "",
+    }
+    Path(caller.cwd, "CLAUDE.md").write_text("@none.md\n" + "x" * 40_000)
+    (folder / "broken.md").write_text("---\npaths: [\n---\nx")
+    results = await told()
+    assert (results["state"], "memctl instructions check" in results["remedy"]) == ("warning", True)
+    for words in (
+        "CLAUDE.md: has 40,009 characters",
+        "none.md: there is no",
+        "broken.md: its paths",
+    ):
+        assert words in results["detail"]
+    (folder / "other.md").write_text("---\npaths:\n---\nx")
+    assert (await told())["detail"].endswith("; and 1 more")

@@ -103,6 +103,34 @@ def test_what_nobody_reads_resolves_nothing_anew(desk: Desk) -> None:
     assert desk.reader.read(desk.request()) is first
 
 
+def test_what_links_lead_to_is_asked_for_again(desk: Desk) -> None:
+    """A link that leads elsewhere, a file behind one, and a folder that becomes one are noticed."""
+    for name in ("one", "two"):
+        desk.tree.write(f"{name}/a.md", name)
+        desk.tree.write(f"{name}/rules/r.md", f"rule {name}")
+    (desk.tree.repo / "linked").symlink_to("one")
+    (desk.tree.repo / ".claude").mkdir()
+    (desk.tree.repo / ".claude/rules").symlink_to("../one/rules")
+    desk.tree.write("CLAUDE.md", "@linked/a.md\n@two/a.md\n")
+
+    def relink(name: str, target: str) -> None:
+        (desk.tree.repo / name).unlink()
+        (desk.tree.repo / name).symlink_to(target)
+
+    for change in (
+        lambda: desk.tree.write("one/a.md", "ONE"),
+        lambda: desk.tree.write("one/rules/s.md", "more"),
+        lambda: relink(".claude/rules", "../two/rules"),
+        lambda: relink("linked", "nowhere"),
+        lambda: (desk.tree.repo / "two").rename(desk.tree.repo / "three"),
+        lambda: (desk.tree.repo / "two").symlink_to("three"),
+    ):
+        before = desk.reader.read(desk.request())
+        assert desk.reader.read(desk.request()) is before
+        change()
+        assert desk.reader.read(desk.request()).text.text != before.text.text
+
+
 def test_each_question_has_its_own_answer(desk: Desk) -> None:
     """View, touched files, excludes and the user's decision are parts of the question."""
     outside = desk.tree.home / "outside.md"

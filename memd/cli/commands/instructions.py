@@ -8,7 +8,7 @@ from memd.cli.invocation import Invocation
 from memd.core.names import printable
 
 _FOLDED = 5  # files of one reason, behind which they are only counted
-_PATH_CHARACTERS = 4096
+_LINE = 4096  # characters, as many as a path may have
 _KINDS = {
     "problem": "files",
     "dead_include": "includes that lead nowhere",
@@ -48,8 +48,8 @@ def check(invocation: Invocation) -> int:
         issues = [issue for issue in checked["issues"] if issue["kind"] == kind]
         lines += [screen.paint(title, "bold")] if issues else []
         for issue in issues:
-            path = _path(invocation, issue["path"]) if kind != "repeated_memory" else issue["path"]
-            lines.append(f"  {path} {issue['text']}" if path else f"  {issue['text']}")
+            path = _path(invocation, issue["path"])
+            lines.append(f"  {f'{path} ' if path else ''}{_plain(invocation, issue['text'])}")
     if not lines:
         lines = [f"nothing is to be mended in {_count(checked['files'], 'file')}"]
     screen.answer(checked, "\n".join(lines))
@@ -69,7 +69,7 @@ def deny(invocation: Invocation) -> None:
 def _decide(invocation: Invocation, *, allow: bool) -> None:
     decided = invocation.request(allow=allow)
     words = "allowed" if allow else "not allowed"
-    lines = [f"includes from outside of {printable(decided['root'], _PATH_CHARACTERS)}: {words}"]
+    lines = [f"includes from outside of {printable(decided['root'], _LINE)}: {words}"]
     lines += [f"  {_path(invocation, path)}" for path in decided["external"]]
     if not decided["external"]:
         lines.append("  no file includes anything from outside now")
@@ -93,7 +93,7 @@ def _page(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
     for why in reasons:
         files = [file for file in listed["files"] if file["why_not"] == why]
         waits = files[0]["path"] in listed["external"]
-        yield f"{screen.paint('not loaded', 'yellow')}: {printable(why, _PATH_CHARACTERS)}"
+        yield f"{screen.paint('not loaded', 'yellow')}: {_plain(invocation, why)}"
         yield from _folded(invocation, files)
         if waits:
             yield "  to allow what this project includes from outside: memctl instructions approve"
@@ -118,12 +118,13 @@ def _path(invocation: Invocation, path: str) -> str:
     """Return a path as a person says it: from the directory or from the home where it is below."""
     for folder, short in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
         if path.startswith(f"{folder}/"):
-            return printable(short + path[len(folder) + 1 :], _PATH_CHARACTERS)
-    return printable(path, _PATH_CHARACTERS)
+            return printable(short + path[len(folder) + 1 :], _LINE)
+    return printable(path, _LINE)
 
 
 def _plain(invocation: Invocation, sentence: str) -> str:
-    return sentence.replace(f"{os.path.realpath(invocation.cwd)}/", "")
+    """Return a sentence in one line, with the paths below the directory as a person says them."""
+    return printable(sentence.replace(f"{os.path.realpath(invocation.cwd)}/", ""), _LINE)
 
 
 def _count(number: int, noun: str) -> str:

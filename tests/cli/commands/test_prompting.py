@@ -43,6 +43,21 @@ def test_the_prompt_is_the_answer(home: Home) -> None:
     }
 
 
+def test_instruction_files_stand_behind_the_prompt(home: Home) -> None:
+    """Their text follows the section, or stands alone where memory is off; problems are noted."""
+    files = {"text": "# Instruction files\n", "etag": "e", "files": [], "problems": ["x is long"]}
+    for prompt, text in (
+        ("# Memory\n", "# Memory\n\n# Instruction files\n"),
+        (None, files["text"]),
+    ):
+        answer = {**LOADED, "prompt": prompt, "problems": [], "instructions": files}
+        with ScriptedDaemon(home.places.socket, {"load_prompt": answer}) as daemon:
+            ran = memctl(home, "load-prompt", "--instructions", "union", "--quiet")
+            noted = memctl(home, "load-prompt", "--instructions", "union")
+        assert daemon.params("load_prompt") == {"cwd": home.cwd, "instructions": "union"}
+        assert (ran.out, noted.err.endswith("x is long\n")) == (text, True)
+
+
 def test_the_block_is_the_answer(home: Home) -> None:
     """What a client would add is printed; the words of the query make one prompt."""
     with ScriptedDaemon(home.places.socket, {"prefetch": FOUND}) as daemon:
