@@ -44,6 +44,7 @@ __all__ = [
     "FrontmatterNotEditableError",
     "InvalidMemoryError",
     "WordedMemory",
+    "mapping",
     "merge",
     "new",
     "parse",
@@ -216,6 +217,14 @@ def with_body(content: bytes, body: str) -> bytes:
     return content[: fenced.body] + eol + text
 
 
+def mapping(raw: str) -> Mapping[str, Any] | None:
+    """Return what a head's text between the fences says, ``None`` for what must not be read.
+
+    Values are texts as they stand there, and lists and mappings of these.
+    """
+    return None if problem(raw) else _loaded(raw)
+
+
 def merge(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | None:
     """Return what two writers made of one memory (``memory_merge.py``), ``None`` for a conflict.
 
@@ -247,15 +256,22 @@ def _read(fenced: Fenced | None) -> _Fields:
     raw = "\n".join(fenced.lines)
     why = why or problem(raw)
     if not why:
-        try:
-            loaded = _YAML.load(raw, Loader=frontmatter.LOADER)
-            return _Fields(loaded or {}, "", damaged=False)
-        except frontmatter.ERRORS:
-            why = "it is not valid YAML"
+        loaded = _loaded(raw)
+        if loaded is not None:
+            return _Fields(loaded, "", damaged=False)
+        why = "it is not valid YAML"
     values, understood = lenient(fenced.lines)
     size = fenced.end - fenced.start
     whole = fenced.closed and size <= limits.FRONTMATTER_BYTES
     return _Fields(values, why, damaged=not (understood and whole))
+
+
+def _loaded(raw: str) -> Mapping[str, Any] | None:
+    """Return what YAML makes of a text in which ``problem`` finds nothing."""
+    try:
+        return _YAML.load(raw, Loader=frontmatter.LOADER) or {}
+    except frontmatter.ERRORS:
+        return None
 
 
 def _body(content: bytes, fenced: Fenced) -> str:
