@@ -48,6 +48,16 @@ class PastChange:
     files: tuple[PastFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RawNotes:
+    """The notes of a session, byte for byte; ``problem`` says why they cannot be read."""
+
+    session: str
+    content: bytes = b""
+    mtime_ns: int = 0
+    problem: str = ""
+
+
 def imported_from(kind: str) -> str:
     """Return the origin of a change that an import made, of a kind of source."""
     return f"{IMPORT}:{kind}"

@@ -183,6 +183,13 @@ class Disk:
             os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
             os.unlink(source, dir_fd=folder)
 
+    def move_folder(self, folder: int, source: str, target: str) -> None:
+        """Rename a folder unless the target is there already (FileExistsError)."""
+        if not self._native(folder, source, target, NOREPLACE):
+            # An empty folder takes the name, which the rename then replaces; nothing else could.
+            os.mkdir(target, 0o700, dir_fd=folder)
+            os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)
+
     def unlink(self, folder: int, name: str) -> None:
         """Remove a file; one that is not there is fine."""
         with suppress(FileNotFoundError):

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
+from memd.core.imports import RawNotes
 from memd.core.names import is_text
 from memd.core.text import sha256
 from memd.core.values import Project
@@ -39,6 +40,7 @@ NOTES_BYTES = 256 * 1024
 _OWN = "{}/{}/session-memory/summary.md"
 _LEFT = "{}/{}/session-memory/.memd-*.tmp"  # by a crash
 _FOREIGN = "{}/.claude/session-memory/{}.md"
+_GONE = "it was removed a moment ago"
 _SEVERAL_NAMES = "it has several names (hard links)"
 
 
@@ -163,6 +165,23 @@ def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile
     return tuple(filter(None, result))
 
 
+def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
+    """Return the notes of sessions below some folders of transcripts, byte for byte.
+
+    Of a session with several notes those of memd come, or the first. Raises
+    DirectoryUnusableError.
+    """
+    result: dict[str, RawNotes] = {}
+    for folder in folders:
+        base, key = os.path.split(folder)
+        for form in (_OWN, _FOREIGN):
+            with suppress(DirectoryMissingError), Directory(base) as directory:
+                for _, name in sorted(_present(directory, (key,), (form,))):
+                    each = _raw(directory, name)
+                    result.setdefault(each.session, each)
+    return tuple(result.values())
+
+
 def prune(base: str, before: float) -> int:
     """Remove notes of memd that last changed before a time, and return how many.
 
@@ -191,6 +210,20 @@ def _present(
                 with suppress(MemdError):
                     if status := directory.stat(name):
                         yield status.st_mtime, name
+
+
+def _raw(directory: Directory, name: str) -> RawNotes:
+    _, session, *_ = name.split("/")
+    if session == ".claude":
+        session = os.path.basename(name).removesuffix(".md")
+    try:
+        result = directory.read(name, NOTES_BYTES)
+    except MemdError as error:
+        return RawNotes(session, problem=error.sentence)
+    content, status = result or (b"", None)
+    if status is None or status.st_nlink > 1:
+        return RawNotes(session, problem=_SEVERAL_NAMES if status else _GONE)
+    return RawNotes(session, content, status.st_mtime_ns)
 
 
 def _first(directory: Directory, place: NotesPlace) -> NotesFile | None:

@@ -7,12 +7,16 @@ from typing import Protocol
 
 from memd.core.imports import Original, PastChange, PastFile
 from memd.core.values import Message
+from memd.projects.projects import KnownProject
 
 __all__ = [
     "MEMORIES",
     "TEXT_BYTES",
     "ChatSession",
     "ExportPart",
+    "ExportRequest",
+    "ExportResult",
+    "ExportedProject",
     "ImportReading",
     "ImportSource",
     "LeftOutFile",
@@ -166,3 +170,46 @@ class Originals(Protocol):
     def body(self, key: str) -> bytes | None:
         """Return the text of a hash, ``None`` where it is no longer known."""
         ...
+
+    def past(self, directory: str) -> tuple[PastChange, ...]:
+        """Return the past changes that archives brought for a directory, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Which projects go to which absolute path, and which parts of them.
+
+    ``whole`` says that these are all projects: then one without files is no part of the archive.
+    """
+
+    destination: str
+    projects: tuple[KnownProject, ...]
+    parts: frozenset[ExportPart] = frozenset()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedProject:
+    """A project of an archive: its id there, what its directory is called, and its files."""
+
+    id: str
+    name: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What was written to ``path``: files and their bytes, the manifest and the sums not counted.
+
+    ``left_out`` names what was not taken and why, at most a thousand; ``left_out_more`` counts what
+    is not named. ``problems`` are sentences about the archive as a whole.
+    """
+
+    path: str
+    files: int
+    bytes: int
+    projects: tuple[ExportedProject, ...]
+    left_out: tuple[LeftOutFile, ...] = ()
+    left_out_more: int = 0
+    problems: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ import os
 import stat
 import threading
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,12 @@ class Configuration:
                 if repository:
                     self._parsed[key] = _with_repository(*self._parsed[key], repository)
             return self._parsed[key]
+
+    def own(self) -> tuple[Mapping[str, Any], int]:
+        """Return the options that the user's own file sets, and its mtime in ns."""
+        with self._lock:
+            identity, options, _ = self._load(self.user_file)
+        return options, identity[1] if identity else 0
 
     def _load(self, path: str, *, private: bool = True) -> Loaded:
         """Return a settings file as it was read last, or anew if it changed."""

@@ -112,6 +112,11 @@ class FaultyDisk(Disk):
         self._step("move", target)
         self._disk.move(folder, source, target)
 
+    def move_folder(self, folder: int, source: str, target: str) -> None:
+        """Fail or rename a folder."""
+        self._step("move_folder", target)
+        self._disk.move_folder(folder, source, target)
+
     def unlink(self, folder: int, name: str) -> None:
         """Fail or remove."""
         self._step("unlink", name)

@@ -1,0 +1,149 @@
+"""What an export takes, one file after the other; whatever it leaves out has its reason.
+
+Rules of this file
+- Bytes are taken as they lie on the disk, or as they were in the archive that they came from.
+- What looks like a credential is in no archive, whoever wrote it, and neither is a name that does.
+- One file is in memory at a time, but for the lines of one project's history.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from memd.core.imports import PastChange, RawNotes, is_import, past_of
+from memd.core.names import LOGS, TEAM, in_catalogue
+from memd.core.text import decode, sha256
+from memd.core.values import Change
+from memd.documents import document, secrets
+from memd.portable.settings_text import settings_text
+from memd.portable.values import ExportPart, LeftOutFile, Originals
+from memd.store.service import StillDirectory
+
+SETTINGS = "settings.toml"
+BLOBS = "history/blobs/"
+_PRIVATE = "it is a key, a path, a program, or no option of memd"
+_LIKE_A_KEY = "its name looks like a credential"
+_WORDS_LIKE_A_KEY = "what it says of itself looks like a credential"
+_NOTHING = frozenset[ExportPart]()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A file by its name in its folder; ``type`` and ``origin`` are what the manifest says."""
+
+    name: str
+    content: bytes
+    mtime_ns: int = 0
+    type: str = ""
+    origin: str = ""
+
+
+Item = Collected | LeftOutFile
+
+
+def memories(
+    still: StillDirectory,
+    originals: Originals,
+    directory: str,
+    parts: frozenset[ExportPart] = _NOTHING,
+) -> Iterator[Item]:
+    """Yield what an export takes of a memory directory, by path."""
+    known = originals.of_directory(directory)
+    for file in still.files(partial(covers, parts=parts)):
+        if file.problem:
+            yield LeftOutFile(file.path, file.problem)
+            continue
+        content, origin = file.content, ""
+        original = known.get((file.path, sha256(content)))
+        body = originals.body(original.exported) if original else None
+        if original and body is not None:
+            content, origin = body, original.origin
+        kind = ""
+        if in_catalogue(file.path):
+            parsed = document.parse(content, file.path)
+            kind, origin = parsed.type or "", parsed.origin if body is None else origin
+        yield _checked(Collected(file.path, content, file.mtime_ns, kind, origin))
+
+
+def notes(every: Iterable[RawNotes]) -> Iterator[Item]:
+    """Yield session notes by session."""
+    for each in sorted(every, key=lambda each: each.session):
+        name = f"{each.session}.md"
+        if each.problem:
+            yield LeftOutFile(name, each.problem)
+        else:
+            yield _checked(Collected(name, each.content, each.mtime_ns))
+
+
+def settings(options: Mapping[str, Any], mtime_ns: int) -> Iterator[Item]:
+    """Yield the user's settings, and by name the options that are left out."""
+    text, left_out = settings_text(options)
+    names = map(secrets.scrub, left_out)
+    yield from (LeftOutFile(f"{SETTINGS}: {name}", _PRIVATE) for name in names)
+    if text:
+        yield _checked(Collected(SETTINGS, text.encode(), mtime_ns))
+
+
+def changes(
+    own: Iterable[Change], past: Iterable[PastChange], parts: frozenset[ExportPart]
+) -> list[PastChange]:
+    """Return the changes of a directory, oldest first, with the files that an export has.
+
+    What an import did is not among them, but what it brought of history is.
+    """
+    here = [past_of(change) for change in own if not is_import(change.by.origin)]
+    met = set(here)
+    every = [*(change for change in past if change not in met), *here]
+    covered = partial(covers, parts=parts - {ExportPart.LOGS})
+    result = (replace(e, files=tuple(f for f in e.files if covered(f.path))) for e in every)
+    return [change for change in result if change.files]
+
+
+def history(every: Iterable[PastChange], originals: Originals, project: str) -> Iterator[Item]:
+    """Yield the texts that some changes name, then the changes themselves."""
+    name, newest = f"{project}.jsonl", 0.0
+    lines: list[bytes] = []
+    done: set[str] = set()
+    for number, change in enumerate(every, 1):
+        plain = tuple(file for file in change.files if not secrets.find(file.path))
+        if len(plain) < len(change.files):
+            yield LeftOutFile(f"{name}: a file of change {number}", _LIKE_A_KEY)
+        words = (change.client, change.session, change.model, change.reason, change.origin)
+        if secrets.find("\n".join(words)):  # of a whole line, hashes would look like keys
+            yield LeftOutFile(f"{name}: change {number}", _WORDS_LIKE_A_KEY)
+            continue
+        lines.append(msgspec.json.encode(replace(change, files=plain)) + b"\n")
+        newest = max(newest, change.at)
+        for key in (key for file in plain for key in (file.before, file.after) if key):
+            body = None if key in done else originals.body(key)
+            done.add(key)
+            if body is not None:
+                yield _checked(Collected(f"blobs/{key}", body, _ns(change.at)))
+    if lines:
+        yield Collected(name, b"".join(lines), _ns(newest))
+
+
+def covers(path: str, *, parts: frozenset[ExportPart]) -> bool:
+    """Say whether an export of these parts has a path of a memory directory."""
+    top = path.partition("/")[0]
+    if top == TEAM[:-1]:
+        return ExportPart.TEAM in parts
+    return ExportPart.LOGS in parts if top == LOGS else True
+
+
+def _checked(file: Collected) -> Item:
+    """Return a file, or why an archive must not have it."""
+    if secrets.find(file.name):
+        return LeftOutFile(secrets.scrub(file.name), _LIKE_A_KEY)
+    hits = secrets.find(decode(file.content))
+    if hits:
+        why = f"line {hits[0].line} looks like a credential ({hits[0].rule})"
+        return LeftOutFile(file.name, why)
+    return file
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)

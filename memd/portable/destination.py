@@ -1,0 +1,73 @@
+"""Where an export may be written. Blocks."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memd.core.names import is_temporary, is_text
+from memd.portable.errors import DestinationError
+from memd.projects.project import is_of_agent
+
+_SUFFIX = ".tar.gz"
+_OTHER = re.compile(r".*\.(?:tar|tgz|zip|gz|tbz2?|txz|bz2|xz|zst|7z)", re.IGNORECASE)
+_NOT_ABSOLUTE = "it is named by an absolute path alone"
+_NO_NAME = "it has a character that no path can have, or no name"
+_OTHER_SHAPE = "an archive is written as .tar.gz, or as a folder"
+_OURS = "memd gives such names to files that are not in place"
+_NO_FOLDER = "the folder that it is to lie in is not there"
+_THERE = "something of this name is there, and nothing is ever overwritten"
+_OF_AGENT = "it lies in a memory directory"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A name in a folder (its real path) under which nothing was; ``packed`` is a tar.gz."""
+
+    folder: str
+    name: str
+    packed: bool
+
+    @property
+    def path(self) -> str:
+        """The path."""
+        return f"{self.folder.rstrip('/')}/{self.name}"
+
+
+def check_destination(path: str, closed: Iterable[tuple[str, str]]) -> Destination:
+    """Return where an export goes.
+
+    ``closed`` are directories in which nobody writes one, each with the reason. Raises
+    DestinationError.
+    """
+    folder, name = os.path.split(os.path.normpath(path))
+    packed = name.endswith(_SUFFIX) and name != _SUFFIX
+    rules = (
+        ("\0" in path or not is_text(path) or not name, _NO_NAME),
+        (not path.startswith("/"), _NOT_ABSOLUTE),
+        (is_temporary(name), _OURS),
+        (not packed and bool(_OTHER.fullmatch(name)), _OTHER_SHAPE),
+    )
+    why = next((words for broken, words in rules if broken), "")
+    if why:
+        raise DestinationError(path, why)
+    result = Destination(os.path.realpath(folder), name, packed)
+    why = _closed(result.folder, closed)
+    if not why and not os.path.isdir(result.folder):
+        why = _NO_FOLDER
+    elif not why and os.path.lexists(result.path):
+        why = _THERE
+    if why:
+        raise DestinationError(path, why)
+    return result
+
+
+def _closed(folder: str, closed: Iterable[tuple[str, str]]) -> str:
+    """Return why nobody writes an export into a folder, by its real path; "" where one may."""
+    for directory, why in closed:
+        if f"{folder}/".startswith(f"{os.path.realpath(directory).rstrip('/')}/"):
+            return why
+    above = folder
+    while above != "/" and not is_of_agent(above):
+        above = os.path.dirname(above)
+    return "" if above == "/" else _OF_AGENT

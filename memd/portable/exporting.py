@@ -1,0 +1,125 @@
+"""One export: what was taken so far, under which name, and the manifest in the end. Blocks."""
+
+import re
+from collections.abc import Iterable
+
+from memd.core.text import sha256
+from memd.portable.collecting import BLOBS, Collected, Item
+from memd.portable.intake import ENTRIES, UNPACKED_BYTES, fault
+from memd.portable.manifest import FORMAT, VERSION, FileRecord, Manifest, ProjectRecord
+from memd.portable.values import (
+    ExportedProject,
+    ExportRequest,
+    ExportResult,
+    LeftOutFile,
+)
+from memd.portable.writing import Staging
+from memd.projects.projects import KnownProject, repository_of
+
+_LISTED = 1000  # what is left out is named so often, and counted beyond
+_ID_CHARACTERS = 64
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+_SAME_NAME = "another file of the archive has this name"
+_SAME_FILE = "this disk takes its name for that of another file of the archive"
+_TOO_MUCH = (
+    f"the archive has more than {ENTRIES:,} files or {UNPACKED_BYTES // 1024**3} GiB, which"
+    " memctl import does not take: export fewer projects or parts at a time"
+)
+
+
+class Export:
+    """What an export has taken; ``ids`` are those of its projects, ``version`` is memd's.
+
+    All methods raise DestinationError.
+    """
+
+    def __init__(self, staging: Staging, request: ExportRequest, version: str) -> None:
+        self._staging, self._request, self._version = staging, request, version
+        self.ids = project_ids(project.name for project in request.projects)
+        self._projects = dict(zip(self.ids, map(_record, request.projects), strict=True))
+        self._files: dict[str, list[FileRecord]] = {key: [] for key in ("", *self.ids)}
+        self._met: set[str] = set()
+        self._left_out: list[LeftOutFile] = []
+        self._left_out_more = 0
+
+    def take(self, project: str, folder: str, items: Iterable[Item]) -> None:
+        """Write files of a project, or with "" of none, into a folder; note what is left out."""
+        above = len(f"projects/{project}/") if project else 0
+        for each in items:
+            name = f"{folder}{each.name}"
+            why = each.reason if isinstance(each, LeftOutFile) else fault(name)
+            if name in self._met:
+                if name.startswith(BLOBS):
+                    continue  # a text is there once
+                why = _SAME_NAME
+            self._met.add(name)
+            record = None
+            if isinstance(each, Collected) and not why:
+                record = self._staging.add(name, each.content, each.mtime_ns)
+            if record is None or isinstance(each, LeftOutFile):
+                self._leave_out(name, why or _SAME_FILE)
+                continue
+            record.type, record.origin, record.path = each.type, each.origin, name[above:]
+            self._files[project].append(record)
+
+    def finish(self) -> ExportResult:
+        """Put the archive in its place and return what it holds."""
+        for files in self._files.values():
+            files.sort(key=lambda file: file.path.encode())
+        for key, project in self._projects.items():
+            project.id, project.files = key, self._files[key]
+        projects = [
+            project
+            for _, project in sorted(self._projects.items())
+            if project.files or not self._request.whole
+        ]
+        scope = sorted(part.value for part in self._request.parts)
+        self._staging.finish(
+            Manifest(
+                format=FORMAT,
+                version=VERSION,
+                memd=self._version,
+                scope=scope,
+                projects=projects,
+                files=self._files[""],
+            )
+        )
+        every = [file for files in self._files.values() for file in files]
+        count, size = len(every), sum(file.bytes for file in every)
+        return ExportResult(
+            self._request.destination,
+            count,
+            size,
+            tuple(ExportedProject(each.id, each.name, len(each.files)) for each in projects),
+            tuple(self._left_out),
+            self._left_out_more,
+            (_TOO_MUCH,) if count + 2 > ENTRIES or size > UNPACKED_BYTES else (),
+        )
+
+    def _leave_out(self, name: str, why: str) -> None:
+        if len(self._left_out) < _LISTED:
+            self._left_out.append(LeftOutFile(name, why))
+        else:
+            self._left_out_more += 1
+
+
+def project_ids(names: Iterable[str]) -> list[str]:
+    """Return an id for each project, made of its name; equal ones are numbered from 2 on."""
+    ids: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        plain = _NOT_PLAIN.sub("-", name)[:_ID_CHARACTERS].strip("-.") or "project"
+        number, key = 1, plain
+        while key.casefold() in taken:
+            number += 1
+            key = f"{plain}-{number}"
+        taken.add(key.casefold())
+        ids.append(key)
+    return ids
+
+
+def _record(project: KnownProject) -> ProjectRecord:
+    """Return a project without its files; its remote is told by a hash alone."""
+    remote = repository_of(project.root) if project.root else ""
+    name = project.name.encode(errors="replace").decode()
+    return ProjectRecord(id="", name=name, remote=sha256(remote.encode()) if remote else "")

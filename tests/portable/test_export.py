@@ -1,0 +1,357 @@
+"""What an export holds, and what it never does."""
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from memd.core.imports import Original, PastChange, PastFile
+from memd.core.text import sha256
+from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.portable.errors import DestinationError
+from memd.portable.manifest import MANIFEST, SUMS, decode
+from memd.portable.values import ExportPart
+from tests.documents.secret_samples import TOKENS
+from tests.portable.exports import (
+    ALL,
+    Archives,
+    archives_in,
+    checked,
+    content,
+    fill,
+    put,
+    recorded,
+)
+from tests.store.bench import topic
+
+pytestmark = pytest.mark.anyio
+PRIVATE = {"MEMORY.md", "a.md", "sub/b.md", "über uns.md"}
+TOKEN = TOKENS["supabase-access"](random.Random(1))  # noqa: S311 - made up
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> Iterator[Archives]:
+    """Open a home."""
+    with archives_in(tmp_path / "home") as opened:
+        yield opened
+
+
+async def test_the_private_memories_alone_are_taken_unasked(
+    archives: Archives, tmp_path: Path
+) -> None:
+    """Nothing of teams, agents, notes, history, logs or settings goes along by itself."""
+    await fill(archives)
+    result = await archives.export(tmp_path / "out")
+    manifest = checked(tmp_path / "out")
+    assert recorded(manifest).keys() == {f"projects/app/memory/{path}" for path in PRIVATE}
+    assert (result.files, manifest.scope, manifest.files) == (len(PRIVATE), [], [])
+    assert [(each.id, each.name, each.files) for each in result.projects] == [
+        ("app", "app", len(PRIVATE))
+    ]
+    assert result.left_out == ()
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        (ExportPart.TEAM, {f"projects/app/memory/team/{n}" for n in ("MEMORY.md", "shared.md")}),
+        (ExportPart.LOGS, {"projects/app/memory/logs/2026/01/2026-01-02.md"}),
+        (
+            ExportPart.AGENTS,
+            {
+                "projects/app/agents/project/reviewer/r.md",
+                "projects/app/agents/local/tester/t.md",
+                "agents/user/writer/w.md",
+            },
+        ),
+        (ExportPart.NOTES, {"projects/app/notes/session-1.md"}),
+        (ExportPart.SETTINGS, {"settings.toml"}),
+    ],
+)
+async def test_each_part_adds_its_own_files(
+    archives: Archives, tmp_path: Path, part: ExportPart, names: set[str]
+) -> None:
+    """A part that is asked for is there with all that belongs to it, and nothing else."""
+    await fill(archives)
+    await archives.export(tmp_path / "out", parts=[part])
+    manifest = checked(tmp_path / "out")
+    private = {f"projects/app/memory/{path}" for path in PRIVATE}
+    assert recorded(manifest).keys() - private == names
+    assert manifest.scope == [part.value]
+
+
+async def test_bytes_times_and_types_are_those_of_the_disk(
+    archives: Archives, tmp_path: Path
+) -> None:
+    """Files are byte for byte and as old as they were; the manifest says what they are."""
+    project = await fill(archives)
+    await archives.export(tmp_path / "out", parts=ALL)
+    records = recorded(checked(tmp_path / "out"))
+    for path in Path(project.directory).rglob("*.md"):
+        name = f"projects/app/memory/{path.relative_to(project.directory)}"
+        copy = tmp_path / "out" / name
+        assert copy.read_bytes() == path.read_bytes()
+        assert {copy.stat().st_mtime_ns, records[name].mtime_ns} == {path.stat().st_mtime_ns}
+    a, damaged = (records[f"projects/app/memory/{n}"] for n in ("a.md", "über uns.md"))
+    assert (a.type, a.origin, damaged.type) == ("user", "user", "")
+    manifest = checked(tmp_path / "out")
+    newest = max(record.mtime_ns for record in records.values())
+    assert (tmp_path / "out" / MANIFEST).stat().st_mtime_ns == newest
+    assert manifest.made.endswith("Z")
+    assert manifest.projects[0].remote == sha256(b"github.com/acme/app")
+
+
+async def test_a_folder_and_an_archive_hold_the_same_bytes(
+    archives: Archives, tmp_path: Path
+) -> None:
+    """Both shapes have the same files; sums and members are in the order that the format says."""
+    await fill(archives)
+    await archives.export(tmp_path / "out", parts=ALL)
+    await archives.export(tmp_path / "out.tar.gz", parts=ALL)
+    folder, packed = content(tmp_path / "out"), content(tmp_path / "out.tar.gz")
+    assert folder == packed
+    rest = sorted(packed.keys() - {MANIFEST, SUMS}, key=str.encode)
+    assert list(packed) == [MANIFEST, SUMS, *rest]
+    names = [line.split("  ", 1)[1] for line in packed[SUMS].decode().splitlines()]
+    assert names == [MANIFEST, *rest]
+    assert (tmp_path / "out.tar.gz").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert {(tmp_path / "out" / name).stat().st_mode & 0o777 for name in folder} == {0o600}
+
+
+async def test_the_same_state_gives_the_same_bytes(tmp_path: Path) -> None:
+    """An archive made again, also after a restart and on another day, is the same to the byte."""
+    made = []
+    for number in range(3):
+        with archives_in(tmp_path / "home") as archives:
+            if not number:
+                await fill(archives)
+            archives.clock.advance(100_000.0)
+            for again in range(2):
+                path = tmp_path / f"out-{number}-{again}.tar.gz"
+                await archives.export(path, parts=ALL)
+                made.append(path.read_bytes())
+    assert len(set(made)) == 1
+    assert str(tmp_path).encode() not in b"".join(content(path).values())
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="sha256sum is not installed")
+async def test_sums_are_checked_by_sha256sum(archives: Archives, tmp_path: Path) -> None:
+    """The sums are what the usual program reads, whatever characters names have."""
+    project = await fill(archives)
+    for name in ("back\\slash.md", "line\nend.md", "return\r.md", " space .md", "ünï.md"):
+        put(Path(project.directory, name), name.encode())
+    await archives.export(tmp_path / "out", parts=ALL)
+    checked(tmp_path / "out")
+    command = ["sha256sum", "--check", "--strict", "--quiet", SUMS]
+    done = await anyio.run_process(command, cwd=tmp_path / "out", check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+async def test_what_looks_like_a_credential_stays_out(archives: Archives, tmp_path: Path) -> None:
+    """A file, a name, notes, a past text or a reason with a token is left out and listed."""
+    project = await fill(archives)
+    secret = Provenance(Actor.CLIENT, reason=f"said {TOKEN}")
+    await archives.store.commit(
+        project.directory, lambda _: Draft((FileEdit("c.md", topic("c")),)), secret
+    )
+    memory = Path(project.directory)
+    put(memory / "key.md", f"fine\ntoken: {TOKEN}\n".encode())
+    put(memory / f"{TOKEN}.md", b"x")
+    put(Path(project.sessions[0]) / "s2" / "session-memory" / "summary.md", TOKEN.encode())
+    result = await archives.export(tmp_path / "out", parts=ALL)
+    checked(tmp_path / "out")
+    everything = content(tmp_path / "out")
+    assert TOKEN.encode() not in b"".join(everything.values())
+    assert not any(TOKEN in name for name in everything)
+    assert TOKEN not in str(result)
+    left = {each.name: each.reason for each in result.left_out}
+    assert "line 2 looks like a credential" in left["projects/app/memory/key.md"]
+    assert "credential" in left["projects/app/notes/s2.md"]
+    assert [name for name in left if name.startswith("history/app.jsonl: change ")]
+    assert f"history/blobs/{sha256((memory / 'key.md').read_bytes())}" in left
+    assert "projects/app/memory/[secret: supabase-key].md" in left
+    assert "settings.toml: model.api_key" in left
+
+
+async def test_nothing_of_memd_itself_is_in_it(archives: Archives, tmp_path: Path) -> None:
+    """No state, lock, key or path of this machine goes into an archive of everything."""
+    await fill(archives)
+    await archives.export(tmp_path / "out", parts=ALL)
+    files = content(tmp_path / "out")
+    assert not [name for name in files if "lock" in name or "state.db" in name or "/." in name]
+    assert files["settings.toml"] == b"[recall]\nlimit = 7\n"
+    assert str(tmp_path).encode() not in b"".join(files.values())
+
+
+async def test_nothing_is_followed_or_opened_that_is_no_file(
+    archives: Archives, tmp_path: Path
+) -> None:
+    """Links, FIFOs and odd names in the directory are listed, and the rest is taken."""
+    project = await fill(archives)
+    memory = Path(project.directory)
+    put(tmp_path / "outside" / "x.md", b"outside")
+    os.symlink(tmp_path / "outside" / "x.md", memory / "link.md")
+    os.symlink(tmp_path / "outside", memory / "linked")
+    os.mkfifo(memory / "pipe.md")
+    put(memory / "large.md", b"x" * 5_000_000)
+    Path(os.fsdecode(bytes(memory) + b"/\xff.md")).write_bytes(b"x")
+    put(memory.joinpath(*"abcdefghijklmn", "deep.md"), b"deep")
+    result = await archives.export(tmp_path / "out")
+    assert recorded(checked(tmp_path / "out")).keys() == {
+        f"projects/app/memory/{path}" for path in PRIVATE
+    }
+    left = {each.name.removeprefix("projects/app/memory/"): each.reason for each in result.left_out}
+    deep = "a/b/c/d/e/f/g/h/i/j/k/l/m/n/deep.md"
+    assert left.keys() == {"link.md", "linked", "pipe.md", "large.md", "\\udcff.md", deep}
+
+
+async def test_an_unchanged_import_comes_back_as_it_was(archives: Archives, tmp_path: Path) -> None:
+    """While nobody has changed a file, the archive's bytes and origin are given back."""
+    project = archives.project()
+    written, brought = topic("a", "marked"), topic("a", "as it was")
+    await archives.write(project, {"a.md": written, "b.md": written})
+    original = Original("a.md", sha256(brought), live(project.directory, "a.md"), "assistant")
+    other = Original("b.md", sha256(brought), sha256(b"another text"), "assistant")
+    archives.table.record(project.directory, [original, other], {sha256(brought): brought}, 1.0)
+    await archives.export(tmp_path / "one")
+    records = recorded(checked(tmp_path / "one"))
+    assert (tmp_path / "one/projects/app/memory/a.md").read_bytes() == brought
+    assert records["projects/app/memory/a.md"].origin == "assistant"
+    assert records["projects/app/memory/b.md"].origin == "user"
+    await archives.write(project, {"a.md": topic("a", "by the person")})
+    await archives.export(tmp_path / "two")
+    now = Path(project.directory, "a.md").read_bytes()
+    assert (tmp_path / "two/projects/app/memory/a.md").read_bytes() == now
+
+
+async def test_a_purged_original_does_not_come_back(archives: Archives, tmp_path: Path) -> None:
+    """Where the archive's text was removed for good, the file goes out as it is."""
+    project = archives.project()
+    await archives.write(project, {"a.md": topic("a")})
+    original = Original("a.md", sha256(b"purged"), live(project.directory, "a.md"), "assistant")
+    archives.table.record(project.directory, [original], {}, 1.0)
+    await archives.export(tmp_path / "out")
+    copy = tmp_path / "out/projects/app/memory/a.md"
+    assert copy.read_bytes() == Path(project.directory, "a.md").read_bytes()
+    assert recorded(checked(tmp_path / "out"))["projects/app/memory/a.md"].origin == "user"
+
+
+async def test_history_has_each_change_with_its_texts(archives: Archives, tmp_path: Path) -> None:
+    """Changes come oldest first, those that imports brought before, the imports' own never."""
+    project = await fill(archives)
+    past = PastChange(5.0, "dream", files=(PastFile("old.md", None, sha256(b"old")),))
+    archives.table.add_past(project.directory, [past], {sha256(b"old"): b"old"}, 1.0)
+    importing = Provenance(Actor.CLIENT, origin="import:memd")
+    await archives.store.commit(
+        project.directory, lambda _: Draft((FileEdit("i.md", topic("i")),)), importing
+    )
+    await archives.export(tmp_path / "out", parts=[ExportPart.HISTORY])
+    checked(tmp_path / "out")
+    lines = (tmp_path / "out/history/app.jsonl").read_bytes().splitlines()
+    changes = [decoded(line) for line in lines]
+    assert changes[0] == past
+    assert [change.reason for change in changes[1:4]] == ["memory.write"] * 3
+    touched = [file.path for change in changes for file in change.files]
+    assert "gone.md" in touched
+    assert not [path for path in touched if path.startswith("team/") or path == "i.md"]
+    blobs = content(tmp_path / "out")
+    for change in changes:
+        for key in (key for file in change.files for key in (file.before, file.after) if key):
+            assert sha256(blobs[f"history/blobs/{key}"]) == key
+
+
+async def test_projects_are_told_apart(archives: Archives, tmp_path: Path) -> None:
+    """Equal names are numbered; of all projects only those with files are in the archive."""
+    one, two, empty = (archives.project(f"{name}/app") for name in ("one", "two", "empty"))
+    odd = archives.project("ünï cödé")
+    for project in (one, two, odd):
+        await archives.write(project, {f"{len(project.root)}.md": topic(project.name)})
+    Path(empty.directory).mkdir(parents=True)
+    every = await archives.exports.projects()
+    assert {each.directory for each in every} == {p.directory for p in (one, two, empty, odd)}
+    result = await archives.export(tmp_path / "out", *every, whole=True)
+    manifest = checked(tmp_path / "out")
+    ids = [project.id for project in manifest.projects]
+    assert ids == sorted(ids)
+    assert len(ids) == len(result.projects) == 3
+    assert {each.name for each in result.projects} == {"app", "ünï cödé"}
+    assert "n-c-d" in ids
+
+
+async def test_a_project_without_memories_is_an_empty_archive(
+    archives: Archives, tmp_path: Path
+) -> None:
+    """What is asked for by name is in the manifest also where nothing lies in it."""
+    result = await archives.export(tmp_path / "out.tar.gz")
+    manifest = checked(tmp_path / "out.tar.gz")
+    assert (result.files, manifest.made) == (0, "")
+    assert [(each.id, each.files) for each in manifest.projects] == [("app", [])]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("there", "is there"),
+        ("link", "is there"),
+        ("MEMORY/out", "memory directory"),
+        ("MEMORY/sub/out.tar.gz", "memory directory"),
+        ("linked-memory/out", "memory directory"),
+        ("home/state/out", "memd's own"),
+        ("home/src/app/.claude/agent-memory/reviewer/out", "memory directory"),
+        ("nowhere/out", "not there"),
+        ("file/out", "not there"),
+        ("out.zip", "as .tar.gz"),
+        ("out.tgz", "as .tar.gz"),
+        (".memd-export-00000000.tmp", "not in place"),
+        ("nul\0", "character"),
+        ("\udcff", "character"),
+    ],
+)
+async def test_a_destination_is_refused_where_nothing_may_be_written(
+    archives: Archives, tmp_path: Path, name: str, why: str
+) -> None:
+    """What is there is never touched, and nothing is written where memories lie."""
+    project = await fill(archives)
+    Path(project.directory, "sub").mkdir(exist_ok=True)
+    put(tmp_path / "there" / "x", b"x")
+    put(tmp_path / "file", b"x")
+    os.symlink("nowhere", tmp_path / "link")
+    os.symlink(project.directory, tmp_path / "linked-memory")
+    path = f"{tmp_path}/{name}".replace(f"{tmp_path}/MEMORY", project.directory)
+    before = everything(tmp_path)
+    with pytest.raises(DestinationError, match=why):
+        await archives.export(Path(path))
+    assert everything(tmp_path) == before
+
+
+async def test_a_relative_destination_is_refused(archives: Archives) -> None:
+    """Only the caller knows where it stands."""
+    with pytest.raises(DestinationError, match="absolute"):
+        await archives.export(Path("out"))
+
+
+def live(directory: str, path: str) -> str:
+    """Return the hash of a file as it is now."""
+    return sha256(Path(directory, path).read_bytes())
+
+
+def decoded(line: bytes) -> PastChange:
+    """Return a line of a history."""
+    return msgspec.json.decode(line, type=PastChange)
+
+
+def everything(root: Path) -> set[str]:
+    """Return all paths below a folder, but those of the state file."""
+    return {str(path) for path in root.rglob("*") if "state.db" not in path.name}
+
+
+def test_a_manifest_says_which_memd_wrote_it() -> None:
+    """An unknown member is ignored, so that a later memd may say more."""
+    text = b'{"format": "memd-export", "version": 1, "more": [1], "memd": "9.9"}'
+    assert decode(text).memd == "9.9"
