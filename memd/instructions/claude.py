@@ -15,7 +15,6 @@ from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_
 from memd.instructions.values import (
     GLOBS,
     MENTIONS,
-    TOUCHED_FILES,
     InstructionDisk,
     InstructionFile,
     Resolution,
@@ -176,12 +175,7 @@ class _ClaudeView:
     def touch(self) -> None:
         """Load what the touched files bring: rules that fit, and the files of folders below."""
         cwd, entered = self.request.cwd, {self.request.cwd}
-        for number, name in enumerate(self.request.touched):
-            path = posixpath.normpath(posixpath.join(cwd, name))
-            if number >= TOUCHED_FILES:
-                why = f"and later touched files are passed over: {TOUCHED_FILES} are before it"
-                self.loading.problem(path, why)
-                return
+        for path in self.loading.touched():
             below = tuple(folders_down(cwd, posixpath.dirname(path)))[1:]
             if not is_below(path, cwd):
                 below = ()

@@ -111,12 +111,11 @@ def _chosen(loading: Loading, folder: str, names: Sequence[str]) -> Iterator[Ins
     stands_in = ""
     for name in dict.fromkeys(names):
         file = InstructionFile(posixpath.join(folder, name), "agents", "project")
-        if stands_in:
-            loading.fetch(file, why_not=stands_in)
-            continue
         read = loading.disk.read(file.path)
-        if read.why_not:
-            loading.fetch(file)
+        if read.missing:
+            continue
+        if stands_in or read.why_not:
+            loading.fetch(file, why_not=stands_in)
         else:
             yield file
             stands_in = _hidden(name)

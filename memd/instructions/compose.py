@@ -48,8 +48,9 @@ class InstructionText:
 
 def compose(resolution: Resolution) -> InstructionText:
     """Return the files that a view loads as one text."""
-    loaded = [file for file in resolution.files if file.loaded]
-    sections = {file.path: _section(file, resolution.texts.get(file.path, "")) for file in loaded}
+    texts = resolution.texts
+    loaded = [file for file in resolution.files if file.loaded and texts.get(file.path)]
+    sections = {file.path: _section(file, texts[file.path]) for file in loaded}
     left_out = _left_out(loaded, {path: len(section) + 2 for path, section in sections.items()})
     shown = [sections[file.path] for file in loaded if file.path not in left_out]
     text = "\n\n".join((_HEADING, *shown)) + "\n" if shown else ""

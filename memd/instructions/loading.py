@@ -21,6 +21,7 @@ from memd.instructions.values import (
     FOLDER_ENTRIES,
     LISTED_FILES,
     LONG_CHARACTERS,
+    TOUCHED_FILES,
     VIEW_CHARACTERS,
     DiskEntry,
     InstructionDisk,
@@ -112,9 +113,12 @@ class Loading:
 
     def load(self, file: InstructionFile, text: str) -> None:
         """Load a file that was fetched; ``text`` is what a model gets of it."""
-        real = self.real(file.path)
-        self.files.pop(real, None)  # it is listed where it is loaded
-        self.files[real] = replace(file, chars=len(text))
+        self.files.pop(self.real(file.path), None)  # it is listed where it is loaded
+        self.fill(file, text)
+
+    def fill(self, file: InstructionFile, text: str) -> None:
+        """Set the text of a loaded file, which stays where it is listed."""
+        self.files[self.real(file.path)] = replace(file, chars=len(text))
         self.texts[file.path] = text
         self._characters += len(text)
         if len(text) > LONG_CHARACTERS:
@@ -163,6 +167,16 @@ class Loading:
                 elif entry.name.endswith(suffix):
                     yield inner
             folders += reversed(below)
+
+    def touched(self) -> Iterator[str]:
+        """Yield the paths of the files that were touched, up to the bound."""
+        for number, name in enumerate(self.request.touched):
+            path = posixpath.normpath(posixpath.join(self.request.cwd, name))
+            if number >= TOUCHED_FILES:
+                why = f"and later touched files are passed over: {TOUCHED_FILES} are before it"
+                self.problem(path, why)
+                return
+            yield path
 
     def result(self) -> Resolution:
         """Return what was collected."""

@@ -35,7 +35,8 @@ def _once(files: Iterable[InstructionFile], texts: dict[str, str]) -> Iterable[I
     """Yield the files, of those with one text only the first as loaded; drop the other texts."""
     first: dict[str, str] = {}
     for file in files:
-        same = first.setdefault(texts[file.path], file.path) if file.loaded else file.path
+        text = texts[file.path] if file.loaded else ""  # an import stands in another's text
+        same = first.setdefault(text, file.path) if text else file.path
         if same == file.path:
             yield file
         else:

@@ -70,9 +70,9 @@ class InstructionFile:
 class Resolution:
     """What a view makes of a working directory.
 
-    ``texts`` has for each loaded file, by its path, what a model gets of it. ``problems`` are
-    sentences about what a person may want to mend. ``external`` are the paths of includes that
-    wait for a yes.
+    ``texts`` has for each loaded file, by its path, what a model gets of it; "" for one whose text
+    stands in that of the file that includes it. ``problems`` are sentences about what a person may
+    want to mend. ``external`` are the paths of includes that wait for a yes.
     """
 
     files: tuple[InstructionFile, ...] = ()

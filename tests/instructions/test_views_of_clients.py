@@ -16,7 +16,6 @@ from tests.instructions.fixture_tree import (
     view_marks,
 )
 
-HELD = (View.CODEX,)
 # By view and case: marks that the client sent and memd does not load.
 DIFFERENCES: dict[tuple[View, str], set[str]] = {
     (View.CLAUDE, "links"): {"MARK-links-out-md"},
@@ -33,11 +32,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if case.view in HELD],
-    ids=lambda case: f"{case.view}: {case.name}",
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}: {case.name}")
 def test_a_view_loads_what_the_client_loaded(case: Case, tree: Path) -> None:
     """The marks of the view, at the start and with each file that is touched, are the client's."""
     left_out = DIFFERENCES.get((case.view, case.name), set())
