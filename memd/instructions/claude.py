@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from memd.instructions import includes, patterns, rules
 from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
+from memd.instructions.patterns import PathPattern
 from memd.instructions.values import (
     GLOBS,
     MENTIONS,
@@ -45,11 +46,11 @@ _TEXTS = frozenset(
 
 def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
     """Return what Claude Code loads."""
-    view = _ClaudeView(request, Loading(request, disk), agents=False)
-    result = view.resolve()
-    if not view.hides_agents(folders_down("/", request.cwd)):
-        result = _ClaudeView(request, Loading(request, disk), agents=True).resolve()
-    return result
+    way = tuple(folders_down("/", request.cwd))
+    probe = _ClaudeView(request, Loading(request, disk))
+    for folder in way:
+        probe.place((*_NAMES, _LOCAL), "project", folder)
+    return _ClaudeView(request, Loading(request, disk), not probe.hides_agents(way)).resolve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class _WaitingRule:
 
     file: InstructionFile
     base: str
-    patterns: tuple[str, ...]
+    patterns: tuple[PathPattern, ...]
 
     @property
     def of_person(self) -> bool:
@@ -75,7 +76,7 @@ class _ClaudeView:
 
     request: ViewRequest
     loading: Loading
-    agents: bool
+    agents: bool = False
     waiting: dict[str, _WaitingRule] = field(default_factory=dict)
     globs: int = 0
     mentions: int = 0
@@ -131,8 +132,9 @@ class _ClaudeView:
         where = self.loading.real(by.path)  # a link includes from where it leads
         for name in names:
             self.mentions += 1
-            if self.mentions > MENTIONS:
+            if self.mentions == MENTIONS:
                 self.loading.problem(by.path, f"includes too much: {MENTIONS:,} mentions in all")
+            if self.mentions >= MENTIONS:
                 return
             path = includes.target(name, where, self.request.home)
             file = InstructionFile(path, "include", by.scope, by.depth + 1, by.path)
@@ -161,15 +163,15 @@ class _ClaudeView:
         if self.globs > GLOBS:
             self.loading.refuse(file, _GLOBS)
             return
-        head = rules.usable(head)
-        for problem in head.problems:
+        condition, problems = rules.compiled(head)
+        for problem in problems:
             self.loading.problem(file.path, problem)
-        if not head.patterns:
+        if not condition:
             self.load(file, head.body)
             return
         file = replace(file, condition=head.globs)
         self.loading.refuse(file, _UNMET)
-        self.waiting[self.loading.real(file.path)] = _WaitingRule(file, base, head.patterns)
+        self.waiting[self.loading.real(file.path)] = _WaitingRule(file, base, condition)
         self.include(file, includes.parsed(head.body).includes)
 
     def touch(self) -> None:

@@ -47,8 +47,10 @@ class RealDisk:
         """Return what ``InstructionDisk.read`` does."""
         real = path
         try:
-            os.lstat(path)  # most names that a view tries are not there, and this is quick
-            real = os.path.realpath(path)
+            identity, text = self._texts.get(path, (None, None))
+            if text is not None and identity == _identity(os.lstat(path)):
+                return text  # asked for by its real path, as views do
+            real = os.path.realpath(path, strict=True)
             status = os.lstat(real)
         except OSError as error:
             missing = error.errno in _MISSING
@@ -75,6 +77,7 @@ class RealDisk:
     def real(self, path: str) -> str:
         """Return what ``InstructionDisk.real`` does."""
         try:
+            os.lstat(path)  # most names that a view tries are not there, and this is quick
             return os.path.realpath(path)
         except (OSError, ValueError):
             return path

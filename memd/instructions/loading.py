@@ -99,7 +99,7 @@ class Loading:
             return None
         text = ""
         if why not in (_CREDENTIALS, _EXCLUDED):  # what is not there needs no yes
-            read = self.disk.read(file.path)
+            read = self.disk.read(real)
             wrong = MISSING if read.missing else read.why_not or self._refusal_of_text(read.text)
             wrong = wrong if wrong or read.real == real else _MOVED
             if wrong:
@@ -162,6 +162,7 @@ class Loading:
             below = []
             for entry in self._listed(path):
                 inner = f"{path}/{entry.name}"
+                self._reals[inner] = entry.real
                 if entry.folder:
                     below.append((inner, entry.real))
                 elif entry.name.endswith(suffix):

@@ -22,15 +22,16 @@ _TOO_MANY = f"it stands for more than {_ALTERNATIVES} patterns"
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
-    """A pattern as globs: what it matches, and that with all below it.
+class PathPattern:
+    """One pattern: a test for what it matches and all below that, and the same as a glob.
 
-    ``glob`` is "" where it matches folders alone.
+    ``glob`` is what it matches itself, "" where that is folders alone.
     """
 
     negated: bool
+    matches_below: globs.Matcher
     glob: str
-    below: str
+    folder: str
 
 
 def expanded(pattern: str) -> tuple[str, ...]:
@@ -56,55 +57,44 @@ def expanded(pattern: str) -> tuple[str, ...]:
     return tuple(each for each in result if each not in ("", "**"))
 
 
-def refusal(pattern: str) -> str:
-    """Return in words why one of the ``expanded`` patterns cannot be used, "" if it can."""
-    try:
-        _matches(_read(pattern).below, "")
-    except PatternRefusedError as error:
-        return str(error.facts["why"])
-    return ""
-
-
-def fits(patterns: Sequence[str], path: str) -> bool:
-    """Return whether a relative path fits: the last pattern that matches it or a folder decides.
-
-    The patterns are such as ``expanded`` returns and ``refusal`` finds nothing against.
-    """
-    read = [_read(pattern) for pattern in patterns]
-    if not any(_matches(each.below, path) for each in read if not each.negated):
+def fits(patterns: Sequence[PathPattern], path: str) -> bool:
+    """Return whether a relative path fits: the last pattern that matches it or a folder decides."""
+    if not any(each.matches_below(path) for each in patterns if not each.negated):
         return False
-    if not any(each.negated for each in read):
+    if not any(each.negated for each in patterns):
         return True
-    ends = [index for index, character in enumerate(path) if character == "/"]
-    folders = (path[:end] for end in ends)
-    return any(_decides(read, folder, "/") for folder in folders) or _decides(read, path, "")
+    folders = (path[:end] for end, character in enumerate(path) if character == "/")
+    return any(_decides(patterns, folder, folder=True) for folder in folders) or _decides(
+        patterns, path, folder=False
+    )
 
 
-def _decides(patterns: Iterable[_Pattern], path: str, slash: str) -> bool:
+def _decides(patterns: Iterable[PathPattern], path: str, *, folder: bool) -> bool:
     """Return whether the last pattern that matches just this path or folder is no negated one."""
     result = False
     for each in patterns:
-        if each.negated == result and (each.glob or slash):
-            matched = _matches(each.glob or each.below.removesuffix("/**"), path)
-            result = result != matched
+        glob = each.folder if folder else each.glob
+        if each.negated == result and glob and _compiled(glob)(path):
+            result = not result
     return result
 
 
-@lru_cache(maxsize=1024)
-def _read(pattern: str) -> _Pattern:
-    """Return a pattern as globs."""
+@lru_cache(maxsize=256)  # each some 30 KB once it was used
+def compiled(pattern: str) -> PathPattern:
+    """Return one of the ``expanded`` patterns compiled. Raises PatternRefusedError."""
     negated = pattern.startswith("!")
     body = pattern[negated:].rstrip(" ")
-    folder = body.endswith("/")
+    only_folders = body.endswith("/")
     body = body.removesuffix("/")
     anchored = "/" in body
-    if folder and body.endswith("**"):  # any folder, or any below one: the one itself too
+    if only_folders and body.endswith("**"):  # any folder, or any below one: the one itself too
         body = body.removesuffix("**").removesuffix("/") or "*"
     names = [_name(name) for name in body.removeprefix("/").split("/")]
-    glob = "/".join(names if anchored else ["**", *names])
     if body.startswith("#") or not names[-1]:
-        return _Pattern(negated, "", "/")  # a comment, or nothing
-    return _Pattern(negated, "" if folder else glob, f"{glob}/**" if folder else f"{glob}{{,/**}}")
+        return PathPattern(negated, lambda _: False, "", "")  # a comment, or nothing
+    glob = "/".join(names if anchored else ["**", *names])
+    below = _compiled(f"{glob}/**" if only_folders else f"{glob}{{,/**}}")
+    return PathPattern(negated, below, "" if only_folders else glob, glob)
 
 
 def _name(name: str) -> str:
@@ -115,11 +105,7 @@ def _name(name: str) -> str:
     return _NEGATED_SET.sub(r"[\2\1]", name)
 
 
-def _matches(glob: str, path: str) -> bool:
-    return _compiled(glob)(path)
-
-
-@lru_cache(maxsize=256)  # each some 30 KB once it was used
+@lru_cache(maxsize=64)
 def _compiled(glob: str) -> globs.Matcher:
     """Return a test for relative paths. Raises PatternRefusedError."""
     return globs.compiled(glob, ignore_case=True)

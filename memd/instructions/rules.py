@@ -10,7 +10,7 @@ Rules of this file
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from memd.core import limits
@@ -18,6 +18,7 @@ from memd.core.names import printable
 from memd.core.regex import PatternRefusedError
 from memd.documents import document
 from memd.instructions import patterns
+from memd.instructions.patterns import PathPattern
 
 _OPENING = re.compile(r"\ufeff?---\s*\n")
 _FENCE = "---"
@@ -95,14 +96,17 @@ def texts(value: Any) -> Iterator[str]:
         yield from _between_commas(value)
 
 
-def usable(head: RuleHead) -> RuleHead:
-    """Return a head without the patterns that cannot be used, which are problems."""
-    reasons = {pattern: patterns.refusal(pattern) for pattern in head.patterns}
-    good = tuple(pattern for pattern, why in reasons.items() if not why)
-    problems = [_refused(pattern, why) for pattern, why in reasons.items() if why]
+def compiled(head: RuleHead) -> tuple[tuple[PathPattern, ...], tuple[str, ...]]:
+    """Return the patterns of a head that can be used, and what is wrong with the head."""
+    good, problems = [], list(head.problems)
+    for pattern in head.patterns:
+        try:
+            good.append(patterns.compiled(pattern))
+        except PatternRefusedError as error:
+            problems.append(_refused(pattern, error))
     if head.patterns and not good:
-        return replace(head, globs=(), patterns=(), problems=(*head.problems, *problems, _USELESS))
-    return replace(head, patterns=good, problems=(*head.problems, *problems))
+        problems.append(_USELESS)
+    return tuple(good), tuple(problems)
 
 
 def _expanded(head: RuleHead) -> RuleHead:
@@ -113,14 +117,14 @@ def _expanded(head: RuleHead) -> RuleHead:
         try:
             good |= dict.fromkeys(patterns.expanded(glob))
         except PatternRefusedError as error:
-            problems.append(_refused(glob, str(error.facts["why"])))
+            problems.append(_refused(glob, error))
     if len(problems) > len(head.problems) and not good:
         problems.append(_USELESS)
     return RuleHead(head.globs if good else (), head.body, tuple(problems), tuple(good))
 
 
-def _refused(glob: str, why: str) -> str:
-    return f"its glob {printable(glob, _SHOWN_CHARACTERS)} does not count: {why}"
+def _refused(glob: str, error: PatternRefusedError) -> str:
+    return f"its glob {printable(glob, _SHOWN_CHARACTERS)} does not count: {error.facts['why']}"
 
 
 def _quoted(line: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ FOLDER_ENTRIES = 20_000  # in all folders that are walked; of one folder, what t
 VIEW_CHARACTERS = 4 * 1024 * 1024  # of all loaded files together
 MENTIONS = 20_000  # of files by other files
 TOUCHED_FILES = 200  # the first of them
-GLOBS = 1000  # of all rules together
+GLOBS = 500  # of all rules together, braces taken apart
 
 
 class View(StrEnum):
@@ -150,7 +150,7 @@ class InstructionDisk(Protocol):
         ...
 
     def real(self, path: str) -> str:
-        """Return the real path of what is there, or of what would be."""
+        """Return the real path of what is there; of what is not, the path."""
         ...
 
     def stamp(self, path: str) -> tuple[int, ...]:
