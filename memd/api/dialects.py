@@ -10,6 +10,8 @@ Rules of this file
   turn and most come to nothing, so only the one that a person asked for counts.
 - A prompt is the person's words alone. Gemini CLI run for one prompt puts what the start of the
   session brought before them.
+- All of them load CLAUDE.md, AGENTS.md or GEMINI.md by themselves, so no event brings the text of
+  such files: a client would have it twice. A client that loads none asks ``load_prompt`` for it.
 - A payload is a stranger's JSON: what does not have the expected shape is no event.
 """
 

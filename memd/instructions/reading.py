@@ -188,15 +188,16 @@ class InstructionReader:
         union = replace(request, view=View.UNION)
         wanted = self._view_request(union)
         views = {view: self.read(replace(request, view=view)).resolution for view in View}
+        together = views.pop(View.UNION)
 
         def touch(files: Sequence[str]) -> Resolution:
             return self._views[View.UNION](replace(wanted, touched=tuple(files)), self._disk)
 
         return Checked(
-            files=sum(file.loaded for file in views[View.UNION].files),
+            files=sum(file.loaded for file in together.files),
             issues=(
-                *check.of_files(views[View.UNION], wanted.home),
-                *check.unmatched_rules(views[View.UNION], wanted.cwd, self._disk, touch),
+                *check.of_files(together, wanted.home),
+                *check.unmatched_rules(together, wanted.cwd, self._disk, touch),
                 *check.contradictions(views),
                 *check.repeated_memories(memories, covered),
             ),

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.api.dialects import DIALECTS
 from memd.projects.project import slug
 from memd.testing.daemon import client, daemon_process, throw_away_home
 from tests.api.caller import Caller
@@ -169,6 +170,22 @@ async def test_an_assistants_program_allows_nothing(caller: Caller) -> None:
     assert (await caller.call("instructions.approve", allow=False))["allowed"] is False
 
 
+@pytest.mark.parametrize("name", DIALECTS)
+async def test_no_hook_brings_what_its_client_loads_itself(caller: Caller, name: str) -> None:
+    """Clients with hooks load instruction files themselves and would have them twice."""
+    for file in ("CLAUDE.md", "AGENTS.md", "GEMINI.md"):
+        write(caller, file, "Zebras are striped.")
+    written = await caller.write()
+    for number, event in enumerate(DIALECTS[name].events):
+        payload = {"session_id": "s", "cwd": caller.cwd, "prompt": "Mock the database? Zebras?"}
+        payload |= {"source": "startup", "prompt_id": f"p{number}", "agent_type": "x"}
+        answer = await caller.plain(
+            "hook", client=name, event=event.partition(" ")[0], payload=payload, deadline_ms=20_000
+        )
+        assert "striped" not in json.dumps(answer)
+    assert written["change"]
+
+
 async def test_what_is_to_be_mended_is_named(caller: Caller) -> None:
     """A check looks at all views, at the project's other files and at the memories."""
     await caller.write()
@@ -179,10 +196,11 @@ async def test_what_is_to_be_mended_is_named(caller: Caller) -> None:
     write(caller, ".claude/rules/py.md", "---\npaths: '**/*.py'\n---\nNo Any.\n")
     write(caller, "src/deep/main.py", "")
     checked = await caller.call("instructions.check")
-    assert checked["files"] >= 2
+    assert checked["files"] >= 3
     kinds = {issue["kind"]: issue for issue in checked["issues"]}
-    assert set(kinds) == {"dead_include", "cycle", "unmatched_rule"}
+    assert set(kinds) == {"dead_include", "cycle", "unmatched_rule", "contradiction"}
     assert kinds["unmatched_rule"]["path"].endswith("/ts.md")
+    assert "`Use npm to install packages.`" in str(kinds["contradiction"])
 
 
 def test_the_text_is_the_same_bytes_on_100_calls_and_after_a_restart() -> None:
