@@ -18,6 +18,7 @@ from memd.memories.service import Memories
 from memd.messages.service import Messages
 from memd.model.configured import Models
 from memd.notes.service import Notes
+from memd.portable.service import Exports
 from memd.progress.service import ProgressLines
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
@@ -80,6 +81,7 @@ class Services:
     memories: Memories
     suggestions: Suggestions
     instructions: Instructions
+    exports: Exports
     team: TeamSyncs
     memberships: Memberships
     session_notes: Notes

@@ -18,6 +18,7 @@ from memd.api import (
     messages,
     notes,
     operation,
+    portable,
     prompting,
     reviewing,
     spending,
@@ -53,6 +54,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *team.METHODS,
         *agents.METHODS,
         *strays.METHODS,
+        *portable.METHODS,
         *messages.METHODS,
         *hooks.rows(),
     )

@@ -20,6 +20,7 @@ from memd.cli import (
     message_table,
     notes_table,
     operation_table,
+    portable_table,
     suggestion_table,
     team_table,
 )
@@ -35,6 +36,7 @@ COMMANDS = (
     *team_table.COMMANDS,
     *agent_table.COMMANDS,
     *message_table.COMMANDS,
+    *portable_table.COMMANDS,
     *operation_table.COMMANDS,
 )
 GROUPS = {
@@ -64,6 +66,7 @@ _UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _NAME = re.compile(r"[\w.-]+")
 _FEW = 6
 _FILES = ("FILE", "DIR", "PATH")  # what options call a value that names one
+_FILE_OPERANDS = ("DEST", "SOURCE")
 _EPILOG = "Options of every command: see memctl --help."
 
 
@@ -205,6 +208,8 @@ def _add_operand(
     if hints and operand.listed:
         hint = hints.listed(operand.listed)
         added.complete = hint  # type: ignore[attr-defined] # where shtab looks
+    if hints and operand.name in _FILE_OPERANDS:
+        added.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 
 
 def _add_option(

@@ -47,6 +47,12 @@ class PastChange:
     origin: str = ""
     files: tuple[PastFile, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """What somebody called something in it, a line each: no hashes, which look like keys."""
+        facts = (self.client, self.session, self.model, self.reason, self.origin)
+        return "\n".join((*facts, *(file.path for file in self.files)))
+
 
 @dataclass(frozen=True, slots=True)
 class RawNotes:

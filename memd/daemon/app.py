@@ -32,6 +32,7 @@ from memd.daemon.agents import messages, progress_lines
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.peers import PeerRelay
+from memd.daemon.portable import exports
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
 from memd.daemon.teams import ChangeRelay
@@ -218,6 +219,7 @@ async def _compose(
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
+        exports=exports(database, store, configuration, places),
         instructions=Instructions(Approvals(database), store.projects.client_folders),
         team=team,
         memberships=memberships,

@@ -111,11 +111,11 @@ def history(every: Iterable[PastChange], originals: Originals, project: str) -> 
         plain = tuple(file for file in change.files if not secrets.find(file.path))
         if len(plain) < len(change.files):
             yield LeftOutFile(f"{name}: a file of change {number}", _LIKE_A_KEY)
-        words = (change.client, change.session, change.model, change.reason, change.origin)
-        if secrets.find("\n".join(words)):  # of a whole line, hashes would look like keys
+        public = replace(change, files=plain)
+        if secrets.find(public.words):
             yield LeftOutFile(f"{name}: change {number}", _WORDS_LIKE_A_KEY)
             continue
-        lines.append(msgspec.json.encode(replace(change, files=plain)) + b"\n")
+        lines.append(msgspec.json.encode(public) + b"\n")
         newest = max(newest, change.at)
         for key in (key for file in plain for key in (file.before, file.after) if key):
             body = None if key in done else originals.body(key)

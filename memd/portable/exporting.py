@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from memd.core.names import NameRefusedError, check_component
 from memd.core.text import sha256
 from memd.portable.collecting import BLOBS, Collected, Item
 from memd.portable.intake import ENTRIES, UNPACKED_BYTES, fault
@@ -18,6 +19,7 @@ from memd.projects.projects import KnownProject, repository_of
 
 _LISTED = 1000  # what is left out is named so often, and counted beyond
 _ID_CHARACTERS = 64
+_DOTS = re.compile(r"\.{2,}")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 _SAME_NAME = "another file of the archive has this name"
 _SAME_FILE = "this disk takes its name for that of another file of the archive"
@@ -108,7 +110,11 @@ def project_ids(names: Iterable[str]) -> list[str]:
     ids: list[str] = []
     taken: set[str] = set()
     for name in names:
-        plain = _NOT_PLAIN.sub("-", name)[:_ID_CHARACTERS].strip("-.") or "project"
+        plain = _DOTS.sub(".", _NOT_PLAIN.sub("-", name))[:_ID_CHARACTERS].strip("-.")
+        try:
+            check_component(plain)
+        except NameRefusedError:  # nothing is left of it, or it is the name of a device
+            plain = f"project-{plain}".strip("-")
         number, key = 1, plain
         while key.casefold() in taken:
             number += 1

@@ -192,7 +192,7 @@ class _Taking:
                 change = _change.decode(line)
             except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
                 raise SourceDamagedError(name, _NO_HISTORY) from error
-            if secrets.find(line.decode()):
+            if secrets.find(change.words):
                 self.left.append(LeftOutFile(f"{name}, line {number}", _CREDENTIAL))
             else:
                 yield change

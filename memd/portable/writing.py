@@ -26,7 +26,7 @@ from memd.files.directory import Directory, cause_of
 from memd.files.disk import FILE_MODE, Disk
 from memd.portable.destination import Destination
 from memd.portable.errors import DestinationError
-from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode
+from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode, sum_line
 
 _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
 _LEVEL = 6  # of zlib
@@ -94,10 +94,10 @@ class Staging:
         seconds = min(max(newest / 1e9, 0.0), _LATEST_DAY)
         manifest.made = iso_time(seconds) if files else ""
         text = encode(manifest)
-        sums = [(MANIFEST, sha256(text)), *((file.path, file.sha256) for file in files)]
+        sums = [(sha256(text), MANIFEST), *((file.sha256, file.path) for file in files)]
         with self._named_errors():
             self._write(MANIFEST, text, newest)
-            self._write(SUMS, "".join(_sum_line(*each) for each in sums).encode(), newest)
+            self._write(SUMS, b"".join(sum_line(*each) for each in sums), newest)
             if self._destination.packed:
                 names = [(MANIFEST, newest), (SUMS, newest)]
                 self._pack([*names, *((file.path, file.mtime_ns) for file in files)])
@@ -222,13 +222,6 @@ def _every(manifest: Manifest) -> Iterator[FileRecord]:
                 bytes=file.bytes,
                 mtime_ns=file.mtime_ns,
             )
-
-
-def _sum_line(name: str, digest: str) -> str:
-    """Return a line as ``sha256sum`` writes it and reads it."""
-    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    mark = "\\" if escaped != name else ""
-    return f"{mark}{digest}  {escaped}\n"
 
 
 def _header(name: str, size: int, mtime_ns: int) -> bytes:

@@ -9,11 +9,15 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd.core.imports import Original, PastChange, PastFile
+from memd.core.names import check_component
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Provenance
 from memd.portable.errors import DestinationError
+from memd.portable.exporting import project_ids
 from memd.portable.manifest import MANIFEST, SUMS, decode
 from memd.portable.values import ExportPart
 from tests.documents.secret_samples import TOKENS
@@ -355,3 +359,11 @@ def test_a_manifest_says_which_memd_wrote_it() -> None:
     """An unknown member is ignored, so that a later memd may say more."""
     text = b'{"format": "memd-export", "version": 1, "more": [1], "memd": "9.9"}'
     assert decode(text).memd == "9.9"
+
+
+@given(st.lists(st.text(max_size=12) | st.sampled_from(["app", "App", "con", "..", "a..b", "-x"])))
+def test_ids_are_plain_and_differ(names: list[str]) -> None:
+    """Whatever projects are called, each has an id of its own that can be a folder everywhere."""
+    ids = project_ids(names)
+    assert len({key.casefold() for key in ids}) == len(names)
+    assert [check_component(key) for key in ids] == ids
