@@ -127,6 +127,31 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     return sha256(content)
 
 
+def restore(place: NotesPlace, content: bytes, mtime_ns: int, disk: Disk | None = None) -> bool:
+    """Put notes, byte for byte, where a session has none; say whether it had none.
+
+    ``mtime_ns`` is their time, 0 for now. Raises NotesTooLargeError, UnwrittenFileError and
+    PathRefusedError.
+    """
+    if len(content) > NOTES_BYTES:
+        raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
+    try:
+        with Directory(place.base, create=True) as directory:
+            if _first(directory, place) is not None:
+                return False
+            name = os.path.relpath(place.path, place.base)
+            with directory.parent(name, create=True) as (folder, last):
+                where = (folder, last, place.path)
+                _put(disk or real_disk(), where, content, "", mtime_ns or None)
+    except FileExistsError:  # saved by somebody else a moment ago
+        return False
+    except OSError as error:
+        raise UnwrittenFileError(place.path, cause_of(error)) from error
+    except (DirectoryUnusableError, FileUnreadableError) as error:
+        raise UnwrittenFileError(place.path, str(error.facts["cause"])) from error
+    return True
+
+
 def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     """Remove a session's notes and the folders that are empty then; say whether there were any.
 
@@ -254,14 +279,20 @@ def _load(directory: Directory, name: str) -> NotesFile | None:
     )
 
 
-def _put(disk: Disk, where: tuple[int, str, str], content: bytes, expected: str) -> None:
+def _put(
+    disk: Disk,
+    where: tuple[int, str, str],
+    content: bytes,
+    expected: str,
+    mtime_ns: int | None = None,
+) -> None:
     """Put a new file in the place of the expected one. Raises OSError and NotesConflictError."""
     folder, name, path = where
     for left in disk.temporaries(folder):
         disk.unlink(folder, left)
     temp = f".memd-{tokens.token_hex(8)}.tmp"
     try:
-        write_new(disk, folder, temp, content)
+        write_new(disk, folder, temp, content, mtime_ns=mtime_ns)
         swap, back = (disk.exchange, (temp, name)) if expected else (disk.move, (name, temp))
         swap(folder, temp, name)
         try:

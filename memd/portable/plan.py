@@ -57,10 +57,15 @@ class MergedFile:
     original: Original | None = None
 
     @property
+    def is_renamed(self) -> bool:
+        """Whether it has another path here than in the import."""
+        return self.edit.path != self.name
+
+    @property
     def proposed(self) -> ProposedEdit:
         """The same as an edit that a person decides."""
         edit = self.edit
-        reason = self.action if edit.path == self.name else f"{self.action}, from {self.name}"
+        reason = f"{self.action}, from {self.name}" if self.is_renamed else self.action
         before, base = self.before, edit.base or ""
         return ProposedEdit(
             edit.path, edit.content, base, before, reason, "", mtime_ns=edit.mtime_ns

@@ -1,10 +1,12 @@
-"""Exports as the api sees them: the only file of this room that waits.
+"""Exports and imports as the rooms above see them: the only file of this room that waits.
 
 Disk and state file are used in worker threads. One export runs at a time, so that none takes what
-another is making for left over.
+another is making for left over, and one import. A source is read before anything is changed, each
+directory gets one change set, and one that fails leaves those before it as they are.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,16 +15,74 @@ import anyio
 from anyio import to_thread
 
 from memd import __version__
+from memd.core.agents import AgentScope
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.imports import RawNotes
+from memd.core.values import Draft, Provenance, Tree
+from memd.core.yielding import yielding
+from memd.files.directory import DirectoryMissingError
 from memd.files.disk import Disk, real_disk
 from memd.portable import collecting
 from memd.portable.destination import Destination, check_destination
 from memd.portable.exporting import Export
-from memd.portable.values import ExportPart, ExportRequest, ExportResult, Originals
+from memd.portable.importing import (
+    EmptyTree,
+    ImportPorts,
+    ImportRequest,
+    ImportTables,
+    ImportTarget,
+    known_files,
+    propose,
+    provenance,
+    read_source,
+    remember,
+    restore_notes,
+)
+from memd.portable.merging import merged
+from memd.portable.plan import ImportPlan, Incoming
+from memd.portable.results import ImportedFile, ImportedFolder, ImportReport, ImportResult
+from memd.portable.values import (
+    ChatSession,
+    ExportPart,
+    ExportRequest,
+    ExportResult,
+    ImportReading,
+    LeftOutFile,
+    Originals,
+    ProposedMemory,
+    ReadProject,
+    SourceKind,
+)
 from memd.portable.writing import Staging
+from memd.projects.project import agent_directory
 from memd.projects.projects import AgentMemory, KnownProject, agents_in, own_agents
 from memd.store.service import StillDirectory, Store
 
+__all__ = [
+    "ChatSession",
+    "ExportPart",
+    "ExportPorts",
+    "ExportRequest",
+    "ExportResult",
+    "Exports",
+    "ImportPorts",
+    "ImportReading",
+    "ImportRequest",
+    "ImportResult",
+    "ImportTables",
+    "ImportTarget",
+    "ImportedFile",
+    "ImportedFolder",
+    "Imports",
+    "LeftOutFile",
+    "SourceKind",
+]
+
+Find = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
+_NOBODY = "nobody said where it goes: --project {}=DIR"
+_ACCEPTED_ALONE = "agents' memories, session notes and history come with --accept alone"
+_TOO_LARGE = "{}: this is too much for a proposal; --accept takes it, and memctl undo takes it back"
 Report = Callable[[int, int], Awaitable[None]]  # projects done, of how many
 _OF_MEMORIES = "it lies in a memory directory"
 _OF_MEMD = "it lies among memd's own files"
@@ -135,3 +195,179 @@ class Exports:
         closed = [(directory, _OF_MEMORIES) for directory in sorted(memories)]
         closed += [(directory, _OF_MEMD) for directory in self._ports.own]
         return check_destination(request.destination, closed)
+
+
+class Imports:
+    """Imports of one daemon."""
+
+    def __init__(
+        self, store: Store, tables: ImportTables, clock: Clock, ports: ImportPorts
+    ) -> None:
+        self._store, self._tables, self._clock, self._ports = store, tables, clock, ports
+        self._lock = anyio.Lock()
+
+    async def run(
+        self, request: ImportRequest, find: Find, report: Report
+    ) -> tuple[ImportResult, Sequence[ChatSession]]:
+        """Import a source, or say what that would do; return conversations to learn from as well.
+
+        ``find`` says where projects go, and "" where what has none goes. Raises what reading the
+        source and the first change raise; what fails later is among the problems.
+        """
+        async with self._lock, self._reading(request) as reading:
+            work = _Run(self, request, reading)
+            targets = await find(reading)
+            total = len(reading.projects) + 1
+            for done, project in enumerate(reading.projects):
+                await report(done, total)
+                await work.project(project, targets.get(project.id))
+            await report(total - 1, total)
+            await work.own_agents(targets)
+            return work.report.result(), reading.talks
+
+    @asynccontextmanager
+    async def _reading(self, request: ImportRequest) -> AsyncIterator[ImportReading]:
+        held = read_source(request, self._ports.staging)
+        with yielding(self._ports.checkpoint):
+            reading = await to_thread.run_sync(held.__enter__)
+        try:
+            yield reading
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(held.__exit__, None, None, None)
+
+    async def rehearse(self, directory: str, incoming: Incoming, by: Provenance) -> ImportPlan:
+        """Return what an import would make of a directory, which may not be there yet."""
+        made = ImportPlan()
+
+        def plan(tree: Tree) -> Draft:
+            nonlocal made
+            made = merged(incoming, tree, known_files(self._tables, directory))
+            return Draft()
+
+        try:
+            await self._store.take_back(directory, lambda _: plan, by, dry_run=True)
+        except DirectoryMissingError:
+            await to_thread.run_sync(plan, EmptyTree())
+        return made
+
+    async def commit(
+        self, directory: str, incoming: Incoming, by: Provenance
+    ) -> tuple[ImportPlan, str | None]:
+        """Make what an import wants true; return it with the change. Raises as ``Store.commit``."""
+        made, at = ImportPlan(), self._clock.now()
+
+        def plan(tree: Tree) -> Draft:
+            nonlocal made
+            made = merged(incoming, tree, known_files(self._tables, directory))
+            remember(self._tables.originals, directory, made, at)
+            return made.draft()
+
+        committed = await self._store.commit(directory, plan, by)
+        return made, committed.change
+
+    async def propose(self, directory: str, plan: ImportPlan, by: Provenance) -> str:
+        """Keep a plan for a person to decide; return its id, "" where it is too large."""
+        at, tables = self._clock.now(), self._tables
+        return await to_thread.run_sync(propose, tables, directory, plan, by, at)
+
+    async def add_past(self, directory: str, project: ReadProject) -> int:
+        """Keep a project's history for reading; return how many changes are new."""
+        add, at = self._tables.originals.add_past, self._clock.now()
+        return await to_thread.run_sync(add, directory, project.history, project.bodies, at)
+
+    async def add_notes(
+        self, target: ImportTarget, notes: Sequence[ProposedMemory]
+    ) -> tuple[int, tuple[LeftOutFile, ...]]:
+        """Put session notes where there are none; return how many, and what stays out."""
+        restore = partial(self._ports.restore_notes, target.project)
+        return await to_thread.run_sync(restore_notes, notes, restore)
+
+    @property
+    def now_ns(self) -> int:
+        """The time, in ns since 1970."""
+        return int(self._clock.now() * 1e9)
+
+
+class _Run:
+    """One import while it runs."""
+
+    def __init__(self, imports: Imports, request: ImportRequest, reading: ImportReading) -> None:
+        self._imports, self._request, self._reading = imports, request, reading
+        self._by = provenance(request, reading.kind)
+        self.report = ImportReport(reading.kind, dry_run=request.dry_run)
+        self.report.leave_out(reading.left_out)
+        self.report.problems += reading.problems
+        self.report.diff = reading.diff
+
+    async def project(self, project: ReadProject, target: ImportTarget | None) -> None:
+        """Take one project; raises what its change raises where it is the first one."""
+        if target is None:
+            self.report.leave_out([LeftOutFile(project.id, _NOBODY.format(project.id))])
+            return
+        directory = target.project.memory_dir
+        memories = self._incoming(project.memories, project, joined=target.joined)
+        await self._folder(project.id, directory, memories, self.report.projects)
+        more = len(project.agents) + len(project.notes) + len(project.history)
+        if not self._request.accept:
+            self._leave_accepted(project.id, more)
+            return
+        for key, files in project.agents.items():
+            scope, _, agent = key.partition("/")
+            await self._agent(target, scope, agent, files)
+        if not self._request.dry_run:
+            count, left = await self._imports.add_notes(target, project.notes)
+            self.report.notes += count
+            self.report.leave_out(left, project.id)
+            self.report.past_changes += await self._imports.add_past(directory, project)
+
+    async def own_agents(self, targets: Mapping[str, ImportTarget]) -> None:
+        """Take the memories of the user's own sub-agents, which belong to no project."""
+        target = targets.get("") or next(iter(targets.values()), None)
+        if not self._request.accept or target is None:
+            self._leave_accepted(AgentScope.USER, len(self._reading.agents))
+            return
+        for agent, files in self._reading.agents.items():
+            await self._agent(target, AgentScope.USER, agent, files)
+
+    def _incoming(
+        self, files: Sequence[ProposedMemory], project: ReadProject, *, joined: bool = False
+    ) -> Incoming:
+        kind, now_ns = self._reading.kind, self._imports.now_ns
+        return Incoming(files, kind, now_ns, project.history, joined=joined)
+
+    async def _agent(
+        self, target: ImportTarget, scope: str, agent: str, files: Sequence[ProposedMemory]
+    ) -> None:
+        key, where = f"{scope}/{agent}", (target.project, agent, scope, target.environment)
+        try:
+            directory = await to_thread.run_sync(agent_directory, *where)
+        except MemdError as error:
+            self.report.leave_out([LeftOutFile(key, error.sentence)])
+            return
+        await self._folder(key, directory, self._incoming(files, ReadProject()), self.report.agents)
+
+    async def _folder(
+        self, key: str, directory: str, incoming: Incoming, into: list[ImportedFolder]
+    ) -> None:
+        """Take what comes into one directory."""
+        imports, by, change, proposal = self._imports, self._by, None, ""
+        try:
+            if self._request.accept and not self._request.dry_run:
+                plan, change = await imports.commit(directory, incoming, by)
+            else:
+                plan = await imports.rehearse(directory, incoming, by)
+                if plan.files and not self._request.dry_run:
+                    proposal = await imports.propose(directory, plan, by)
+        except MemdError as error:
+            if not (self.report.projects or self.report.agents):
+                raise
+            self.report.problems.append(f"{key}: {error.sentence}")
+            return
+        if plan.files and not (change or proposal or self._request.dry_run):
+            self.report.problems.append(_TOO_LARGE.format(key or directory))
+        into.append(self.report.folder(key, directory, plan, change, proposal))
+
+    def _leave_accepted(self, key: str, count: int) -> None:
+        if count:
+            self.report.leave_out([LeftOutFile(key, _ACCEPTED_ALONE)], more=count - 1)

@@ -217,6 +217,15 @@ class Journal:
         keys = {path: (path, directory, sha256(path.encode(errors="replace"))) for path in paths}
         return frozenset(path for path, key in keys.items() if self._database.read(query, key))
 
+    def versions(self, directory: str, path: str) -> frozenset[str]:
+        """Return the hashes of the texts that a file of a directory has had, as far as known."""
+        rows = self._database.read(
+            "SELECT f.before, f.after FROM change_files f JOIN changes c ON c.id = f.change"
+            " WHERE f.path = ? AND c.directory = ? AND c.state = 'applied' AND NOT f.conflict",
+            (path, directory),
+        )
+        return frozenset(key for row in rows for key in row if key)
+
     def wrote(self, directory: str, path: str, key: str) -> bool:
         """Say whether a memory's text, by its hash, is what memd itself wrote there last.
 

@@ -22,6 +22,7 @@ PROJECT = {
     "memory/MEMORY.md": b"- [A](a.md)\n",
     "memory/a.md": NEW,
     "memory/odd näme.md": b"\xff damaged",
+    "memory/team/MEMORY.md": b"- [a-name](t.md) \xe2\x80\x94 About it\n",
     "memory/team/t.md": memory("Ours."),
     "agents/project/reviewer/r.md": b"review",
     "agents/local/reviewer/l.md": b"local",

@@ -1,0 +1,109 @@
+"""A machine that imports: a real store and state file, projects, and a clock that stands still."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from memd.core.values import Project
+from memd.files.disk import Disk
+from memd.notes import files as notes_files
+from memd.portable.service import (
+    ImportPorts,
+    ImportReading,
+    ImportRequest,
+    ImportResult,
+    Imports,
+    ImportTables,
+    ImportTarget,
+)
+from memd.state.changes import Journal, ProposalTable
+from memd.state.database import Database, open_database
+from memd.state.tables import SCHEMAS, ImportTable
+from memd.testing.clock import FakeClock
+from tests.portable.sources import written
+from tests.stores import store_in
+
+NOW = 1_772_450_000.0
+
+
+def restore_notes(project: Project, session: str, content: bytes, mtime_ns: int) -> bool:
+    """Put the notes of a session where there are none."""
+    return notes_files.restore(notes_files.place(project, session), content, mtime_ns)
+
+
+class Machine:
+    """One user's memd below a folder."""
+
+    def __init__(self, folder: Path, database: Database, disk: Disk | None = None) -> None:
+        self.folder, self.database = folder, database
+        self.clock = FakeClock(now=NOW)
+        self.store = store_in(folder, database, self.clock, disk=disk)
+        self.table, self.proposals = ImportTable(database), ProposalTable(database)
+        (folder / "staging").mkdir(exist_ok=True)
+        self.joined = False
+        self.imports = Imports(
+            self.store,
+            ImportTables(Journal(database), self.table, self.proposals),
+            self.clock,
+            ImportPorts(str(folder / "staging"), restore_notes),
+        )
+
+    def root(self, name: str = "app") -> str:
+        """Return the directory of a project."""
+        path = self.folder / "work" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    async def project(self, name: str = "app") -> Project:
+        """Return a project."""
+        return await self.store.project(self.root(name), {})
+
+    async def memory(self, name: str = "app") -> Path:
+        """Return the memory directory of a project."""
+        return Path((await self.project(name)).memory_dir)
+
+    async def bring(
+        self, source: Path | str, *, projects: Mapping[str, str] | None = None, **more: object
+    ) -> ImportResult:
+        """Import a source: projects by their names, without any each into ``app``."""
+        request = replace(ImportRequest(str(source), accept=True), **more)  # type: ignore[arg-type]
+
+        async def find(reading: ImportReading) -> Mapping[str, ImportTarget]:
+            names = projects or {each.id: "app" for each in reading.projects}
+            return {
+                key: ImportTarget(await self.project(name), {}, self.joined)
+                for key, name in ({"": "app"} | dict(names)).items()
+            }
+
+        result, _ = await self.imports.run(request, find, _report)
+        return result
+
+    def archive(self, files: Mapping[str, bytes], name: str = "export") -> Path:
+        """Write the files of an archive into a folder."""
+        return written(self.folder / name, files)
+
+
+async def _report(done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+def state_of(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return all visible files below a folder with their times."""
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+@contextmanager
+def machine(folder: Path, disk: Disk | None = None) -> Iterator[Machine]:
+    """Set up a machine below a folder that is made, and close its state file in the end."""
+    os.makedirs(folder, exist_ok=True)
+    database = open_database(str(folder / "state.db"), SCHEMAS)
+    try:
+        yield Machine(folder, database, disk)
+    finally:
+        database.close()
