@@ -34,12 +34,13 @@ _AGENTS = ("AGENTS.md", ".claude/AGENTS.md")
 _RULES = ".claude/rules"
 _TEXTS = frozenset(
     str.split(
-        ".md .mdc .mdx .markdown .txt .text .rst .adoc .org .tex .csv .tsv .log .diff .patch .json "
-        ".jsonc .jsonl .yaml .yml .toml .ini .cfg .conf .config .properties .xml .html .htm .css "
-        ".scss .sass .less .js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte .py .pyi .rb .go .rs "
-        ".java .kt .kts .scala .c .h .cc .cpp .cxx .hpp .cs .swift .php .pl .pm .lua .r .jl .ex "
-        ".exs .erl .hs .ml .clj .dart .sh .bash .zsh .fish .ps1 .bat .sql .graphql .gql .proto "
-        ".tf .gradle .cmake .make .lock .env"
+        ".adoc .asciidoc .astro .bash .bat .c .cc .cfg .cjs .clj .cljc .cljs .cmake .cmd .conf "
+        ".config .cpp .cs .css .csv .cts .cxx .dart .diff .edn .ejs .elm .env .erb .erl .ex .exs "
+        ".f .f90 .f95 .fish .for .go .gql .gradle .graphql .h .hbs .hpp .hrl .hs .htm .html .hxx "
+        ".ini .jade .java .js .json .jsx .kt .kts .latex .less .lhs .lock .log .lua .make "
+        ".makefile .md .mjs .ml .mli .mts .org .patch .php .pl .pm .properties .proto .ps1 .pug "
+        ".py .pyi .pyw .r .rake .rb .rs .rst .sass .sbt .scala .scss .sh .sql .svelte .swift .tex "
+        ".text .toml .ts .tsx .txt .vue .xml .yaml .yml .zsh"
     )
 ) | {""}
 

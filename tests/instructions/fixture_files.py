@@ -95,6 +95,12 @@ def _conditions() -> dict[str, str]:
     return heads | whole | globs | named
 
 
+def _extensions() -> dict[str, str]:
+    result = {f"extensions/x.{extension}": "" for extension in forms.EXTENSIONS}
+    lines = "\n".join(f"@{path.removeprefix('extensions/')}" for path in result)
+    return result | {"extensions/CLAUDE.md": f"§\n{lines}\n"}
+
+
 def _agents() -> dict[str, str]:
     result: dict[str, str] = {}
     for top in ("agents", "hidden", "hollow"):
@@ -245,7 +251,16 @@ def files() -> dict[str, str]:
         "outer/repo/app/sub/deep",
     )
     families = {path: text for folder in outer for path, text in family(folder).items()}
-    rest = _of_users() | _forms() | _conditions() | _agents() | _others() | _codex() | _gemini()
+    rest = (
+        _of_users()
+        | _forms()
+        | _extensions()
+        | _conditions()
+        | _agents()
+        | _others()
+        | _codex()
+        | _gemini()
+    )
     return families | rest
 
 
@@ -290,6 +305,7 @@ LINKS: Mapping[str, str] = {
 REPOSITORIES = (
     "outer/repo",
     "forms",
+    "extensions",
     "conditions",
     "agents/repo",
     "hidden/repo",

@@ -242,3 +242,15 @@ a ` alone @tick.md
 @circle-a.md
 MARK-gemini-end
 """
+
+# Extensions of files that are included, the first those of texts.
+EXTENSIONS = str.split(
+    "adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf config cpp cs css "
+    "csv cts cxx dart diff edn ejs elm env erb erl ex exs f f90 f95 fish for go gql gradle "
+    "graphql h hbs hpp hrl hs htm html hxx ini jade java js json jsx kt kts latex less lhs "
+    "lock log lua make makefile md mjs ml mli mts org patch php pl pm properties proto ps1 "
+    "pug py pyi pyw r rake rb rs rst sass sbt scala scss sh sql svelte swift tex text toml ts "
+    "tsx txt vue xml yaml yml zsh asm bak bazel bin cnf crt doc docx el exe fs gif gz ipynb "
+    "jl jpg json5 jsonc jsonl key ksh lisp markdown mdc mdx mk ndjson nim nix pdf pem png "
+    "psql s so sqlite svg tar tf tsv v vb xhtml xsl zig zip"
+)

@@ -54,6 +54,7 @@ CASES = (
         "order", "outer/repo/app", "sub/deep/x.ts", "src/a.ts", "sub/src/b.ts", "../src/top.ts"
     ),
     _claude("forms", "forms/app"),
+    _claude("extensions", "extensions"),
     _claude("conditions", "conditions/app", "src/a.ts", "src/n/b.ts", "docs/r.txt", ".h/h.ts"),
     _claude("agents", "agents/repo/app", *_IN_AGENTS),
     _claude("hidden", "hidden/repo/app", *_IN_AGENTS),
