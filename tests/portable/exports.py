@@ -143,7 +143,7 @@ def checked(destination: Path) -> Manifest:
     assert records.keys() == files.keys() - {MANIFEST, SUMS}
     for name, record in records.items():
         assert (record.sha256, record.bytes) == (sha256(files[name]), len(files[name])), name
-    sums = dict(_sum(line) for line in files[SUMS].decode().splitlines())
+    sums = dict(_sum(line) for line in files[SUMS].decode().split("\n")[:-1])
     expected = {n: hashlib.sha256(text).hexdigest() for n, text in files.items() if n != SUMS}
     assert sums == expected
     assert not [name for name in os.listdir(destination.parent) if name.startswith(".memd-")]

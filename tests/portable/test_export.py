@@ -4,19 +4,20 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.imports import Original, PastChange, PastFile
 from memd.core.names import check_component
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Provenance
-from memd.portable.errors import DestinationError
 from memd.portable.exporting import project_ids
 from memd.portable.manifest import MANIFEST, SUMS, decode
 from memd.portable.values import ExportPart
@@ -298,48 +299,6 @@ async def test_a_project_without_memories_is_an_empty_archive(
     assert [(each.id, each.files) for each in manifest.projects] == [("app", [])]
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("there", "is there"),
-        ("link", "is there"),
-        ("MEMORY/out", "memory directory"),
-        ("MEMORY/sub/out.tar.gz", "memory directory"),
-        ("linked-memory/out", "memory directory"),
-        ("home/state/out", "memd's own"),
-        ("home/src/app/.claude/agent-memory/reviewer/out", "memory directory"),
-        ("nowhere/out", "not there"),
-        ("file/out", "not there"),
-        ("out.zip", "as .tar.gz"),
-        ("out.tgz", "as .tar.gz"),
-        (".memd-export-00000000.tmp", "not in place"),
-        ("nul\0", "character"),
-        ("\udcff", "character"),
-    ],
-)
-async def test_a_destination_is_refused_where_nothing_may_be_written(
-    archives: Archives, tmp_path: Path, name: str, why: str
-) -> None:
-    """What is there is never touched, and nothing is written where memories lie."""
-    project = await fill(archives)
-    Path(project.directory, "sub").mkdir(exist_ok=True)
-    put(tmp_path / "there" / "x", b"x")
-    put(tmp_path / "file", b"x")
-    os.symlink("nowhere", tmp_path / "link")
-    os.symlink(project.directory, tmp_path / "linked-memory")
-    path = f"{tmp_path}/{name}".replace(f"{tmp_path}/MEMORY", project.directory)
-    before = everything(tmp_path)
-    with pytest.raises(DestinationError, match=why):
-        await archives.export(Path(path))
-    assert everything(tmp_path) == before
-
-
-async def test_a_relative_destination_is_refused(archives: Archives) -> None:
-    """Only the caller knows where it stands."""
-    with pytest.raises(DestinationError, match="absolute"):
-        await archives.export(Path("out"))
-
-
 def live(directory: str, path: str) -> str:
     """Return the hash of a file as it is now."""
     return sha256(Path(directory, path).read_bytes())
@@ -348,11 +307,6 @@ def live(directory: str, path: str) -> str:
 def decoded(line: bytes) -> PastChange:
     """Return a line of a history."""
     return msgspec.json.decode(line, type=PastChange)
-
-
-def everything(root: Path) -> set[str]:
-    """Return all paths below a folder, but those of the state file."""
-    return {str(path) for path in root.rglob("*") if "state.db" not in path.name}
 
 
 def test_a_manifest_says_which_memd_wrote_it() -> None:
@@ -367,3 +321,35 @@ def test_ids_are_plain_and_differ(names: list[str]) -> None:
     ids = project_ids(names)
     assert len({key.casefold() for key in ids}) == len(names)
     assert [check_component(key) for key in ids] == ids
+
+
+NAMES = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), max_size=9)
+    | st.sampled_from(["team", "logs", "MEMORY", ".x", "a.b", "A.B", "\n", "\\", " "]),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(NAMES, st.binary(max_size=40)), max_size=6), st.sampled_from([(), ALL]))
+def test_whatever_lies_there_is_whole_in_both_shapes(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[tuple[list[str], bytes]],
+    parts: frozenset[ExportPart],
+) -> None:
+    """Of any files and bytes both shapes have the same archive, which fits its manifest."""
+    root = tmp_path_factory.mktemp("any")
+    with archives_in(root / "home") as archives:
+        memory = Path(archives.project().directory)
+        for parts_of_name, text in files:
+            with suppress(OSError):  # a name of a folder, or one that no file can have
+                put(memory.joinpath(*parts_of_name).with_name(f"{parts_of_name[-1]}.md"), text)
+        anyio.run(partial(archives.export, root / "out", parts=parts))
+        anyio.run(partial(archives.export, root / "out.tar.gz", parts=parts))
+    there = content(root / "out")
+    assert there == content(root / "out.tar.gz")
+    for name, record in recorded(checked(root / "out")).items():
+        if name.startswith("projects/app/memory/"):
+            live = memory / name.removeprefix("projects/app/memory/")
+            assert (live.read_bytes(), live.stat().st_mtime_ns) == (there[name], record.mtime_ns)

@@ -1,0 +1,64 @@
+"""One export, run as a process of its own so that it can be killed or refused a system call.
+
+Usage: ``exporting.py <root> folder|packed prepare|run``. ``prepare`` makes memories and a history,
+``run`` exports them to ``<root>/out`` or ``<root>/out.tar.gz``. Prints ``acknowledged`` when it is
+there, ``failed`` and the sentence for an error that names the destination.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from memd.files.disk import real_disk
+from memd.portable import collecting
+from memd.portable.destination import check_destination
+from memd.portable.errors import DestinationError
+from memd.portable.exporting import Export
+from memd.portable.values import ExportPart, ExportRequest
+from memd.portable.writing import Staging
+from memd.projects.projects import KnownProject
+from memd.state.tables import ImportTable
+from memd.store.service import StillDirectory
+from tests.crash.operation import prepare
+from tests.store.bench import Bench, open_bench
+
+NAMES = {"folder": "out", "packed": "out.tar.gz"}
+PARTS = frozenset({ExportPart.HISTORY})
+
+
+def export(bench: Bench, destination: Path) -> None:
+    """Write an archive, as the service does in its worker thread."""
+    project = KnownProject(bench.directory, "/srv/app", (), str(bench.root))
+    request = ExportRequest(str(destination), (project,), PARTS)
+    originals = ImportTable(bench.database)
+    still = StillDirectory(bench.directory, bench.journal)
+    staging = Staging(check_destination(request.destination, ()), real_disk())
+    try:
+        staging.open()
+        taken = Export(staging, request, "1")
+        memories = collecting.memories(still, originals, bench.directory, PARTS)
+        taken.take("app", "projects/app/memory/", memories)
+        changes = collecting.changes(still.changes(), (), PARTS)
+        taken.take("", "history/", collecting.history(changes, originals, "app"))
+        taken.finish()
+    finally:
+        staging.close()
+
+
+def main(root: Path, shape: str, step: str) -> None:
+    """Do one step."""
+    with open_bench(root) as bench:
+        if step == "prepare":
+            prepare(bench)
+            return
+        try:
+            export(bench, root / "archive" / NAMES[shape])
+        except DestinationError as error:
+            sys.stdout.write(f"failed {error.sentence}\n")
+        else:
+            sys.stdout.write("acknowledged\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
