@@ -131,7 +131,7 @@ async def test_instruction_files_that_are_to_be_mended_are_told(caller: Caller) 
         "remedy": "",
     }
     Path(caller.cwd, "CLAUDE.md").write_text("@none.md\n" + "x" * 40_000)
-    (folder / "broken.md").write_text("---\npaths: [\n---\nx")
+    (folder / "broken.md").write_text("---\npaths: 3\n---\nx")
     results = await told()
     assert (results["state"], "memctl instructions check" in results["remedy"]) == ("warning", True)
     for words in (
