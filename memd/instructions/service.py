@@ -82,16 +82,18 @@ class Approved:
 class Instructions:
     """The instruction files of all projects.
 
-    ``folders`` says where a project's clients look; it blocks. Methods raise
-    InstructionsTimeoutError.
+    ``folders`` says where a project's clients look; it blocks. A view has so many
+    ``seconds``. Methods raise InstructionsTimeoutError.
     """
 
     def __init__(
         self,
         approvals: Approvals,
         folders: Callable[[Project, Mapping[str, str]], ClientFolders],
+        seconds: float = _SECONDS,
     ) -> None:
         self._approvals = approvals
+        self._seconds = seconds
         self._reader = InstructionReader(approvals, folders, RealDisk(), VIEWS)
         self._threads = CapacityLimiter(_THREADS)
 
@@ -149,8 +151,9 @@ class Instructions:
             "allowed": self._reader.decision(request.project),
         }
 
-    async def _in_thread(self, work: Callable[[], T], seconds: float = _SECONDS) -> T:
+    async def _in_thread(self, work: Callable[[], T], seconds: float = 0.0) -> T:
         """Return what a function that blocks does, in time. Raises InstructionsTimeoutError."""
+        seconds = seconds or self._seconds
         with anyio.move_on_after(seconds):
             return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
         raise InstructionsTimeoutError(seconds)
