@@ -47,8 +47,9 @@ class RealDisk:
         """Return what ``InstructionDisk.read`` does."""
         real = path
         try:
+            status = os.lstat(path)  # most names that a view tries are not there: this is quick
             identity, text = self._texts.get(path, (None, None))
-            if text is not None and identity == _identity(os.lstat(path)):
+            if text is not None and identity == _identity(status):
                 return text  # asked for by its real path, as views do
             real = os.path.realpath(path, strict=True)
             status = os.lstat(real)
@@ -67,6 +68,7 @@ class RealDisk:
     def entries(self, folder: str) -> tuple[DiskEntry, ...]:
         """Return what ``InstructionDisk.entries`` does."""
         try:
+            os.lstat(folder)
             real = os.path.realpath(folder)
             with os.scandir(real) as entries:
                 listed = [_entry(real, entry) for entry in islice(entries, FOLDER_ENTRIES)]
