@@ -10,10 +10,11 @@ from memd.portable.memories import ReadingBuilder
 
 _SUMMARY, _VERSION = "memory_summary.md", "v1"
 _TYPES = {"user profile": MemoryType.USER, "user preferences": MemoryType.FEEDBACK}
-_ROUTES = re.compile(r"task \d+.*|what.?s in memory.*|rollout_summary_files|keywords")
+_ROUTES = re.compile(r"task \d+.*|what.?s in memory.*")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _REFERENCES = re.compile(r"(?:[ \t]*\[Task \d{1,6}\])+\Z")
-_SINGLE = "Codex's notes on single sessions, of which MEMORY.md is made"
+_SECTION = 2  # deeper headings only order what a section has
+_SINGLE = "Codex's notes on single sessions, of which its memories are made"
 _PASSED_OVER = {
     "raw_memories.md": _SINGLE,
     "rollout_summaries": _SINGLE,
@@ -71,7 +72,8 @@ def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
         elif in_head:
             scope = line[12:].strip() if line.startswith("description:") else scope
         elif heading:
-            section = heading[2].strip().casefold()
+            if len(heading[1]) <= _SECTION:
+                section = heading[2].strip().casefold()
             if len(heading[1]) == 1:
                 scope = heading[2].removeprefix("Task Group:").strip()
         elif line.startswith(("scope:", "applies_to:")):

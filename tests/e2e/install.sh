@@ -5,6 +5,9 @@
 #   inspector 2.12.0 (the MCP Inspector), node24 (runs it and gemini)   npm
 #   vscode-jsonrpc 10.0.0, and vscode: what clients/vscode is built with  npm, no bin/
 #   python with mcp 2.3.0, fastmcp 4.1.2 and python-lsp-jsonrpc 1.1.2   PyPI, in a venv
+#   claude-mem 13.25.3, and bun 1.4.5, which runs it                    npm
+#   mem0 2.2.1                                                          PyPI, in a venv
+#   basic-memory 0.24.1, with Python 3.13                               PyPI, Debian trixie
 #   nvim 0.10 and nc                                                    Debian trixie
 #   nvim7 (0.7.2), vim, emacs, socat, bash, zsh, fish                     Debian bookworm
 # Debian's packages are unpacked with their libraries, not installed; the package source is the
@@ -25,18 +28,20 @@ wrapper() {
     mv "$to/bin/$1.new" "$to/bin/$1"
 }
 
-# from_npm FOLDER PACKAGE: an npm package, or what a package.json names, in a folder of its own.
+# from_npm FOLDER PACKAGE…: npm packages, or what a package.json names, in a folder of their own.
 from_npm() {
     [ -d "$to/$1" ] && return 0
     command -v npm >/dev/null || { missing "$2" "there is no npm"; return 1; }
-    rm -rf "$to/$1.new"
-    mkdir -p "$to/$1.new"
-    case "$2" in
-        */package.json) cp "$2" "$to/$1.new/" && set -- "$1" ;;
+    folder=$1
+    shift
+    rm -rf "$to/$folder.new"
+    mkdir -p "$to/$folder.new"
+    case "$1" in
+        */package.json) cp "$1" "$to/$folder.new/" && shift ;;
     esac
-    npm install --silent --no-audit --no-fund --prefix "$to/$1.new" ${2:+"$2"} \
-        > "$to/$1.log" 2>&1 || { missing "$1" "see $to/$1.log"; return 1; }
-    mv "$to/$1.new" "$to/$1"
+    npm install --silent --no-audit --no-fund --prefix "$to/$folder.new" "$@" \
+        > "$to/$folder.log" 2>&1 || { missing "$folder" "see $to/$folder.log"; return 1; }
+    mv "$to/$folder.new" "$to/$folder"
 }
 
 # unpack FOLDER SUITE PACKAGE…: Debian packages of a suite with what they need, below a folder.
@@ -74,11 +79,21 @@ unpacked() {
     wrapper "$1" "${4:-} exec $loader --library-path $libraries $root/$3 \"\$@\""
 }
 
+# venv FOLDER PACKAGE…: packages of PyPI in a virtual environment of their own.
+venv() {
+    [ -d "$to/$1" ] && return 0
+    folder=$1
+    shift
+    "${PYTHON:-python3}" -m venv "$to/$folder" && "$to/$folder/bin/pip" install -q \
+        --disable-pip-version-check "$@" > "$to/$folder.log" 2>&1 ||
+        { missing "$*" "see $to/$folder.log"; rm -rf "${to:?}/$folder"; return 1; }
+}
+
 case "$(uname -s) $(uname -m)" in
-    "Linux x86_64") claude=linux-x64 ;;
-    "Linux aarch64") claude=linux-arm64 ;;
-    "Darwin arm64") claude=darwin-arm64 ;;
-    *) claude= ;;
+    "Linux x86_64") claude=linux-x64 bun=linux-x64 ;;
+    "Linux aarch64") claude=linux-arm64 bun=linux-aarch64 ;;
+    "Darwin arm64") claude=darwin-arm64 bun=darwin-aarch64 ;;
+    *) claude= bun= ;;
 esac
 if [ -n "$claude" ] && from_npm claude "@anthropic-ai/claude-code-$claude@2.1.329"; then
     # A link, not a wrapper: a process of it is known by the name under which it was started.
@@ -102,13 +117,32 @@ if PATH=$to/node24/node_modules/node/bin:$PATH \
     from_npm inspector @modelcontextprotocol/inspector@2.12.0; then
     wrapper inspector "$run24 $to/inspector/node_modules/.bin/mcp-inspector \"\$@\""
 fi
-if [ ! -d "$to/python" ]; then
-    rm -rf "$to/python.new"
-    "${PYTHON:-python3}" -m venv "$to/python" && "$to/python/bin/pip" install -q \
-        --disable-pip-version-check mcp==2.3.0 fastmcp==4.1.2 python-lsp-jsonrpc==1.1.2 \
-        > "$to/python.log" 2>&1 || { missing "mcp, fastmcp" "see $to/python.log"; rm -rf "$to/python"; }
+venv python mcp==2.3.0 fastmcp==4.1.2 python-lsp-jsonrpc==1.1.2 &&
+    wrapper python "exec $to/python/bin/python \"\$@\""
+venv mem0 mem0ai==2.2.1 && wrapper mem0-python "exec $to/mem0/bin/python \"\$@\""
+# Of claude-mem's packages its worker needs zod alone; those that it may have next to it are many.
+if [ -n "$bun" ] && from_npm bun "@oven/bun-$bun@1.4.5" &&
+    from_npm claude-mem claude-mem@13.25.3 zod@4.4.3 --legacy-peer-deps --ignore-scripts; then
+    wrapper claude-mem-worker "exec $to/bun/node_modules/@oven/bun-$bun/bin/bun \
+        $to/claude-mem/node_modules/claude-mem/plugin/scripts/worker-service.cjs --daemon"
 fi
-[ -d "$to/python" ] && wrapper python "exec $to/python/bin/python \"\$@\""
+# Basic Memory needs a newer Python than this machine may have; two of its packages have no wheel.
+if [ ! -d "$to/basic-memory" ] && [ -d "$to/python" ] && unpack python313 trixie python3.13; then
+    pip="$to/python/bin/pip --disable-pip-version-check -q"
+    rm -rf "$to/basic-memory.new"
+    { $pip wheel --no-deps -w "$to/wheels" pybars3==0.9.7 PyMeta3==0.5.1 &&
+        $pip install --target "$to/basic-memory.new" --find-links "$to/wheels" \
+            --python-version 3.13 --only-binary=:all: --ignore-requires-python --platform any \
+            --platform "manylinux_2_17_$(uname -m)" --platform "manylinux2014_$(uname -m)" \
+            --platform "manylinux_2_28_$(uname -m)" basic-memory==0.24.1 &&
+        mv "$to/basic-memory.new" "$to/basic-memory"; } > "$to/basic-memory.log" 2>&1 ||
+        missing basic-memory "see $to/basic-memory.log"
+fi
+if [ -d "$to/basic-memory" ]; then
+    unpacked python313 python313 usr/bin/python3.13 "PYTHONHOME=$to/python313/usr"
+    wrapper basic-memory "PYTHONPATH=$to/basic-memory exec $to/bin/python313 \
+        -m basic_memory.cli.main \"\$@\""
+fi
 if unpack bookworm bookworm neovim vim emacs-nox socat; then
     unpacked nvim7 bookworm usr/bin/nvim "VIMRUNTIME=$to/bookworm/usr/share/nvim/runtime"
     unpacked vim bookworm usr/bin/vim.basic "VIMRUNTIME=$to/bookworm/usr/share/vim/vim90"

@@ -1,4 +1,6 @@
-"""Scripted model servers in the forms that Codex CLI and Gemini CLI speak: text only.
+"""Scripted model servers in the forms that Codex CLI and Gemini CLI speak.
+
+Texts, and for Codex calls of tools.
 
 The script, the record of requests and the delivery are those of ``memd.testing.messages``.
 """
@@ -35,11 +37,26 @@ class ResponsesServer(MessagesServer):
             return super().render(request, step)
         number = request.number
         content = [{"type": "output_text", "text": _words(step)}]
-        item = {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": content}
-        ended = {"id": f"resp_{number}", "output": [item], "usage": {**_USED, **step.usage}}
+        said = {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": content}
+        calls = [
+            {
+                "type": "function_call",
+                "id": f"fc_{number}",
+                "call_id": f"call_{number}",
+                "name": block["name"],
+                "arguments": json.dumps(block["input"]),
+            }
+            for block in step.content
+            if block["type"] == "tool_use"
+        ]
+        items = [said, *calls]
+        ended = {"id": f"resp_{number}", "output": items, "usage": {**_USED, **step.usage}}
         pieces = (
             event("response.created", response={"id": f"resp_{number}"}),
-            event("response.output_item.done", output_index=0, item=item),
+            *(
+                event("response.output_item.done", output_index=index, item=item)
+                for index, item in enumerate(items)
+            ),
             event("response.completed", response=ended),
         )
         return ReplyBody(200, _STREAM, pieces, streamed=True)

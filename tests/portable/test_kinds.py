@@ -79,10 +79,11 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     },
     "repository": {},
     "codex": {
-        "MEMORY.md:10": "Codex's own index (rollout_summary_files)",
-        "MEMORY.md:14": "Codex's own index (keywords)",
+        "MEMORY.md:10": "Codex's own index (task 1: compile the rose pattern, done)",
+        "MEMORY.md:14": "Codex's own index (task 1: compile the rose pattern, done)",
         "MEMORY.md:19": "the same as memory_summary.md:9",
         "memory_summary.md:18": "Codex's own index (what's in memory)",
+        "memory_summary.md:23": "Codex's own index (what's in memory)",
         "raw_memories.md": SINGLE,
         "rollout_summaries/2026-03-02T09-00-00-rose.md": SINGLE,
         "skills/release/SKILL.md": "skills are no memories",
