@@ -1,6 +1,7 @@
 """memory.history, diff, undo, why, restore and purge: what the journal tells and takes back."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 
 from memd.api.memory import WRITE_ERRORS, AgentName, SubagentScope, project_of, writable
 from memd.api.method import (
@@ -14,6 +15,7 @@ from memd.api.method import (
     shaped,
 )
 from memd.api.services import Services
+from memd.core.imports import PastChange, action_of
 from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
@@ -60,7 +62,7 @@ class FileRecorded(FileTouched):
 
 
 class ChangeFacts(Result):
-    """One change of the history; ``at`` is ISO 8601 in UTC."""
+    """One change of the history, ``at`` in ISO 8601; one without an ``id`` came with an archive."""
 
     id: str
     at: str
@@ -148,25 +150,28 @@ async def memory_history(
     """Who changed what, when and why; newest first.
 
     ``before`` is a change id to page on from. ``since`` and ``until`` are ISO 8601 or seconds since
-    1970, the former included.
+    1970, the former included. After the project's own changes come those that archives brought,
+    without an id.
     """
     directory = ""
     if not all_projects:
         directory = (await project_of(services, call, cwd, agent, scope)).memory_dir
-    changes = await services.store.history(
-        directory,
-        path=path,
-        limit=limit,
-        before=before,
-        only=Filter(
-            actor=actor,
-            session=session,
-            client=client,
-            since=seconds("since", since),
-            until=seconds("until", until),
-        ),
+    only = Filter(
+        actor=actor,
+        session=session,
+        client=client,
+        since=seconds("since", since),
+        until=seconds("until", until),
     )
-    return History(changes=[_change(change) for change in changes])
+    ask = partial(services.store.history, directory, path=path, only=only)
+    changes = await ask(limit=limit, before=before)
+    results = [_change(change) for change in changes]
+    room = limit - len(changes)
+    last = changes[-1].id if changes else before
+    if directory and room and not await ask(limit=1, before=last):
+        past = await services.imports.past(directory, replace(only, path=path), room)
+        results += [_past(change, directory) for change in past]
+    return History(changes=results)
 
 
 @method(
@@ -367,6 +372,18 @@ def _undone(result: CommitResult) -> Undone:
         files=shaped(result.files, list[FileTouched]),
         merged=result.merged,
         conflicts=result.conflicts,
+    )
+
+
+def _past(change: PastChange, directory: str) -> ChangeFacts:
+    files = [(file.path, action_of(file)) for file in change.files]
+    words = ("actor", "client", "session", "model", "reason", "origin")
+    return ChangeFacts(
+        id="",
+        at=iso_time(change.at),
+        directory=directory,
+        files=[FileRecorded(path=path, action=action, purged=False) for path, action in files],
+        **{name: getattr(change, name) for name in words},
     )
 
 

@@ -18,7 +18,7 @@ from memd.memories.service import Memories
 from memd.messages.service import Messages
 from memd.model.configured import Models
 from memd.notes.service import Notes
-from memd.portable.service import Exports
+from memd.portable.service import Exports, Imports
 from memd.progress.service import ProgressLines
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
@@ -82,6 +82,7 @@ class Services:
     suggestions: Suggestions
     instructions: Instructions
     exports: Exports
+    imports: Imports
     team: TeamSyncs
     memberships: Memberships
     session_notes: Notes

@@ -2,6 +2,18 @@
 
 from memd.cli.grammar import Command, Operand, Option
 
+KINDS = (
+    "memd",
+    "claude-code",
+    "codex",
+    "basic-memory",
+    "claude-mem",
+    "mem0",
+    "claude-ai",
+    "text",
+    "cursor",
+    "chats",
+)
 PARTS = ("agents", "team", "notes", "history", "logs", "settings")
 
 
@@ -36,6 +48,39 @@ COMMANDS = (
                 "memctl export all.tar.gz --all --with agents,notes,history",
                 "everything, before you change the machine",
             ),
+        ),
+    ),
+    Command(
+        ("import",),
+        "bring memories from an export, or from another tool",
+        "Reads a folder, a file, a .tar, .tar.gz or .zip, says what it would bring, and keeps that "
+        "as a proposal, which memctl dream review shows and memctl dream accept takes. With "
+        "--accept it is taken at once, one change a project, which memctl undo takes back; agents' "
+        "memories, session notes and history come with --accept alone. Nothing that is here is "
+        "overwritten: what is here already is passed over, and two texts of one name both stay. "
+        "Credentials, names that lead elsewhere and whatever else cannot be taken are left out and "
+        "named. What an import brings is marked as one: it is quoted, and never one of your rules "
+        "before you make it one. docs/migration.md has a page for each kind.",
+        "portable:import_",
+        method="import",
+        operands=(Operand("SOURCE", "a folder, a file or an archive"),),
+        options=(
+            Option("--from", "what it is, instead of finding out", choices=KINDS, param="kind"),
+            Option(
+                "--project",
+                "a directory of the project it goes to, instead of the current one; ID=DIR for one "
+                "of several projects in the source, and again for the next",
+                "DIR",
+                repeat=True,
+            ),
+            Option("--dry-run", "say what would be brought and do nothing"),
+            Option("--accept", "take it at once instead of proposing it"),
+            Option("--learn", "learn from the conversations in it, as from past sessions"),
+        ),
+        examples=(
+            ("memctl import all.tar.gz --dry-run", "what an archive would bring"),
+            ("memctl import all.tar.gz --accept", "everything, on the new machine"),
+            ("memctl import ~/.codex/memories", "what Codex kept, as a proposal"),
         ),
     ),
 )

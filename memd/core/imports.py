@@ -74,6 +74,13 @@ def is_import(origin: str) -> bool:
     return origin.partition(":")[0] == IMPORT
 
 
+def action_of(file: PastFile) -> str:
+    """Return what a past change did to a file in one word, as the journal says it."""
+    if file.before is None:
+        return "created"
+    return "deleted" if file.after is None else "updated"
+
+
 def past_of(change: Change) -> PastChange:
     """Return a change of the journal as an archive holds it."""
     by = change.by

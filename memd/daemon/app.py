@@ -32,7 +32,7 @@ from memd.daemon.agents import messages, progress_lines
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.peers import PeerRelay
-from memd.daemon.portable import exports
+from memd.daemon.portable import exports, imports
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
 from memd.daemon.teams import ChangeRelay
@@ -220,6 +220,7 @@ async def _compose(
         memories=Memories(store, clock),
         suggestions=suggestions,
         exports=exports(database, store, configuration, places),
+        imports=imports(database, store, clock, places, priority),
         instructions=Instructions(Approvals(database), store.projects.client_folders),
         team=team,
         memberships=memberships,

@@ -1,11 +1,15 @@
-"""What exports need of the daemon, put together."""
+"""What exports and imports need of the daemon, put together."""
 
 import os
 
+from memd.core.clock import Clock
 from memd.core.places import Places
-from memd.notes.files import contents
-from memd.portable.service import ExportPorts, Exports
+from memd.core.values import Project
+from memd.jobs.priority import RequestPriority
+from memd.notes import files as notes
+from memd.portable.service import ExportPorts, Exports, ImportPorts, Imports, ImportTables
 from memd.projects.configuration import Configuration
+from memd.state.changes import Journal, ProposalTable
 from memd.state.database import Database
 from memd.state.tables import ImportTable, Visits
 from memd.store.service import Store
@@ -18,8 +22,22 @@ def exports(
     visits = Visits(database)
     ports = ExportPorts(
         known=lambda: store.projects.known(visits.all()),
-        notes=contents,
+        notes=notes.contents,
         settings=configuration.own,
         own=(places.state_dir, os.path.dirname(places.config), places.data_dir),
     )
     return Exports(store, ImportTable(database), ports)
+
+
+def imports(
+    database: Database, store: Store, clock: Clock, places: Places, priority: RequestPriority
+) -> Imports:
+    """Return what reads archives."""
+    tables = ImportTables(Journal(database), ImportTable(database), ProposalTable(database))
+    ports = ImportPorts(places.state_dir, _restore_notes, priority.checkpoint)
+    return Imports(store, tables, clock, ports)
+
+
+def _restore_notes(project: Project, session: str, content: bytes, mtime_ns: int) -> bool:
+    """Put the notes of a session where there are none; say whether there were none."""
+    return notes.restore(notes.place(project, session), content, mtime_ns)

@@ -162,6 +162,10 @@ class Extractions:
             problem = LEFT_ALONE
         return await self._locally(query, reason, problem)
 
+    async def has_read(self, directory: str, session: str) -> bool:
+        """Say whether a session of a memory directory was read before, to whatever place."""
+        return await to_thread.run_sync(self._cursors.get, directory, session) is not None
+
     async def proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
         """Return an assistant's text with the person's words that it rests on, and its origin.
 

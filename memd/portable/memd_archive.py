@@ -10,6 +10,7 @@ Rules of this file
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 
 import msgspec
@@ -17,7 +18,7 @@ import msgspec
 from memd.core import limits
 from memd.core.agents import AgentScope
 from memd.core.imports import PastChange
-from memd.core.names import LOGS, NameRefusedError, check_component
+from memd.core.names import LOGS, NameRefusedError, check_component, check_odd_name
 from memd.core.text import decode as decoded
 from memd.core.text import sha256
 from memd.core.yielding import yield_to_requests
@@ -46,6 +47,7 @@ from memd.portable.values import (
 
 _HISTORY_BYTES = 16 * 1024 * 1024  # of the changes of one project
 _BLOBS = "history/blobs/"
+_LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _MISSING = "it is not there"
 _UNNAMED = "the manifest does not name it"
 _TWICE = "the manifest names it twice"
@@ -192,10 +194,14 @@ class _Taking:
                 change = _change.decode(line)
             except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
                 raise SourceDamagedError(name, _NO_HISTORY) from error
+            if not 0 <= change.at < _LATEST:
+                raise SourceDamagedError(name, _NO_HISTORY)
             if secrets.find(change.words):
                 self.left.append(LeftOutFile(f"{name}, line {number}", _CREDENTIAL))
-            else:
-                yield change
+                continue
+            files = tuple(file for file in change.files if _is_path(file.path))
+            if files:
+                yield replace(change, files=files)
 
     def _texts(self, named: Iterable[str | None]) -> Iterator[str]:
         """Yield those hashes whose texts may be kept."""
@@ -230,6 +236,13 @@ class _Texts(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+
+def _is_path(path: str) -> bool:
+    try:
+        return check_odd_name(path) == path
+    except NameRefusedError:
+        return False
 
 
 def _is_component(name: str) -> bool:

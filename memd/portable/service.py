@@ -18,7 +18,7 @@ from memd import __version__
 from memd.core.agents import AgentScope
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.imports import RawNotes
+from memd.core.imports import PastChange, RawNotes
 from memd.core.values import Draft, Provenance, Tree
 from memd.core.yielding import yielding
 from memd.files.directory import DirectoryMissingError
@@ -57,6 +57,7 @@ from memd.portable.values import (
 from memd.portable.writing import Staging
 from memd.projects.project import agent_directory
 from memd.projects.projects import AgentMemory, KnownProject, agents_in, own_agents
+from memd.state.changes import Filter, select_past
 from memd.store.service import StillDirectory, Store
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "ImportedFolder",
     "Imports",
     "LeftOutFile",
+    "ReadProject",
     "SourceKind",
 ]
 
@@ -275,6 +277,11 @@ class Imports:
         """Keep a project's history for reading; return how many changes are new."""
         add, at = self._tables.originals.add_past, self._clock.now()
         return await to_thread.run_sync(add, directory, project.history, project.bodies, at)
+
+    async def past(self, directory: str, only: Filter, limit: int) -> tuple[PastChange, ...]:
+        """Return past changes that archives brought for a directory, newest first."""
+        past = await to_thread.run_sync(self._tables.originals.past, directory)
+        return select_past(past, only, limit)
 
     async def add_notes(
         self, target: ImportTarget, notes: Sequence[ProposedMemory]

@@ -2,7 +2,7 @@
 
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.blobs import packed
-from memd.state.history import CombinedChange, Filter, JournalHistory, compose
+from memd.state.history import CombinedChange, Filter, JournalHistory, compose, select_past
 from memd.state.journal import Journal
 from memd.state.migration import migrate
 from memd.state.proposals import Proposal, ProposalTable, RefusedEdits, fits
@@ -50,5 +50,6 @@ __all__ = [
     "fits",
     "migrate",
     "packed",
+    "select_past",
     "state_of",
 ]

@@ -4,9 +4,11 @@ Sets are in the order of their numbers. A time stands for the last set at or bef
 clock that was put back does not change the order of what happened.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
+from memd.core.imports import PastChange
 from memd.core.names import INDEX, INDEXES
 from memd.core.values import Actor, Change
 from memd.state.journal import Journal
@@ -108,6 +110,28 @@ class JournalHistory:
                 limit=1,
             )
         )
+
+
+def select_past(past: Sequence[PastChange], only: Filter, limit: int) -> tuple[PastChange, ...]:
+    """Return those of past changes, oldest first, that a filter lets through, newest first.
+
+    Its directory and ``before`` do not matter: past changes have no numbers.
+    """
+    return tuple(islice((each for each in reversed(past) if _meets(each, only)), limit))
+
+
+def _meets(change: PastChange, only: Filter) -> bool:
+    pairs = (
+        (only.actor and only.actor.value, change.actor),
+        (only.session, change.session),
+        (only.client, change.client),
+    )
+    return (
+        all(wanted in (None, "", value) for wanted, value in pairs)
+        and (not only.path or any(file.path == only.path for file in change.files))
+        and (only.since is None or change.at >= only.since)
+        and (only.until is None or change.at < only.until)
+    )
 
 
 def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
-from memd.core.values import TEAM_MATE, Header
+from memd.core.values import IMPORT, TEAM_MATE, Header
 from memd.documents import document
 from memd.documents.document import Fields, quick
 from memd.files.directory import Directory, FileUnreadableError, cause_of
@@ -101,6 +101,7 @@ def made(path: str, fields: Fields, key: tuple[int, int, int], *, damaged: bool)
     """Return the header of a memory with these fields and this fingerprint."""
     inode, mtime_ns, size = key
     name, description, kind, origin = fields
+    is_team = path.startswith(TEAM) and origin != IMPORT  # which nobody of the team wrote
     return Header(
         path,
         without_directions(name),
@@ -110,7 +111,7 @@ def made(path: str, fields: Fields, key: tuple[int, int, int], *, damaged: bool)
         _SIZES[size] if size < len(_SIZES) else size,
         damaged,
         inode,
-        TEAM_MATE if path.startswith(TEAM) else sys.intern(origin),
+        TEAM_MATE if is_team else sys.intern(origin),
     )
 
 

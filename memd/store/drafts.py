@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from memd.core import limits
 from memd.core.names import INDEX, TEAM, TEAM_INDEX, clash
 from memd.core.text import sha256
-from memd.core.values import FOREIGN, OUTSIDE, Draft, FileEdit, Pointer, Tree, least_trusted
+from memd.core.values import FOREIGN, IMPORT, OUTSIDE, Draft, FileEdit, Pointer, Tree, least_trusted
 from memd.documents import document, index
 from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import Entries, read
@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
+_FROM_OUTSIDE = (OUTSIDE, IMPORT)  # whose lines in the index say so
 Blobs = Callable[[str], bytes | None]
 
 
@@ -344,13 +345,14 @@ def _reconciled(
 
 
 def _outside(tree: LiveTree, topics: Prepared, *, everywhere: bool) -> dict[str, bool]:
-    """Return which memories are, or were until this set, marked as outside, by path."""
+    """Return which memories are, or were until this set, from outside or an import, by path."""
     results: dict[str, bool] = {}
     if everywhere:
-        results = {each.path: True for each in tree.headers() if each.origin == OUTSIDE}
+        results = {each.path: True for each in tree.headers() if each.origin in _FROM_OUTSIDE}
     for step in topics.steps:
         now, before = (
-            key is not None and document.parse(topics.bodies[key], step.path).origin == OUTSIDE
+            key is not None
+            and document.parse(topics.bodies[key], step.path).origin in _FROM_OUTSIDE
             for key in (step.after, step.before)
         )
         if now or before:

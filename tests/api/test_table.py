@@ -25,7 +25,7 @@ SPECIFIED = {
     "team.join", "team.leave", "team.status", "team.pull", "team.push", "team.diff", "team.log",
     "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
     "team.accept", "team.members",
-    "export",
+    "export", "import",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

@@ -146,7 +146,15 @@ def test_no_credential_comes_with_a_history() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"{}", b"[1]", b"\xff", b'{"at": "x", "actor": "a"}', b"[" * 9999]
+    "line",
+    [
+        b"{}",
+        b"[1]",
+        b"\xff",
+        b'{"at": "x", "actor": "a"}',
+        b'{"at": 1e300, "actor": "a"}',
+        b"[" * 9999,
+    ],
 )
 def test_a_history_that_is_none_is_damage(line: bytes) -> None:
     """A line that is no change takes nothing."""

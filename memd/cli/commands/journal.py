@@ -19,7 +19,7 @@ def log(invocation: Invocation) -> None:
         files = ", ".join(_touched(file) for file in change["files"])
         where = [change["directory"]] if options.all else []
         reason = change["reason"] or "-"
-        name = screen.paint(change["id"], "bold")
+        name = screen.paint(change["id"] or "-", "bold")
         rows.append((name, output.ago(change["at"]), _who(change), reason, *where, files))
     if not rows:
         screen.note("no changes")
@@ -37,7 +37,8 @@ def undo(invocation: Invocation) -> int:
     """Take changes back; 1 when a file was left because newer work stands there."""
     options = invocation.options
     if not (options.change or options.from_ or options.as_of):
-        newest = invocation.ask("memory.history", limit=1)["changes"]
+        answer = invocation.ask("memory.history", limit=1)
+        newest = [change for change in answer["changes"] if change["id"]]  # made here
         if not newest:
             invocation.screen.note("nothing to undo")
             return 0

@@ -1,13 +1,21 @@
-"""export: what goes into an archive, and what of it is left out."""
+"""export and import: what goes into an archive and comes out of one, and what is left out."""
 
 import os
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.core.names import printable
 
-_FEW = 20  # of what is left out; --json has them all
+_FEW = 20  # of each list; --json has them all
+_ACTIONS = {
+    "created": "created",
+    "updated": "updated",
+    "merged": "merged with what is here",
+    "beside": "put beside another of its name",
+}
 
 
 def export(invocation: Invocation) -> None:
@@ -20,13 +28,7 @@ def export(invocation: Invocation) -> None:
         answer = invocation.request(seconds=JOB_SECONDS, dest=destination, project=project)
     finally:
         screen.passing("")
-    for each in answer["left_out"][:_FEW]:
-        screen.note(f"left out: {printable(each['name'])}: {printable(each['reason'])}")
-    more = len(answer["left_out"][_FEW:]) + answer["left_out_more"]
-    if more:
-        screen.note(f"left out: {more} more; --json names them")
-    for problem in answer["problems"]:
-        screen.note(problem)
+    _left_out(invocation, answer)
     names = ", ".join(f"{printable(each['name'])} ({each['files']})" for each in answer["projects"])
     pairs = [
         ("written", printable(answer["path"])),
@@ -34,6 +36,74 @@ def export(invocation: Invocation) -> None:
         ("projects", names or "none"),
     ]
     screen.answer(answer, output.facts(pairs))
+
+
+def import_(invocation: Invocation) -> None:
+    """Bring memories in and say what became of each."""
+    options, screen = invocation.options, invocation.screen
+    invocation.progress = lambda value: screen.passing(_progress(value))
+    source = os.path.abspath(options.source)
+    places = [_absolute(each) for each in options.project or ()]
+    try:
+        answer = invocation.request(seconds=JOB_SECONDS, source=source, project=places or None)
+    finally:
+        screen.passing("")
+    _left_out(invocation, answer)
+    screen.answer(answer, answer["diff"] + "\n".join(_brought(answer)))
+
+
+def _absolute(place: str) -> str:
+    """Return ``DIR`` or ``ID=DIR`` with an absolute path."""
+    name, equals, directory = place.partition("=")
+    if equals and "/" not in name:
+        return f"{name}={os.path.abspath(directory)}"
+    return os.path.abspath(place)
+
+
+def _brought(answer: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that say what an import did, or would do."""
+    for folder in answer["projects"]:
+        yield from _folder(folder, answer["dry_run"], "")
+    for folder in answer["agents"]:
+        scope, _, agent = folder["id"].partition("/")
+        yield from _folder(folder, answer["dry_run"], f" --agent {agent} --scope {scope}")
+    if answer["notes"]:
+        yield f"session notes: {answer['notes']}"
+    if answer["past_changes"]:
+        yield f"past changes: {answer['past_changes']}"
+    if answer["learning"]:
+        yield f"conversations that are learned from: {len(answer['learning'])}; memctl job list"
+
+
+def _folder(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str]:  # noqa: FBT001 - a member of the answer
+    """Yield the lines of one project or agent; ``options`` name it to other commands."""
+    would = "would be " if dry_run else ""
+    counts = Counter(file["action"] for file in folder["files"])
+    words = [f"{count} {would}{_ACTIONS[action]}" for action, count in sorted(counts.items())]
+    words += [f"{folder['files_more']} more"] if folder["files_more"] else []
+    words += [f"{folder['same']} here already"] if folder["same"] else []
+    name = printable(folder["id"]) or "memories"
+    yield f"{name} in {printable(folder['directory'])}: {', '.join(words) or 'nothing new'}"
+    for file in folder["files"][:_FEW]:
+        source = f", from {printable(file['name'])}" if file["name"] else ""
+        yield f"  {would}{_ACTIONS[file['action']]}: {printable(file['path'])}{source}"
+    if folder["change"]:
+        yield f"  take it back with: memctl undo {folder['change']}{options}"
+    if folder["proposal"]:
+        yield f"  look at it with: memctl dream review {folder['proposal']}"
+        yield f"  take it with: memctl dream accept {folder['proposal']}"
+
+
+def _left_out(invocation: Invocation, answer: dict[str, Any]) -> None:
+    """Say on standard error what was left out and what is wrong."""
+    screen = invocation.screen
+    for each in answer["left_out"][:_FEW]:
+        screen.note(f"left out: {printable(each['name'])}: {printable(each['reason'])}")
+    more = len(answer["left_out"][_FEW:]) + answer["left_out_more"]
+    if more:
+        screen.note(f"left out: {more} more; --json names them")
+    for problem in answer["problems"]:
+        screen.note(problem)
 
 
 def _progress(value: dict[str, Any]) -> str:

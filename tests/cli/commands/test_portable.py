@@ -1,4 +1,4 @@
-"""export."""
+"""export and import."""
 
 from typing import Any
 
@@ -73,3 +73,73 @@ def test_a_wrong_line_is_told_before_anything_is_asked(home: Home, words: list[s
         ran = memctl(home, *words)
     assert ran.status == 2
     assert not [each for each in daemon.requested if each.method == "export"]
+
+
+FILES = [
+    {"path": "a.md", "action": "created", "name": ""},
+    {"path": "b-2.md", "action": "beside", "name": "b.md"},
+]
+FOLDER: dict[str, Any] = {
+    "id": "app",
+    "directory": "/m\x1b",
+    "change": "c7",
+    "proposal": "",
+    "files": FILES,
+    "files_more": 0,
+    "same": 3,
+}
+BROUGHT: dict[str, Any] = {
+    "kind": "memd",
+    "dry_run": False,
+    "projects": [FOLDER],
+    "agents": [FOLDER | {"id": "project/reviewer", "change": "c8"}],
+    "notes": 2,
+    "past_changes": 9,
+    "learning": ["j1"],
+    "left_out": LEFT,
+    "left_out_more": 3,
+    "problems": ["one thing failed"],
+    "diff": "",
+}
+
+
+def test_an_import_is_told(home: Home) -> None:
+    """What came, how to take it back, and what was left out; paths are absolute, --json exact."""
+    with ScriptedDaemon(home.places.socket, {"import": BROUGHT}) as daemon:
+        ran = memctl(home, "import", "in.tar.gz", "--accept", "--project", "app=../x")
+        exact = memctl(
+            home, "import", "in", "--from", "mem0", "--project", "b", "--json", "--learn"
+        )
+    calls = [each.params for each in daemon.requested if each.method == "import"]
+    here = calls[0]["source"].removesuffix("/in.tar.gz")
+    assert calls[0]["project"] == [f"app={here.rpartition('/')[0]}/x"]
+    assert calls[0]["accept"] is True
+    assert calls[1].items() >= {"kind": "mem0", "project": [f"{here}/b"], "learn": True}.items()
+    assert not {"accept", "dry_run"} & calls[1].keys()
+    assert exact.json == BROUGHT
+    assert ran.status == 0
+    for words in (
+        "app in /m\\x1b: 1 put beside another of its name, 1 created, 3 here already",
+        "put beside another of its name: b-2.md, from b.md",
+        "memctl undo c7\n",
+        "memctl undo c8 --agent reviewer --scope project",
+        "session notes: 2",
+        "past changes: 9",
+        "memctl job list",
+    ):
+        assert words in ran.out
+    assert "left out: 8 more" in ran.err
+    assert "one thing failed" in ran.err
+
+
+def test_a_proposal_and_a_dry_run_say_what_they_are(home: Home) -> None:
+    """A proposal names the commands that decide it, a dry run what would be; a diff is printed."""
+    proposal = FOLDER | {"change": None, "proposal": "p4"}
+    answer = BROUGHT | {"projects": [proposal], "agents": [], "diff": "--- a\n+++ b\n"}
+    with ScriptedDaemon(home.places.socket, {"import": answer}):
+        ran = memctl(home, "import", "in")
+    assert "memctl dream accept p4" in ran.out
+    assert ran.out.startswith("--- a\n")
+    with ScriptedDaemon(home.places.socket, {"import": answer | {"dry_run": True}}):
+        ran = memctl(home, "import", "in", "--dry-run")
+    assert "would be created: a.md" in ran.out
