@@ -11,6 +11,7 @@ from memd.portable.memories import ReadingBuilder
 _HEADING = re.compile(r"(?:#{1,6}[ \t]+|\*\*)(.{1,120})")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _PROJECTS = re.compile(r"(?:.*/)?projects(?:/[^/]+)?\.json")
+_NO_MEMORIES = "no memories; with --from chats --learn memd learns from conversations"
 _OTHERS = re.compile(r"(?:.*/)?(?:conversations|users)[^/]*\.json")
 
 
@@ -28,7 +29,7 @@ def read(builder: ReadingBuilder) -> None:
     """Propose a memory for each paragraph, what belongs to a project by that project's id."""
     for name in files(builder, ".json"):
         if _OTHERS.fullmatch(name):
-            builder.leave(name, "no memories; chats are learned from with --learn")
+            builder.leave(name, _NO_MEMORIES)
         elif _PROJECTS.fullmatch(name):
             for _, project in each(builder, name, entries(builder, name)[0], _Project):
                 builder.names[project.uuid] = project.name
