@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 
 _DEPTH = 6  # what is quoted or listed deeper is a paragraph of the deepest
 _START, _END = "<!--", "-->"
@@ -195,7 +194,8 @@ def _listed(lines: list[str], at: int) -> tuple[int, list[str]]:
     offset = _offset(lines[at])
     inner = [lines[at][offset:]]
     lazy = True
-    for line in islice(lines, at + 1, None):
+    for number in range(at + 1, len(lines)):
+        line = lines[number]
         if not line.strip():
             inner.append("")
             lazy = False
