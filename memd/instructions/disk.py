@@ -32,7 +32,7 @@ from memd.instructions.values import (
 
 _CACHED_FILES = 512  # none of them above LONG_CHARACTERS: 20 MB at most
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_TOO_LARGE = f"it is larger than {FILE_BYTES} bytes"
+_TOO_LARGE = f"it is larger than {FILE_BYTES >> 20} MiB"
 _NO_FILE = "it is no regular file"
 _Identity = tuple[int, ...]
 

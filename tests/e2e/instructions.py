@@ -54,7 +54,7 @@ def sent_marks(case: Case) -> list[list[str]]:
     before: list[str] = []
     for request in requests:
         system_first = sorted(request.members.items(), key=lambda each: "system" not in each[0])
-        now = marks("\n".join(_strings(dict(system_first))))
+        now = marks("\n".join(texts_of(dict(system_first))))
         assert now[: len(before)] == before, "a request lacks what the one before it had"
         result.append(sorted_rules(now[len(before) :]))
         before = now
@@ -139,16 +139,16 @@ def _gemini_call(name: str, arguments: Mapping[str, str]) -> Step:
     return Raw(b"data: " + body + b"\r\n\r\n", content_type="text/event-stream")
 
 
-def _strings(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
     """Yield the texts in a request's body, in their order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from _strings(each)
+            yield from texts_of(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _strings(each)
+            yield from texts_of(each)
 
 
 def main() -> None:
