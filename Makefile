@@ -90,6 +90,7 @@ bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DA
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
 
 bench-instructions: $(STAMP) ## how long instruction files take, first and when nothing has changed: CALLS=200
+	@$(BIN)/python -m benchmarks.instruction_views
 	@$(BIN)/python -m benchmarks.instructions $(or $(CALLS),200)
 
 bench-plan: $(STAMP)    ## how long a call of context.plan takes: CALLS=100

@@ -39,7 +39,7 @@ _MOVED = "it was moved while it was read"
 _FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
 _PATH_CHARACTERS = 1000  # of a path in a sentence
 # Folders and files of credentials, keys, and what the system shows of processes and devices.
-_NEVER = re.compile(
+NEVER = re.compile(
     r"/(?:\.ssh|\.gnupg|\.aws|\.kube|\.password-store)(?:/|\Z)"
     r"|/\.docker/config\.json\Z"
     r"|/\.env[^/]*(?:/|\Z)"
@@ -188,7 +188,7 @@ class Loading:
     def _refusal(self, file: InstructionFile, within: Folders) -> str:
         """Return why a file is not even read, "" if it may be."""
         real = self.real(file.path)
-        if _NEVER.search(file.path) or _NEVER.search(real):
+        if NEVER.search(file.path) or NEVER.search(real):
             return _CREDENTIALS
         both = (file.path, real) if file.scope != "managed" else ()
         if any(matches(path[1:]) for matches in self._exclude for path in both):
@@ -209,7 +209,7 @@ class Loading:
         """Return whether no more files are listed; name the first that is not."""
         if not self.full and len(self.files) >= LISTED_FILES:
             self.full = True
-            self.problem(path, f"and what comes after it are passed over: {LISTED_FILES:,} files")
+            self.problem(path, f"and later files are passed over: {LISTED_FILES:,} are listed")
         return self.full
 
     def _listed(self, folder: str) -> Iterator[DiskEntry]:
@@ -219,7 +219,7 @@ class Loading:
         entries = self.disk.entries(folder)
         self._entries += len(entries)
         if self._entries >= FOLDER_ENTRIES:
-            self.problem(folder, f"is not walked to its end: {FOLDER_ENTRIES:,} entries")
+            self.problem(folder, f"is not walked to its end: {FOLDER_ENTRIES:,} entries are enough")
         for entry in entries:
             if is_text(entry.name):
                 yield entry

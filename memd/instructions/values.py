@@ -16,7 +16,7 @@ TEXT_CHARACTERS = 100_000  # of all files together, as they are offered in a pro
 # Of one view. What comes later is not looked at, and that is a problem.
 LISTED_FILES = 2000
 FOLDER_ENTRIES = 20_000  # in all folders that are walked; of one folder, what the disk returns
-VIEW_CHARACTERS = 2 * 1024 * 1024  # of all loaded files together
+VIEW_CHARACTERS = 1024 * 1024  # of all loaded files together
 MENTIONS = 20_000  # of files by other files
 TOUCHED_FILES = 200  # the first of them
 GLOBS = 500  # of all rules together, braces taken apart

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -88,8 +89,7 @@ def test_work_is_linear(unit: str) -> None:
     ``make bench-instructions`` measures the same in seconds, for a megabyte of each.
     """
     short, long = (
-        _steps(lambda count=count: includes._parsed(f"{unit * count}@x <!--"))
-        for count in (200, 400)
+        _steps(partial(includes._parsed, f"{unit * count}@x <!--")) for count in (200, 400)
     )
     assert long <= 2.2 * short + 100
 
