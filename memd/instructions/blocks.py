@@ -124,13 +124,15 @@ class _Reading:
 
 def _kind(line: str) -> str:
     """Return what kind of block a line begins, "" for a paragraph."""
+    if line[:1].isalpha():  # most lines, and this is quick
+        return ""
     opening = _OPENING.match(line)
     return (opening.lastgroup or "") if opening else ""
 
 
 def _continues(line: str) -> bool:
     """Return whether a paragraph goes on with a line."""
-    opening = _OPENING.match(line)
+    opening = None if line[:1].isalpha() else _OPENING.match(line)
     if opening is None or opening.lastgroup in _CONTINUING:
         return True
     # A list that begins in the middle of a paragraph begins with 1, and not with nothing.
@@ -196,14 +198,16 @@ def _listed(lines: list[str], at: int) -> tuple[int, list[str]]:
     lazy = True
     for number in range(at + 1, len(lines)):
         line = lines[number]
-        if not line.strip():
+        indented = line[:1] in (" ", "\t")
+        if not line or (indented and line.isspace()):
             inner.append("")
             lazy = False
             continue
-        indentation = line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4)
+        text = line.lstrip(" \t") if indented else line
+        indentation = line[: len(line) - len(text)].expandtabs(4) if indented else ""
         if len(indentation) >= offset:
-            inner.append(indentation[offset:] + line.lstrip(" \t"))
-        elif lazy and _kind(line) != "item" and _continues(line):
+            inner.append(indentation[offset:] + text)
+        elif lazy and _kind(line) in _CONTINUING:
             inner.append(line)
         else:
             break
