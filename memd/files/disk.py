@@ -47,10 +47,12 @@ _LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
 _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_TELLING_SYNC = (5, 8)  # the first Linux whose syncfs tells of errors
 _CHUNK = 256 * 1024
 _PROBE = b"memd looks whether this directory can be written\n"
 _PROBE_NAME = re.compile(r"\.memd-probe-[0-9a-f]{8}\.tmp")
 
+Syncer = Callable[[int], None]
 Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
 
 
@@ -118,12 +120,37 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
     return rename
 
 
+def find_syncer(system: str, release: str, library: Any) -> Syncer | None:
+    """Return what flushes a whole file system and tells of its errors, ``None`` if nothing does.
+
+    A thousand waits for a file each take seconds, one for all of them a moment. Linux tells of
+    errors since its version 5.8.
+    """
+    native = getattr(library, "syncfs", None)
+    version = tuple(map(int, re.findall(r"\d+", release)[:2]))
+    if not system.startswith("linux") or native is None or version < _TELLING_SYNC:
+        return None
+
+    def sync(folder: int) -> None:
+        if native(folder) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+    return sync
+
+
 class Disk:
     """The real system calls. All raise OSError."""
 
-    def __init__(self, renamer: Renamer | None = None, full_sync: int | None = _FULL_SYNC) -> None:
+    def __init__(
+        self,
+        renamer: Renamer | None = None,
+        full_sync: int | None = _FULL_SYNC,
+        syncer: Syncer | None = None,
+    ) -> None:
         self._renamer = renamer
         self._full_sync = full_sync
+        self._syncer = syncer
 
     def create(self, folder: int, name: str) -> int:
         """Make a file that was not there, mode 0600 at most, and return its descriptor."""
@@ -164,6 +191,12 @@ class Disk:
             self.fsync(file)
         finally:
             os.close(file)
+
+    def sync_all(self, folder: int) -> bool:
+        """Flush the whole file system that a folder lies on; say whether that can be done."""
+        if self._syncer is not None:
+            self._syncer(folder)
+        return self._syncer is not None
 
     def exchange(self, folder: int, temp: str, live: str) -> None:
         """Let two files change places; both must be there."""
@@ -285,9 +318,10 @@ def is_probe(name: str, result: Content) -> bool:
 
 
 def real_disk() -> Disk:
-    """Return the disk with the best rename that this system offers."""
+    """Return the disk with the best calls that this system offers."""
     library = ctypes.CDLL(None, use_errno=True)
-    return Disk(find_renamer(sys.platform, platform.machine(), library))
+    renamer = find_renamer(sys.platform, platform.machine(), library)
+    return Disk(renamer, syncer=find_syncer(sys.platform, platform.release(), library))
 
 
 def write_new(

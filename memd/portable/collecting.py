@@ -20,14 +20,13 @@ from memd.core.values import Change
 from memd.documents import document, secrets
 from memd.portable.settings_text import settings_text
 from memd.portable.values import ExportPart, LeftOutFile, Originals
-from memd.store.service import StillDirectory
+from memd.store.service import StillFile
 
 SETTINGS = "settings.toml"
 BLOBS = "history/blobs/"
 _PRIVATE = "it is a key, a path, a program, or no option of memd"
 _LIKE_A_KEY = "its name looks like a credential"
 _WORDS_LIKE_A_KEY = "what it says of itself looks like a credential"
-_NOTHING = frozenset[ExportPart]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +44,20 @@ Item = Collected | LeftOutFile
 
 
 def memories(
-    still: StillDirectory,
-    originals: Originals,
-    directory: str,
-    parts: frozenset[ExportPart] = _NOTHING,
+    files: Iterable[StillFile], originals: Originals, directory: str, known: dict[str, str]
 ) -> Iterator[Item]:
-    """Yield what an export takes of a memory directory, by path."""
-    known = originals.of_directory(directory)
-    for file in still.files(partial(covers, parts=parts)):
+    """Yield what an export takes of the files of a memory directory.
+
+    ``known`` keeps for each text that was looked through, by its hash, why it is left out ("" where
+    it is not): who goes through the files twice needs little time at the second.
+    """
+    imported = originals.of_directory(directory)
+    for file in files:
         if file.problem:
             yield LeftOutFile(file.path, file.problem)
             continue
         content, origin = file.content, ""
-        original = known.get((file.path, sha256(content)))
+        original = imported.get((file.path, sha256(content)))
         body = originals.body(original.exported) if original else None
         if original and body is not None:
             content, origin = body, original.origin
@@ -65,7 +65,7 @@ def memories(
         if in_catalogue(file.path):
             parsed = document.parse(content, file.path)
             kind, origin = parsed.type or "", parsed.origin if body is None else origin
-        yield _checked(Collected(file.path, content, file.mtime_ns, kind, origin))
+        yield _checked(Collected(file.path, content, file.mtime_ns, kind, origin), known)
 
 
 def notes(every: Iterable[RawNotes]) -> Iterator[Item]:
@@ -134,15 +134,16 @@ def covers(path: str, *, parts: frozenset[ExportPart]) -> bool:
     return ExportPart.LOGS in parts if top == LOGS else True
 
 
-def _checked(file: Collected) -> Item:
+def _checked(file: Collected, known: dict[str, str] | None = None) -> Item:
     """Return a file, or why an archive must not have it."""
     if secrets.find(file.name):
         return LeftOutFile(secrets.scrub(file.name), _LIKE_A_KEY)
-    hits = secrets.find(decode(file.content))
-    if hits:
-        why = f"line {hits[0].line} looks like a credential ({hits[0].rule})"
-        return LeftOutFile(file.name, why)
-    return file
+    known, key = {} if known is None else known, sha256(file.content)
+    if key not in known:
+        hits = secrets.find(decode(file.content))
+        words = f"line {hits[0].line} looks like a credential ({hits[0].rule})" if hits else ""
+        known[key] = words
+    return LeftOutFile(file.name, known[key]) if known[key] else file
 
 
 def _ns(seconds: float) -> int:

@@ -1,21 +1,28 @@
 """One export: what was taken so far, under which name, and the manifest in the end. Blocks."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from memd.core.names import NameRefusedError, check_component
 from memd.core.text import sha256
+from memd.core.yielding import yield_to_requests
+from memd.portable import collecting
 from memd.portable.collecting import BLOBS, Collected, Item
 from memd.portable.intake import ENTRIES, UNPACKED_BYTES, fault
 from memd.portable.manifest import FORMAT, VERSION, FileRecord, Manifest, ProjectRecord
 from memd.portable.values import (
     ExportedProject,
+    ExportPart,
     ExportRequest,
     ExportResult,
     LeftOutFile,
+    Originals,
+    PastChange,
 )
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject, repository_of
+from memd.store.service import StillDirectory, StillFile, files_of
 
 _LISTED = 1000  # what is left out is named so often, and counted beyond
 _ID_CHARACTERS = 64
@@ -103,6 +110,38 @@ class Export:
             self._left_out.append(LeftOutFile(name, why))
         else:
             self._left_out_more += 1
+
+
+@dataclass(slots=True)
+class DirectoryExport:
+    """What an export takes of one memory directory, into a folder of a project ("" for none)."""
+
+    export: Export
+    originals: Originals
+    project: str
+    folder: str
+    directory: str
+    parts: frozenset[ExportPart] = frozenset()
+    _known: dict[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Look through all texts, which takes most of the time, before writers have to wait."""
+        for _ in self._memories(files_of(self.directory, self._wanted)):
+            yield_to_requests()
+
+    def take(self, still: StillDirectory) -> list[PastChange]:
+        """Take the memories, and return the changes that the archive has, none unasked."""
+        self.export.take(self.project, self.folder, self._memories(still.files(self._wanted)))
+        if ExportPart.HISTORY not in self.parts:
+            return []
+        past = self.originals.past(self.directory)
+        return collecting.changes(still.changes(), past, self.parts)
+
+    def _memories(self, files: Iterable[StillFile]) -> Iterator[Item]:
+        return collecting.memories(files, self.originals, self.directory, self._known)
+
+    def _wanted(self, path: str) -> bool:
+        return collecting.covers(path, parts=self.parts)
 
 
 def project_ids(names: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ from memd.files.directory import DirectoryMissingError
 from memd.files.disk import Disk, real_disk
 from memd.portable import collecting
 from memd.portable.destination import Destination, check_destination
-from memd.portable.exporting import Export
+from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.importing import (
     EmptyTree,
     ImportPorts,
@@ -58,7 +58,7 @@ from memd.portable.writing import Staging
 from memd.projects.project import agent_directory
 from memd.projects.projects import AgentMemory, KnownProject, agents_in, own_agents
 from memd.state.changes import Filter, select_past
-from memd.store.service import StillDirectory, Store
+from memd.store.service import Store
 
 __all__ = [
     "ChatSession",
@@ -139,9 +139,11 @@ class Exports:
         parts, total = request.parts, len(request.projects)
         for done, (key, project) in enumerate(zip(export.ids, request.projects, strict=True)):
             await report(done, total)
-            work = partial(self._memories, export, key, project, parts)
-            with_history = ExportPart.HISTORY in parts
-            await self._store.still(project.directory, work, history=with_history)
+            place, directory = f"projects/{key}/memory/", project.directory
+            work = DirectoryExport(export, self._originals, key, place, directory, parts)
+            changes = await self._memories(work)
+            texts = collecting.history(changes, self._originals, key)
+            await to_thread.run_sync(export.take, "", "history/", texts)
             if ExportPart.AGENTS in parts:
                 agents = await to_thread.run_sync(agents_in, project.root)
                 await self._agents(export, key, agents)
@@ -155,35 +157,22 @@ class Exports:
         await report(total, total)
 
     async def _agents(self, export: Export, key: str, agents: Sequence[AgentMemory]) -> None:
-        for agent in agents:
-            await self._store.still(agent.directory, partial(self._of_agent, export, key, agent))
+        folder = f"projects/{key}/agents" if key else "agents"
+        for each in agents:
+            place = f"{folder}/{each.scope}/{each.agent}/"
+            await self._memories(
+                DirectoryExport(export, self._originals, key, place, each.directory)
+            )
+
+    async def _memories(self, work: DirectoryExport) -> list[PastChange]:
+        """Take a directory's memories while memd changes nothing there; return its history."""
+        await to_thread.run_sync(work.prepare)
+        history = ExportPart.HISTORY in work.parts
+        return await self._store.still(work.directory, work.take, history=history)
 
     def _begin(self, staging: Staging, request: ExportRequest) -> Export:
         staging.open()
         return Export(staging, request, __version__)
-
-    def _memories(
-        self,
-        export: Export,
-        key: str,
-        project: KnownProject,
-        parts: frozenset[ExportPart],
-        still: StillDirectory,
-    ) -> None:
-        directory = project.directory
-        files = collecting.memories(still, self._originals, directory, parts)
-        export.take(key, f"projects/{key}/memory/", files)
-        if ExportPart.HISTORY in parts:
-            past = self._originals.past(directory)
-            changes = collecting.changes(still.changes(), past, parts)
-            export.take("", "history/", collecting.history(changes, self._originals, key))
-
-    def _of_agent(
-        self, export: Export, key: str, agent: AgentMemory, still: StillDirectory
-    ) -> None:
-        folder = f"projects/{key}/agents" if key else "agents"
-        files = collecting.memories(still, self._originals, agent.directory)
-        export.take(key, f"{folder}/{agent.scope}/{agent.agent}/", files)
 
     def _notes(self, export: Export, key: str, project: KnownProject) -> None:
         files = self._ports.notes(project.sessions)

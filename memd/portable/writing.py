@@ -119,6 +119,8 @@ class Staging:
     def _sync(self, names: Iterable[str]) -> None:
         """Bring files and their folders to the disk."""
         tree = self._opened()
+        if self._disk.sync_all(tree.fd):
+            return
         folders = {""}
         for name in names:
             with tree.parent(name) as (folder, last):

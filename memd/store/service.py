@@ -56,7 +56,7 @@ from memd.store.history import Past
 from memd.store.purge import Purged, Purger, PurgeRequest
 from memd.store.reading import DirectoryReader, MemoryNotFoundError
 from memd.store.replaced import Replaced
-from memd.store.still import StillDirectory
+from memd.store.still import StillDirectory, StillFile, files_of
 from memd.watch.external import BY as EXTERNAL
 from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
@@ -65,8 +65,10 @@ __all__ = [
     "DirectoryBusyError",
     "MemoryNotFoundError",
     "StillDirectory",
+    "StillFile",
     "StorageFailedError",
     "Store",
+    "files_of",
 ]
 
 T = TypeVar("T")
@@ -242,8 +244,7 @@ class Store:
     async def purge(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove text from the history and all that memd keeps for good, or say what that would be.
 
-        Nothing is committed meanwhile, anywhere: the same text may lie in every directory.
-        Raises what ``Purger.run`` does.
+        Nothing is committed meanwhile: the same text may lie anywhere. Raises as ``Purger.run``.
         """
         async with AsyncExitStack() as locks:
             for real in sorted(await to_thread.run_sync(self._commits.directories)):

@@ -52,23 +52,8 @@ class StillDirectory:
         self._journal = journal
 
     def files(self, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
-        """Yield the Markdown files of wanted paths that are not hidden, sorted by path.
-
-        Indexes and daily logs are among them. A directory that is not there has none.
-        """
-        try:
-            directory = Directory(self._directory)
-        except DirectoryMissingError:
-            return
-        with directory:
-            problems: dict[str, str] = {}
-            for path in sorted({*_paths(directory, problems), *problems}):
-                if not wanted(path):
-                    continue
-                if path in problems:
-                    yield StillFile(path, problem=problems[path])
-                elif (result := read_settled(directory, path)) is not None:
-                    yield result
+        """Yield the Markdown files of wanted paths, as ``files_of`` does."""
+        return files_of(self._directory, wanted)
 
     def changes(self) -> Iterator[Change]:
         """Yield the applied changes of the directory, oldest first."""
@@ -80,6 +65,27 @@ class StillDirectory:
     def text(self, key: str) -> bytes | None:
         """Return the text of a hash, ``None`` where the journal has none any more."""
         return self._journal.blob(key)
+
+
+def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
+    """Yield the Markdown files of a directory that are not hidden, of wanted paths, by path.
+
+    Indexes and daily logs are among them. A directory that is not there has none. Raises
+    DirectoryUnusableError.
+    """
+    try:
+        directory = Directory(path)
+    except DirectoryMissingError:
+        return
+    with directory:
+        problems: dict[str, str] = {}
+        for name in sorted({*_paths(directory, problems), *problems}):
+            if not wanted(name):
+                continue
+            if name in problems:
+                yield StillFile(name, problem=problems[name])
+            elif (result := read_settled(directory, name)) is not None:
+                yield result
 
 
 def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:

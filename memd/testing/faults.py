@@ -102,6 +102,11 @@ class FaultyDisk(Disk):
         self._step("sync_folder", "")
         self._disk.sync_folder(folder)
 
+    def sync_all(self, folder: int) -> bool:
+        """Fail or flush all, where the system can."""
+        self._step("sync_all", "")
+        return self._disk.sync_all(folder)
+
     def exchange(self, folder: int, temp: str, live: str) -> None:
         """Fail or exchange."""
         self._step("exchange", live)

@@ -14,7 +14,7 @@ from memd.files.disk import real_disk
 from memd.portable import collecting
 from memd.portable.destination import check_destination
 from memd.portable.errors import DestinationError
-from memd.portable.exporting import Export
+from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.values import ExportPart, ExportRequest
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject
@@ -37,9 +37,11 @@ def export(bench: Bench, destination: Path) -> None:
     try:
         staging.open()
         taken = Export(staging, request, "1")
-        memories = collecting.memories(still, originals, bench.directory, PARTS)
-        taken.take("app", "projects/app/memory/", memories)
-        changes = collecting.changes(still.changes(), (), PARTS)
+        work = DirectoryExport(
+            taken, originals, "app", "projects/app/memory/", bench.directory, PARTS
+        )
+        work.prepare()
+        changes = work.take(still)
         taken.take("", "history/", collecting.history(changes, originals, "app"))
         taken.finish()
     finally:

@@ -17,6 +17,7 @@ pytestmark = [
 ]
 DRIVER = Path(exporting.__file__)
 CALLS = ("openat", "write", "fsync", "renameat2", "mkdir", "mkdirat", "utimensat", "fchmod")
+BENCH = kill.Point("mkdir", 1)  # what the bench does first: the memory directory is there
 
 
 class Trial:
@@ -84,7 +85,7 @@ def test_a_refused_call_leaves_nothing(
     trial: Trial, code: str, record_property: Callable[[str, object], None]
 ) -> None:
     """A call that fails, and all later ones of its name, is an error; nothing half stays."""
-    every = [point for point in trial.points() if point.call in CALLS]
+    every = [point for point in trial.points() if point.call in CALLS and point != BENCH]
     bad = []
     for point in every:
         trial.restore()
