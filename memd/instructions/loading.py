@@ -3,7 +3,7 @@
 Rules of this file
 - A file is known by its real path and listed once. One that was not loaded when it was met first
   is loaded when it is met again where it may be
-  (tests/instructions/test_loading.py::test_a_file_is_listed_once).
+  (tests/instructions/test_claude.py::test_a_file_is_listed_once).
 - What holds credentials, or leads out of the project without a yes, is never loaded, whatever
   links lead there (tests/instructions/test_hostile.py).
 - Each file, folder and mention costs, and each has a bound. What is beyond it is a problem.

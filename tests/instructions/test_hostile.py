@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from memd.instructions.disk import RealDisk
 from memd.instructions.loading import NEVER
 from memd.instructions.values import (
+    FOLDER_ENTRIES,
     LISTED_FILES,
+    TOUCHED_FILES,
     VIEW_CHARACTERS,
     DiskEntry,
     DiskText,
@@ -201,6 +203,20 @@ def test_all_files_together_are_bounded(tree: InstructionTree) -> None:
     seen = tree.resolve()
     assert sum(map(len, seen.resolution.texts.values())) <= VIEW_CHARACTERS
     assert [why.split(" have")[0] for why in seen.refused.values()] == ["the files before it"] * 2
+
+
+def test_folders_and_touched_files_are_bounded(tree: InstructionTree) -> None:
+    """Of too many entries, or too many touched files, the place is named where memd stopped."""
+    folder = tree.repo / ".claude/rules"
+    folder.mkdir(parents=True)
+    for number in range(FOLDER_ENTRIES):
+        (folder / f"{number}.txt").touch()
+    tree.write(".claude/rules/later/rule.md")
+    names = [f"{number}.ts" for number in range(TOUCHED_FILES + 2)]
+    seen = tree.resolve(tree.request(touched=names))
+    entries, touched = seen.resolution.problems
+    assert "20,000 entries" in entries
+    assert f"/{TOUCHED_FILES}.ts" in touched
 
 
 def test_odd_names_are_listed_or_named(tree: InstructionTree) -> None:
