@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-agents bench-instructions bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -88,6 +88,9 @@ bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
+
+bench-import: $(STAMP)  ## how long an import of many entries takes, for each kind: COUNT=10000 PARTS='mem0 text'
+	@$(BIN)/python -m benchmarks.importing $(or $(COUNT),10000) $(PARTS)
 
 bench-instructions: $(STAMP) ## how long instruction files take, first and when nothing has changed: CALLS=200
 	@$(BIN)/python -m benchmarks.instruction_views

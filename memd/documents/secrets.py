@@ -15,13 +15,14 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 import msgspec
 
+from memd.core import regex
 from memd.core.errors import MemdError
 from memd.core.yielding import yield_to_requests
 from memd.documents.secret_forms import compiled, derived
@@ -187,13 +188,14 @@ def _hits(text: str) -> Iterator[_Hit]:
 def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     """Yield each match of a rule whose value may be a credential."""
     lowered = text.lower()
-    if compiled(_any_word()).search(lowered) is None:  # one pass: most texts have no rule's word
+    words = _words()(lowered)
+    if not words:  # as of most texts
         return
     long = len(text) > _LONG
     for rule in rules:
         if long:
             yield_to_requests()
-        if not any(word in lowered for word in rule.words):
+        if words.isdisjoint(rule.words):
             continue
         if rule.needs and compiled(rule.needs).search(text) is None:
             continue
@@ -249,10 +251,9 @@ def _strange(value: str, name: _Name, table: _Table) -> bool:
 
 
 @cache
-def _any_word() -> str:
-    """Return the pattern of the words of all rules."""
-    words = {word for rule in _table().rules for word in rule.words}
-    return "|".join(map(re.escape, sorted(words)))
+def _words() -> Callable[[str], frozenset[str]]:
+    """Return what says which words of rules stand in a text."""
+    return regex.words_in(sorted({word for rule in _table().rules for word in rule.words}))
 
 
 @cache

@@ -3,6 +3,8 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd.core import regex
 from memd.core.regex import PatternRefusedError
@@ -29,3 +31,19 @@ def test_the_worst_pattern_is_linear() -> None:
     begun = time.process_time()
     assert regex.foreign("(a|a)*(a+)+b$").search("a" * 100_000) is None
     assert time.process_time() - begun < 1
+
+
+WORDS = ("a", "ab", "aba", "ba", ":", "a.b", "é", "key", "apikey", "keyring")
+present = regex.words_in(WORDS)
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=20).map("".join))
+def test_words_are_seen_wherever_they_stand(text: str) -> None:
+    """Each word that a text holds is named, also where it overlaps with another."""
+    assert present(text) == {word for word in WORDS if word in text}
+
+
+def test_very_many_words_are_seen() -> None:
+    """A text that holds every one of many words, in any order, names them all."""
+    words = [f"{number * 7919 % 2000:04}" for number in range(2000)]
+    assert regex.words_in(words)(" ".join(words)) == set(words)
