@@ -76,6 +76,8 @@ def derived(text: str) -> Derived:
 def _parts(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
     """Yield each joined or decoded text, with the parts that it was made from."""
     for match in compiled(_BROKEN).finditer(text):
+        if _DIGIT.search(text, match.start(), match.end()) is None:
+            continue  # prose: no part of it has one
         for spans in _windows(_lines(text, match.start(), match.end())):
             own = "".join(text[start:end] for start, end in spans)
             if not _LEAST <= len(own) <= _MOST or _DIGIT.search(own) is None:
