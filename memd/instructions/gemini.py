@@ -38,11 +38,12 @@ _JSON_COMMENT = re.compile(
 def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
     """Return what Gemini loads."""
     loading = Loading(request, disk)
-    context = _settings(loading, f"{request.gemini}/settings.json")
-    context |= _settings(loading, posixpath.join(request.cwd, ".gemini/settings.json"))
-    markers = _texts(context.get("memoryBoundaryMarkers")) or _MARKERS
-    view = _GeminiView(loading, tuple(_names(context)), tuple(markers))
-    view.resolve()
+    own = _settings(loading, f"{request.gemini}/settings.json")
+    brought = _settings(loading, posixpath.join(request.cwd, ".gemini/settings.json"))
+    # What a repository brings names files of its own: none of the user's folder, none above it.
+    markers = _texts(own.get("memoryBoundaryMarkers")) or _MARKERS
+    names = tuple(_names(own)), tuple(_names({**own, **brought}))
+    _GeminiView(loading, *names, tuple(markers)).resolve()
     return loading.result()
 
 
@@ -83,10 +84,15 @@ class _Expansion:
 
 @dataclass(slots=True)
 class _GeminiView:
-    """One resolution. ``raw`` are the texts by real path, ``None`` where one is not loaded."""
+    """One resolution.
+
+    ``names`` are those of the user's settings, ``project_names`` those that count in the project.
+    ``raw`` are the texts by real path, ``None`` where one is not loaded.
+    """
 
     loading: Loading
     names: Sequence[str]
+    project_names: Sequence[str]
     markers: Sequence[str]
     raw: dict[str, str | None] = field(default_factory=dict)
     mentions: int = 0
@@ -110,10 +116,11 @@ class _GeminiView:
 
     def way(self, root: str, folder: str) -> Iterator[str]:
         """Yield the paths that are there on the way down, but none at or above the user's."""
-        gemini = self.loading.request.gemini
+        request = self.loading.request
         for each in folders_down(root, folder):
-            if not is_below(gemini, each) or not is_below(folder, gemini):
-                paths = [posixpath.join(each, name) for name in self.names]
+            if not is_below(request.gemini, each) or not is_below(folder, request.gemini):
+                names = self.project_names if is_below(each, request.root) else self.names
+                paths = [posixpath.join(each, name) for name in names]
                 yield from (path for path in paths if not self.loading.disk.read(path).missing)
 
     def place(self, path: str, scope: str, within: Folders = ()) -> None:

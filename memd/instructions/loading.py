@@ -245,9 +245,9 @@ def folders_down(top: str, folder: str) -> Iterator[str]:
 def nearest(disk: InstructionDisk, folder: str, markers: Iterable[str]) -> str:
     """Return the folder itself or the nearest one above it that holds one of some names.
 
-    Where none does it is the folder itself.
+    Where none does it is the folder itself. A broken link counts: no link makes a project larger.
     """
     for each in reversed(tuple(folders_down("/", folder))):
-        if any(not disk.read(posixpath.join(each, name)).missing for name in markers):
+        if any(disk.stamp(posixpath.join(each, name)) for name in markers):
             return each
     return folder

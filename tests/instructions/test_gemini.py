@@ -66,7 +66,6 @@ def test_what_is_not_imported_has_a_reason(tree: InstructionTree) -> None:
         ('{"context": {"fileName": ["../out.md", "/etc/hostname", ".."]}}', ["GEMINI.md"]),
         ('{"context": {"fileName": 5}}', ["GEMINI.md"]),
         ('{"context": {"fileName": ["A.md", 5]}}', ["GEMINI.md"]),
-        ('{"context": {"memoryBoundaryMarkers": [".top"]}}', ["../GEMINI.md", "GEMINI.md"]),
     ],
 )
 def test_names_of_settings_count(tree: InstructionTree, settings: str, names: list[str]) -> None:
@@ -150,8 +149,32 @@ def test_many_folders_are_looked_at(tree: InstructionTree) -> None:
 
 
 def test_the_settings_of_a_repository_reach_no_file_of_the_user(tree: InstructionTree) -> None:
-    """A name in them that leads out of the user's folder is passed over."""
+    """None of its names leads out of a folder, into the user's, or into one above the project."""
     tree.write("../../home/secret.md", "secret")
-    name = json.dumps({"context": {"fileName": ["../secret.md", "x/../../secret.md"]}})
+    tree.write("../../home/.gemini/oauth.json", "secret")
+    tree.write("../oauth.json", "secret")
+    tree.write("../.top")
+    tree.write("oauth.json")
+    name = json.dumps(
+        {"context": {"fileName": ["../secret.md", "x/../../secret.md", "oauth.json"]}}
+    )
     tree.write(".gemini/settings.json", name)
-    assert seen(tree).resolution.files == ()
+    assert seen(tree).loaded == ["oauth.json"]
+    tree.write(SETTINGS, '{"context": {"memoryBoundaryMarkers": [".top"]}}')
+    assert seen(tree).loaded == ["oauth.json"]
+
+
+def test_only_the_user_says_where_a_project_begins(tree: InstructionTree) -> None:
+    """Markers count in the user's settings; a repository's, or a broken ``.git``, widen nothing."""
+    for name in ("../GEMINI.md", "../.top", "../.git", "../secret.md"):
+        tree.write(name)
+    tree.write("GEMINI.md", "@../secret.md")
+    settings = '{"context": {"memoryBoundaryMarkers": [".top"]}}'
+    path = tree.write(".gemini/settings.json", settings)
+    assert seen(tree).loaded == ["GEMINI.md"]
+    path.unlink()
+    os.rename(tree.repo / ".git", tree.repo / ".renamed")
+    (tree.repo / ".git").symlink_to("nowhere")
+    assert seen(tree).loaded == ["GEMINI.md"]
+    tree.write(SETTINGS, settings)
+    assert seen(tree).loaded == ["../GEMINI.md", "GEMINI.md", "../secret.md"]
