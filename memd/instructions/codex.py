@@ -47,7 +47,7 @@ def _config(loading: Loading, path: str) -> _Config:
             _count(values.get("project_doc_max_bytes", PROJECT_BYTES)),
             tuple(_texts(values.get("project_root_markers", [*ROOT_MARKERS]))),
         )
-    except (tomllib.TOMLDecodeError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # ValueError: a number of 5,000 digits too
         loading.problem(path, "is not as Codex wants it: the usual values count")
         return _Config()
 

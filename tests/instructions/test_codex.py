@@ -88,6 +88,7 @@ def test_the_usual_limit_is_32_kib(tree: InstructionTree) -> None:
         "= broken",
         "x = " + "[" * 100_000,
         "\ufffd\0",
+        f"project_doc_max_bytes = {'1' * 5000}",
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_named(tree: InstructionTree, config: str) -> None:
