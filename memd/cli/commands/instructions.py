@@ -103,7 +103,8 @@ def _page(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
 
 def _folded(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
     for file in files[:_FOLDED]:
-        condition = f" ({', '.join(file['condition'])})" if file["condition"] else ""
+        globs = printable(", ".join(file["condition"]), _LINE)
+        condition = f" ({globs})" if globs else ""
         yield f"  {'':>7}  {file['kind']:<8} {_named(invocation, file)}{condition}"
     if len(files) > _FOLDED:
         yield f"  {'':>7}  and {len(files) - _FOLDED:,} more, which --json names"

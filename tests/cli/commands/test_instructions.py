@@ -38,7 +38,7 @@ def listed(home: Home, *more: dict[str, Any], **members: Any) -> dict[str, Any]:
 def test_what_is_loaded_and_what_is_not_fits_one_screen(home: Home, words: Any) -> None:
     """Loaded files in their order, the others by their reasons, few of a reason, and problems."""
     rules = (
-        file(f"{home.cwd}/.claude/rules/{n}.md", UNMET, kind="rule", condition=["*.ts", "b"])
+        file(f"{home.cwd}/.claude/rules/{n}.md", UNMET, kind="rule", condition=["*.ts", "\x1b[2J"])
         for n in range(12)
     )
     answer = listed(home, *rules)
@@ -55,7 +55,7 @@ def test_what_is_loaded_and_what_is_not_fits_one_screen(home: Home, words: Any) 
         "           include  /srv/x.md, by CLAUDE.md",
         "  to allow what this project includes from outside: memctl instructions approve",
         f"not loaded: {UNMET}",
-        *(f"           rule     .claude/rules/{n}.md (*.ts, b)" for n in range(5)),
+        *(f"           rule     .claude/rules/{n}.md (*.ts, \\x1b[2J)" for n in range(5)),
         "           and 7 more, which --json names",
         "problem: CLAUDE.md: has \\x1b[31m many",
     ]
