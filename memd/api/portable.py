@@ -1,6 +1,7 @@
 """export and import: memories and what belongs to them as plain files, where the caller says."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -158,8 +159,8 @@ async def _targets(
 ) -> dict[str, ImportTarget]:
     """Return where the projects of a source go, and under "" where everything else goes.
 
-    Where no project is named, the only one goes there, or the one of the same repository. Raises
-    PlaceUnknownError, and what ``writable`` raises.
+    Where no project is named, the only one goes there; of several each goes where its repository
+    is, if that is clear. Raises PlaceUnknownError, and what ``writable`` raises.
     """
     known = [project.id for project in reading.projects]
     for key in named:
@@ -172,10 +173,13 @@ async def _targets(
         except MemdError:
             if key or len(named) == 1:
                 raise  # else nobody asked for anything to go there
+    if len(named) == 1 and len(known) == 1:
+        return targets | {known[0]: targets[""]}
     if len(named) == 1:
-        project = await to_thread.run_sync(_meant, reading.projects, targets[""].project.root)
-        if project is not None:
-            targets[project.id] = targets[""]
+        every = await services.exports.projects()
+        roots = (targets[""].project.root, *(each.root for each in every if each.root))
+        meant = await to_thread.run_sync(_meant, reading.projects, roots)
+        targets |= {key: await _target(services, call, root) for key, root in meant.items()}
     return targets
 
 
@@ -186,13 +190,18 @@ async def _target(services: Services, call: Call, directory: str) -> ImportTarge
     return ImportTarget(project, call.connection.caller.environment, joined)
 
 
-def _meant(projects: Sequence[ReadProject], root: str) -> ReadProject | None:
-    """Return the project of a source that is meant where none is named, if that is clear."""
-    if len(projects) == 1:
-        return projects[0]
-    remote = repository_of(root)
-    same = [each for each in projects if remote and each.remote == sha256(remote.encode())]
-    return same[0] if len(same) == 1 else None
+def _meant(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, str]:
+    """Return by id the roots of projects of a source that have one repository there and here."""
+    by_remote: defaultdict[str, set[str]] = defaultdict(set)
+    for root in roots:
+        if repository := repository_of(root):
+            by_remote[sha256(repository.encode())].add(root)
+    counts = Counter(each.remote for each in projects)
+    return {
+        each.id: min(by_remote[each.remote])
+        for each in projects
+        if counts[each.remote] == len(by_remote[each.remote]) == 1
+    }
 
 
 async def _learn(

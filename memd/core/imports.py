@@ -13,9 +13,9 @@ class Original:
     """What an import brought as one file, as the state file remembers it.
 
     ``exported`` is the SHA-256 of the archive's bytes, which ``origin`` belongs to: what the
-    archive said of whose words these are. ``live`` is that of what memd wrote then, its own marks
-    included, "" where that is not known yet. While the file has the hash ``live``, an export gives
-    the archive's bytes back.
+    archive said of whose words these are; "" where it had no such file. ``live`` is that of what
+    memd wrote then, its own marks included, "" where that is not known yet. While the file has the
+    hash ``live``, an export gives the archive's bytes back.
     """
 
     path: str

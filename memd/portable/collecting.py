@@ -58,6 +58,8 @@ def memories(
             continue
         content, origin = file.content, ""
         original = imported.get((file.path, sha256(content)))
+        if original and not original.exported:
+            continue  # an index that the archive did not have, and nobody changed since
         body = originals.body(original.exported) if original else None
         if original and body is not None:
             content, origin = body, original.origin

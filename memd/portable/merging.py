@@ -122,8 +122,10 @@ class _Merging:
             self.attempt(indexes[TEAM_INDEX], partial(self._team_index, exact=exact))
         pointers = index.pointers(indexes[INDEX].content) if INDEX in indexes else {}
         created = self._files.keys() & pointers.keys()
+        absent = [path for path in INDEXES if exact and path not in indexes]
         return ImportPlan(
             tuple(self._files.values()),
+            tuple(Original(path, "", kind=self._incoming.kind) for path in absent),
             self._same,
             tuple(self._left),
             {path: pointers[path] for path in sorted(created)},
@@ -284,7 +286,8 @@ class _Merging:
 
     def _team_index(self, file: ProposedMemory, *, exact: bool) -> str:
         """Take in the lines of a team's index that are a person's, where there is none."""
-        if self._tree.read(TEAM_INDEX) is not None:
+        team = any(path.startswith(TEAM) for path in self._files)
+        if self._tree.read(TEAM_INDEX) is not None or not (team or index.own_lines(file.content)):
             return ""
         check_imported(TEAM_INDEX, None, file.content)
         edit = FileEdit(TEAM_INDEX, file.content, "", self._mtime_ns(file))

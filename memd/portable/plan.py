@@ -77,9 +77,11 @@ class ImportPlan:
     """What an import makes of a directory.
 
     ``same`` counts what is there already. ``exact``: the index comes as it was, byte for byte.
+    ``absent`` are originals of indexes that the source does not have and the store makes.
     """
 
     files: tuple[MergedFile, ...] = ()
+    absent: tuple[Original, ...] = ()
     same: int = 0
     left_out: tuple[LeftOutFile, ...] = ()
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class ImportPlan:
     def draft(self) -> StoreDraft:
         """Return the change set."""
         edits = tuple(file.edit for file in self.files)
-        originals = [file.original for file in self.files if file.original]
+        originals = [*self.absent, *(file.original for file in self.files if file.original)]
         unknown = [original for original in originals if not original.live]
         return StoreDraft(
             edits,

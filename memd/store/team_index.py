@@ -41,8 +41,8 @@ def follow(
     derived = index.derive(content, _pointers(entries))
     if len(derived or b"") > limits.READ_BYTES:
         return None, f"{TEAM_INDEX} would have more than {limits.READ_BYTES} bytes"
-    exact = wanted is not None and derived == wanted.content
-    return FileEdit(TEAM_INDEX, derived, mtime_ns=wanted.mtime_ns if wanted and exact else None), ""
+    timed = wanted if wanted and (derived == wanted.content or wanted.base == "") else None
+    return FileEdit(TEAM_INDEX, derived, mtime_ns=timed.mtime_ns if timed else None), ""
 
 
 def _pointers(entries: dict[str, Fields]) -> dict[str, Pointer]:
