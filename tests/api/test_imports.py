@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memd.core.values import MemoryType
-from tests.api.caller import Caller
+from tests.api.caller import PARTS, Caller
 from tests.api.test_hooks import hook
 from tests.api.test_spending import configure
 from tests.portable.archives import export_of
@@ -81,6 +81,24 @@ async def test_projects_of_an_archive_find_their_places(caller: Caller, tmp_path
     single = str(written(tmp_path / "single", export_of({"one": files["one"]})))
     answer = await caller.plain("import", cwd=caller.cwd, source=single, project=[other])
     assert answer["projects"][0]["directory"] == listed["memory_dir"]
+
+
+async def test_projects_go_where_their_repositories_are(caller: Caller, tmp_path: Path) -> None:
+    """Of several projects each goes where its repository is checked out, if that is one place."""
+    other = caller.home.project("other")
+    for directory, name in ((caller.cwd, "one"), (other, "two")):
+        git = Path(directory, ".git")
+        git.mkdir(exist_ok=True)
+        (git / "config").write_text(f'[remote "origin"]\n\turl = git@host:acme/{name}.git\n')
+    await caller.plain("memory.write", cwd=other, path="o.md", **PARTS)  # memd knows of it
+    remotes = {key: f"host/acme/{key}" for key in ("one", "two", "three")}
+    files = {key: {"memory/a.md": memory(key)} for key in remotes}
+    source = str(written(tmp_path / "x", export_of(files, remotes=remotes)))
+    answer = await caller.call("import", source=source, accept=True)
+    assert [each["id"] for each in answer["projects"]] == ["one", "two"]
+    assert [each["name"] for each in answer["left_out"]] == ["three"]
+    read = await caller.plain("memory.read", cwd=other, path="a.md")
+    assert "two" in read["content"]
 
 
 @pytest.mark.parametrize("path", ["rule.md", "team/rule.md"])

@@ -38,13 +38,20 @@ def export_of(
     *,
     version: int = VERSION,
     origin: str = "",
+    remotes: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of an archive: those of each project below its folder, and others."""
+    """Return the files of an archive: those of each project below its folder, and others.
+
+    ``remotes`` are the repositories of projects.
+    """
+    named = {key: sha256(remote.encode()) for key, remote in (remotes or {}).items()}
     manifest = Manifest(
         format=FORMAT,
         version=version,
         projects=[
-            ProjectRecord(id=key, name=key, files=records(inside, origin))
+            ProjectRecord(
+                id=key, name=key, remote=named.get(key, ""), files=records(inside, origin)
+            )
             for key, inside in projects.items()
         ],
         files=records(files or {}),
