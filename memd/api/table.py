@@ -5,6 +5,7 @@ from functools import cache, partial
 from typing import Any
 
 from memd.api import (
+    adopting,
     agents,
     compacting,
     context,
@@ -45,6 +46,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *reviewing.METHODS,
         *listing.METHODS,
         *memory.METHODS,
+        *adopting.METHODS,
         *history.METHODS,
         *notes.METHODS,
         *context.METHODS,

@@ -174,6 +174,22 @@ COMMANDS = (
         examples=(("EDITOR=nano memctl edit user_role.md", "with another editor"),),
     ),
     Command(
+        ("adopt",),
+        "take imported memories as your own",
+        "What an import brought is shown as quoted text and is never one of your rules. This says "
+        "that it is yours, and rules among it count from then on; memctl undo takes that back. It "
+        "is meant for your own export on a new machine: what somebody else wrote should stay "
+        "quoted. A program that an assistant started may not do it.",
+        "memories:adopt",
+        method="memory.adopt",
+        operands=(_PATH._replace(optional=True),),
+        options=(Option("--all", "all that imports brought to this project"),),
+        examples=(
+            ("memctl adopt test-policy.md", "this one"),
+            ("memctl adopt --all", "after memctl import of your own archive"),
+        ),
+    ),
+    Command(
         ("rm",),
         "delete a memory",
         "Deletes the file and its line in the index; memctl undo brings both back.",

@@ -12,6 +12,7 @@ from memd.core.values import CommitResult, Project, Provenance
 from memd.documents import index
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
+from memd.memories.adopting import plan_adopt
 from memd.memories.gathering import plan_leave, plan_lines, plan_take, plan_without_lines
 from memd.memories.sharing import plan_share
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
@@ -80,6 +81,14 @@ class Gathered:
     left: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Which imported memories are the person's own now, by which change; null where none was."""
+
+    paths: tuple[str, ...]
+    change: str | None
+
+
 class Memories:
     """The room that people and plugins use directly."""
 
@@ -133,6 +142,17 @@ class Memories:
         """
         plan = plan_share(path, iso_time(self._clock.now()))
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+
+    async def adopt(
+        self, project: Project, path: str, by: Provenance, *, request_id: str = ""
+    ) -> Adopted:
+        """Make an imported memory the person's own, or all of them where ``path`` is "".
+
+        Raises NothingThereError, NotImportedError and ConflictError.
+        """
+        plan = plan_adopt(path)
+        result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+        return Adopted(tuple(file.path for file in result.files), result.change)
 
     async def gather(self, source: str, target: str, by: Provenance) -> Gathered:
         """Take the memories of one directory into another, each in a change of its own.

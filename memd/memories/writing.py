@@ -76,6 +76,18 @@ class NothingThereError(MemdError):
         super().__init__(f"there is no memory {path}", path=path)
 
 
+class NotImportedError(MemdError):
+    """Only what an import brought is taken as the person's own."""
+
+    code = 1086
+    kind = "not_imported"
+    hint = "memctl list shows which memories an import brought"
+    exit_status = 65
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"no import brought {path}, or its head cannot be changed", path=path)
+
+
 class SharedMemoryError(MemdError):
     """A team's memory is not deleted: a sync cannot tell that from one that is not here yet."""
 

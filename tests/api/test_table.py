@@ -9,7 +9,7 @@ SPECIFIED = {
     "message.send", "message.receive", "message.ack", "message.status", "message.log",
     "message.decide",
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
-    "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
+    "memory.list", "memory.read", "memory.write", "memory.adopt", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
     "memory.why", "memory.restore", "recall.probe",
     "session.start", "session.compacted", "session.end",

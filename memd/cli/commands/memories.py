@@ -1,4 +1,4 @@
-"""list, show, search, add and rm: memories as a person handles them."""
+"""list, show, search, add, adopt and rm: memories as a person handles them."""
 
 import os
 from typing import Any
@@ -7,7 +7,7 @@ from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
-from memd.core.names import TEAM
+from memd.core.names import TEAM, printable
 
 _CONFLICT = 1002
 
@@ -129,6 +129,14 @@ def remove(invocation: Invocation) -> None:
     done = invocation.request(request_id=os.urandom(16).hex())
     words = f"deleted {invocation.options.path}; undo with: memctl undo {done['change']}"
     invocation.screen.answer(done, words)
+
+
+def adopt(invocation: Invocation) -> None:
+    """Take imported memories as the person's own."""
+    done = invocation.request(request_id=os.urandom(16).hex())
+    words = "\n".join(f"{printable(path)} is yours" for path in done["paths"])
+    undo = f"\nundo with: memctl undo {done['change']}" if done["change"] else ""
+    invocation.screen.answer(done, f"{words}{undo}" if words else "no import brought anything here")
 
 
 def scope_of(path: str) -> str | None:

@@ -188,3 +188,18 @@ def test_the_memory_of_a_sub_agent_is_named_by_options(home: Home) -> None:
         assert daemon.params("memory.read") == {**about, "path": "a.md"}
         memctl(home, "add", "team/a.md", *words, "--body", "x")
     assert daemon.params("memory.write")["scope"] == "project"
+
+
+def test_what_was_adopted_is_named_with_its_undo(home: Home) -> None:
+    """One memory is looked up by name, all are asked for by --all; nothing to do is no error."""
+    adopted = {"paths": ["a.md"], "change": "c4"}
+    listed = {**LISTED, "memories": [MEMORY], "problems": []}
+    script = {"memory.list": listed, "memory.adopt": adopted}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        assert memctl(home, "adopt", "a").out == "a.md is yours\nundo with: memctl undo c4\n"
+        assert daemon.params("memory.adopt")["path"] == "a.md"
+        assert memctl(home, "adopt", "--all").status == 0
+        assert daemon.params("memory.adopt")["all"] is True
+    nothing = {"paths": [], "change": None}
+    with ScriptedDaemon(home.places.socket, {"memory.adopt": nothing}):
+        assert memctl(home, "adopt", "--all").out == "no import brought anything here\n"

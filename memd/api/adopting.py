@@ -1,0 +1,71 @@
+"""memory.adopt: a person says that what an import brought is their own."""
+
+from memd.api.memory import MemoryOffError, writable
+from memd.api.messages import started_by_an_assistant
+from memd.api.method import method
+from memd.api.services import Services
+from memd.core.errors import MemdError, WrongParameterError
+from memd.core.values import PERSON, Actor, Provenance
+from memd.memories.service import Adopted
+from memd.memories.writing import NothingThereError, NotImportedError
+from memd.projects.project import NoProjectError
+from memd.rpc.connection import Call
+from memd.store.drafts import ConflictError
+
+
+class AdoptionRefusedError(MemdError):
+    """A program that an assistant started asked for a yes that is the person's."""
+
+    code = 1087
+    kind = "adoption_refused"
+    hint = "run memctl adopt in a terminal of your own"
+
+    def __init__(self) -> None:
+        super().__init__("whether imported memories are the person's own is for the person to say")
+
+
+class PathOrAllError(WrongParameterError):
+    """One memory was named as well as all of them, or neither."""
+
+    hint = "name a memory, or say all"
+
+    def __init__(self) -> None:
+        super().__init__("one imported memory is adopted, or all of them")
+
+
+@method(
+    "memory.adopt",
+    "write",
+    NoProjectError,
+    MemoryOffError,
+    PathOrAllError,
+    AdoptionRefusedError,
+    NothingThereError,
+    NotImportedError,
+    ConflictError,
+)
+async def memory_adopt(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str = "",
+    all_: bool = False,
+    request_id: str = "",
+) -> Adopted:
+    """Take what an import brought as the person's own: one memory, or ``all`` of the project.
+
+    From then on a rule among them counts as the person's rule. Words and times stay as they are. A
+    program that an assistant started may not.
+    """
+    if bool(path) == all_:
+        raise PathOrAllError
+    project = await writable(services, call, cwd)
+    if await started_by_an_assistant(services, call):
+        raise AdoptionRefusedError
+    client = call.connection.caller.client
+    by = Provenance(Actor.CLIENT, client, reason="memory.adopt", origin=PERSON)
+    return await services.memories.adopt(project, path, by, request_id=request_id)
+
+
+METHODS = (memory_adopt,)
