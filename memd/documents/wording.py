@@ -42,12 +42,13 @@ def new(
     *,
     session: str,
     modified: str,
+    origin: str = "",
 ) -> bytes:
     """Return a new memory in the layout that Claude Code stamps.
 
     ``session`` may be empty; ``modified`` is ISO 8601 in UTC, or empty. White space in name and
     description is folded, so that each stands on one line. What came from elsewhere may have no
-    ``type``.
+    ``type``, and has an ``origin``.
     """
     lines = [
         "---",
@@ -56,6 +57,7 @@ def new(
         "metadata:",
         "  node_type: memory",
         *([f"  type: {type.value}"] if type else []),
+        *([f"  origin: {origin}"] if origin else []),
         *([f"  originSessionId: {scalar(session)}"] if session else []),
         *([f"  modified: {scalar(modified)}"] if modified else []),
         "---",

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from memd.core import limits
 from memd.core.text import iso_time, one_line
-from memd.core.values import MemoryType
+from memd.core.values import IMPORT, MemoryType
 from memd.documents.document import new, slug, with_fields
 from memd.portable.values import (
     MEMORIES,
@@ -81,7 +81,7 @@ class ReadingBuilder:
             line = one_line(description or body, limits.INDEX_LINE_CHARACTERS)
             modified = iso_time(at) if at else ""
             whole = f"{body}\n\n{context}" if context else body
-            content = new(name, line, kind, whole, session="", modified=modified)
+            content = new(name, line, kind, whole, session="", modified=modified, origin=IMPORT)
             if tags:
                 content = with_fields(content, {"metadata.tags": ", ".join(tags)})
             # The prefix keeps a name from being that of a device or an index.

@@ -15,7 +15,7 @@ import pytest
 from memd.portable import kinds
 from memd.portable.archive import open_source
 from memd.portable.values import ImportReading, SourceKind
-from memd.testing.daemon import Home, throw_away_home
+from memd.testing.daemon import Home, daemon_process, throw_away_home
 from memd.testing.messages import (
     Hang,
     MessagesServer,
@@ -29,7 +29,7 @@ from memd.testing.messages import (
 from memd.testing.messages_steps import Step
 from tests.e2e.hooks import CODEX, CODEX_CONFIG
 from tests.e2e.models import ResponsesServer
-from tests.e2e.programs import HERE, environ, program, run
+from tests.e2e.programs import HERE, environ, memctl, program, run
 
 pytestmark = pytest.mark.e2e
 CURL = ("curl", "--silent", "--show-error", "--fail")
@@ -47,6 +47,16 @@ def _read(path: str | Path, kind: SourceKind, home: Home) -> ImportReading:
     with open_source(str(path), home.path) as source:
         assert kinds.recognised(source) is kind
         return kinds.read(kind, source)
+
+
+def _imported(path: str | Path, home: Home, *options: str) -> list[str]:
+    """Return the memories that ``memctl import`` makes of it, once, and not a second time."""
+    project = home.project()
+    command = ("import", str(path), "--accept", "--json", *options)
+    with daemon_process(home):
+        first, second = (json.loads(memctl(home, *command, cwd=project)) for _ in range(2))
+    assert [folder["files"] for folder in second["projects"]] == [[] for _ in first["projects"]]
+    return [file["path"] for folder in first["projects"] for file in folder["files"]]
 
 
 def _memories(reading: ImportReading) -> dict[str, str]:
@@ -77,6 +87,7 @@ def test_basic_memory(home: Home) -> None:
     assert "  tags: loom\n" in memories["project_card-format.md"]
     assert "- implements [[Rose]]" in memories["project_card-format.md"]
     assert reading.left_out == ()
+    assert sorted(_imported(f"{home.path}/basic-memory", home)) == sorted(memories)
 
 
 class _Embeddings(MessagesServer):
@@ -106,6 +117,7 @@ def test_mem0(home: Home) -> None:
         "user_ada-prefers-short-answers-with-one-example.md",
     ]
     assert ["junk" in file.reason for file in reading.left_out] == [True]
+    assert sorted(_imported(exported, home)) == sorted(_memories(reading))
 
 
 OBSERVATIONS = [
@@ -189,6 +201,8 @@ def test_claude_mem(home: Home, worker: str) -> None:
     assert "- A row has 40 holes" in _memories(reading)["project_cards-have-26-rows.md"]
     assert ["a bugfix" in file.reason for file in reading.left_out] == [True]
     assert reading.problems == ()
+    (path,) = _imported(exported, home, "--project", f"loom={home.project()}")
+    assert path == "project_cards-have-26-rows.md"
 
 
 CODEX_MEMORIES = """\
@@ -266,3 +280,4 @@ def test_codex(home: Home) -> None:
     ]
     reasons = [file.reason for file in reading.left_out if "rollout_summaries/" in file.name]
     assert ["single sessions" in reason for reason in reasons] == [True]
+    assert sorted(_imported(memories, home)) == sorted(_memories(reading))

@@ -165,7 +165,7 @@ def test_a_memory_has_the_form_that_memd_writes(folder: str) -> None:
             if b"\n  type:" not in content:
                 content = content.replace(b"node_type: memory", b"type: user")
             assert memory.path.rpartition("_")[2] == f"{validate(content, memory.path).name}.md"
-            assert b"origin" not in content
+            assert parse(content, memory.path).origin == "import"
             assert memory.mtime_ns > 0
 
 
