@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.core.names import is_text
 from memd.core.text import read_object
 from memd.instructions.imports import imports
 from memd.instructions.loading import Folders, Loading, folders_down, is_below, nearest
@@ -59,10 +60,13 @@ def _settings(loading: Loading, path: str) -> dict[str, Any]:
 
 
 def _names(context: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of files; the usual one is always among them, none leads out of a folder."""
+    """Yield the names of files; the usual one is always among them, none leads out of a folder.
+
+    JSON can spell names of bytes that are no text, and no answer could name such a file.
+    """
     names = [name.strip() for name in _texts(context.get("fileName"))]
     for name in dict.fromkeys([*(posixpath.normpath(name) for name in names if name), _NAME]):
-        if not name.startswith(("/", "../")) and name != "..":
+        if not name.startswith(("/", "../")) and name != ".." and is_text(name):
             yield name
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from memd.core.errors import MemdError
-
 FILE_BYTES = 1024 * 1024  # a larger file is never read
 LONG_CHARACTERS = 40_000  # a longer file is loaded whole and named as a problem
 TEXT_CHARACTERS = 100_000  # of all files together, as they are offered in a prompt
@@ -30,17 +28,6 @@ class View(StrEnum):
     GEMINI = "gemini"
     CURSOR = "cursor"
     UNION = "union"
-
-
-class UnknownViewError(MemdError):
-    """Instruction files were asked for by the rules of nobody that memd knows."""
-
-    code = -32602
-    kind = "unknown_view"
-    exit_status = 64
-
-    def __init__(self, view: str) -> None:
-        super().__init__(f"there is no view {view!r}; the views are {', '.join(View)}", view=view)
 
 
 @dataclass(frozen=True, slots=True)

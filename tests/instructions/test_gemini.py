@@ -66,12 +66,14 @@ def test_what_is_not_imported_has_a_reason(tree: InstructionTree) -> None:
         ('{"context": {"fileName": ["../out.md", "/etc/hostname", ".."]}}', ["GEMINI.md"]),
         ('{"context": {"fileName": 5}}', ["GEMINI.md"]),
         ('{"context": {"fileName": ["A.md", 5]}}', ["GEMINI.md"]),
+        (r'{"context": {"fileName": ["\udcff.md", "\ud800"]}}', ["GEMINI.md"]),
     ],
 )
 def test_names_of_settings_count(tree: InstructionTree, settings: str, names: list[str]) -> None:
     """The user's settings and those of the working directory name files, none outside of it."""
     for name in ("A.md", "B.md", "GEMINI.md", "in/C.md", "../GEMINI.md", "../out.md", "../.top"):
         tree.write(name)
+    tree.write("\udcff.md")
     for place in (SETTINGS, ".gemini/settings.json"):
         path = tree.write(place, settings)
         assert seen(tree).loaded == names
