@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import combinations, islice
 
 from memd.core.values import Covered
+from memd.core.yielding import yield_to_requests
 from memd.instructions import includes
 from memd.instructions.loading import MISSING
 from memd.instructions.values import (
@@ -119,6 +120,7 @@ def _contradictions(
     for path, one in stated:
         keys[path].add(one.key)
     for first, second in _near([one for _, one in stated]):
+        yield_to_requests()
         (path, one), (other, two) = stated[first], stated[second]
         if readers[path] & readers[other] or one.key in keys[other] or two.key in keys[path]:
             continue
@@ -148,6 +150,7 @@ def repeated_memories(
 ) -> Iterator[InstructionIssue]:
     """Yield the memories, given by path and text, that say what an instruction file says."""
     for path, text in memories:
+        yield_to_requests()
         if file := covered(text):
             yield InstructionIssue(IssueKind.REPEATED_MEMORY, path, f"says what {file} says")
 
@@ -182,6 +185,7 @@ def _walked(cwd: str, disk: InstructionDisk, most: int) -> tuple[list[str], bool
     for folder in folders:  # which grows
         for entry in disk.entries(folder):
             entries += 1
+            yield_to_requests()
             if entries > most:
                 return files, False
             path = posixpath.join(folder, entry.name)

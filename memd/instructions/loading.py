@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from memd.core import globs
 from memd.core.names import is_text, printable
 from memd.core.regex import PatternRefusedError
+from memd.core.yielding import yield_to_requests
 from memd.instructions.values import (
     FOLDER_ENTRIES,
     LISTED_FILES,
@@ -90,6 +91,7 @@ class Loading:
         Why not is listed then, but for a file that is loaded already, and for one that is not there
         and that no other file names. ``why_not`` is a reason of the view's own.
         """
+        yield_to_requests()
         real = self.real(file.path)
         known = self.files.get(real)
         if real in self._unreadable or (known and known.loaded):
@@ -177,6 +179,7 @@ class Loading:
                 why = f"and later touched files are passed over: {TOUCHED_FILES} are before it"
                 self.problem(path, why)
                 return
+            yield_to_requests()
             yield path
 
     def result(self) -> Resolution:

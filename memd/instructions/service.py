@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, from_thread, to_thread
 
 from memd.core.errors import MemdError
 from memd.core.values import Covered, Project
+from memd.core.yielding import yielding
 from memd.instructions.check import InstructionIssue
 from memd.instructions.compose import InstructionText, etag
 from memd.instructions.disk import RealDisk
@@ -96,6 +97,7 @@ class Instructions:
         self._seconds = seconds
         self._reader = InstructionReader(approvals, folders, RealDisk(), VIEWS)
         self._threads = CapacityLimiter(_THREADS)
+        self._checks = CapacityLimiter(1)  # they take long, and no prompt waits for one
 
     async def list(self, request: InstructionRequest) -> InstructionList:
         """Return what a view loads of a project and what it does not."""
@@ -121,16 +123,20 @@ class Instructions:
     ) -> Checked:
         """Return what a person may want to mend: see ``InstructionReader.check``."""
         work = partial(self._reader.check, request, memories, covered)
-        return await self._in_thread(work, _CHECK_SECONDS)
+        return await _in_thread(work, self._checks, _CHECK_SECONDS)
 
     async def approve(self, request: InstructionRequest, *, allowed: bool) -> Approved:
         """Write down whether a project may include files from outside.
 
-        Raises StateUnusableError.
+        After an error nothing is allowed that was not. Raises StateUnusableError.
         """
         root = request.project.root
-        await to_thread.run_sync(partial(self._approvals.decide, root, allowed=allowed))
+        decide = partial(self._approvals.decide, root, allowed=allowed)
+        if not allowed:
+            await to_thread.run_sync(decide)
         reading = await self._in_thread(partial(self._reader.read, request, external=False))
+        if allowed:
+            await to_thread.run_sync(decide)
         return Approved(root, allowed, reading.resolution.external)
 
     def _list(self, request: InstructionRequest) -> InstructionList:
@@ -151,9 +157,15 @@ class Instructions:
             "allowed": self._reader.decision(request.project),
         }
 
-    async def _in_thread(self, work: Callable[[], T], seconds: float = 0.0) -> T:
-        """Return what a function that blocks does, in time. Raises InstructionsTimeoutError."""
-        seconds = seconds or self._seconds
-        with anyio.move_on_after(seconds):
-            return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
-        raise InstructionsTimeoutError(seconds)
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await _in_thread(work, self._threads, self._seconds)
+
+
+async def _in_thread(work: Callable[[], T], threads: CapacityLimiter, seconds: float) -> T:
+    """Return what a function that blocks does, in time; later it ends at its next yield.
+
+    Raises InstructionsTimeoutError.
+    """
+    with anyio.move_on_after(seconds), yielding(from_thread.check_cancelled):
+        return await to_thread.run_sync(work, limiter=threads, abandon_on_cancel=True)
+    raise InstructionsTimeoutError(seconds)

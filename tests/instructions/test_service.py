@@ -1,12 +1,15 @@
 """Instruction files as the daemon answers for them."""
 
 import threading
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from memd.core.settings import Settings
 from memd.core.values import Project
+from memd.core.yielding import yield_to_requests
 from memd.instructions.service import (
     InstructionRequest,
     Instructions,
@@ -42,4 +45,34 @@ async def test_a_disk_that_hangs_costs_no_prompt(tmp_path: Path) -> None:
     released.set()
     fine = Instructions(Approvals(database), folders)
     assert "Use pnpm." in (await fine.text(request)).text
+    database.close()
+
+
+async def test_work_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+    """What takes too long gives its thread back, and nothing was allowed; a no always counts."""
+    home = str(tmp_path)
+    (tmp_path / "CLAUDE.md").write_text("Use pnpm.")
+
+    def folders(_project: Project, environment: object) -> ClientFolders:
+        while environment:
+            yield_to_requests()
+        return ClientFolders(home, home, f"{home}/c", f"{home}/x", f"{home}/g", f"{home}/m", ())
+
+    database = open_database(f"{home}/state.db", SCHEMAS)
+    project = Project(home, home, f"{home}/memory", "default", home, enabled=True)
+    fine, endless = (InstructionRequest(project, Settings(), it) for it in ({}, {"endless": "1"}))
+    approvals = Approvals(database)
+    files = Instructions(approvals, folders, 1.0)
+
+    async def decide(*, allowed: bool) -> None:
+        with pytest.raises(InstructionsTimeoutError):
+            await files.approve(endless, allowed=allowed)
+
+    async with anyio.create_task_group() as tasks:  # as many as there are threads for it
+        for _ in range(2):
+            tasks.start_soon(partial(decide, allowed=True))
+    assert approvals.of(home) is None
+    assert "Use pnpm." in (await files.text(fine)).text
+    await decide(allowed=False)
+    assert approvals.of(home) is False
     database.close()
