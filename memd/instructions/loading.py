@@ -41,10 +41,11 @@ _FULL = f"the files before it have {VIEW_CHARACTERS:,} characters together"
 _PATH_CHARACTERS = 1000  # of a path in a sentence
 # Folders and files of credentials, keys, and what the system shows of processes and devices.
 NEVER = re.compile(
-    r"/(?:\.ssh|\.gnupg|\.aws|\.kube|\.password-store)(?:/|\Z)"
-    r"|/\.docker/config\.json\Z"
+    r"/\.(?:ssh|gnupg|aws|azure|kube|password-store|config/(?:gcloud|gh|memd))(?:/|\Z)"
+    r"|/\.(?:docker/config|claude)\.json\Z"
     r"|/\.env[^/]*(?:/|\Z)"
-    r"|/(?:\.netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials|\.htpasswd|credentials)\Z"
+    r"|/(?:\.netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd)\Z"
+    r"|/(?:auth\.json|oauth_creds\.json|\.?credentials(?:\.(?:json|toml|ya?ml|xml))?)\Z"
     r"|/id_(?:rsa|dsa|ecdsa|ed25519)[^/]*\Z"
     r"|\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx|gpg|asc)\Z"
     r"|\A/(?:proc|sys|dev)/",

@@ -34,6 +34,13 @@ _SECRETS = (
     "work/server.key",
     "work/id_rsa",
     ".docker/config.json",
+    ".claude/.credentials.json",
+    ".claude.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".config/gh/hosts.yml",
+    ".config/memd/memd.toml",
+    ".cargo/credentials.toml",
 )
 # Names of files of all views, through which links lead away.
 _PLACES = (
