@@ -16,6 +16,7 @@ import secrets as tokens
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 
 from memd.core.errors import MemdError
 from memd.core.imports import RawNotes
@@ -34,7 +35,7 @@ from memd.files.directory import (
 from memd.files.disk import Disk, hash_of, real_disk, write_new
 from memd.notes import errors
 from memd.notes.sections import SessionNotes, parse
-from memd.projects.project import check_session, slug
+from memd.projects.project import check_session, is_session, slug
 
 NOTES_BYTES = 256 * 1024
 _OWN = "{}/{}/session-memory/summary.md"
@@ -193,16 +194,16 @@ def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile
 def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
     """Return the notes of sessions below some folders of transcripts, byte for byte.
 
-    Of a session with several notes those of memd come, or the first. Raises
-    DirectoryUnusableError.
+    Of a session with several notes those of memd come, or the first. What lies there under another
+    name than a session's is none. Raises DirectoryUnusableError.
     """
     result: dict[str, RawNotes] = {}
-    for folder in folders:
+    for form, folder in product((_OWN, _FOREIGN), tuple(folders)):
         base, key = os.path.split(folder)
-        for form in (_OWN, _FOREIGN):
-            with suppress(DirectoryMissingError), Directory(base) as directory:
-                for _, name in sorted(_present(directory, (key,), (form,))):
-                    each = _raw(directory, name)
+        with suppress(DirectoryMissingError), Directory(base) as directory:
+            for _, name in sorted(_present(directory, (key,), (form,))):
+                each = _raw(directory, name)
+                if is_session(each.session):
                     result.setdefault(each.session, each)
     return tuple(result.values())
 

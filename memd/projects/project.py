@@ -108,10 +108,15 @@ def slug(path: str) -> str:
     return f"{text[: limits.SLUG_CHARACTERS]}-{_base36(number)}"
 
 
+def is_session(name: str) -> bool:
+    """Say whether a name may be a session's id."""
+    return bool(_SESSION.fullmatch(name))
+
+
 def check_session(project: Project, session: str) -> None:
     """Return if a session's id can be the name of its folder. Raises SessionRefusedError."""
     taken = (_MEMORY, os.path.basename(project.memory_dir))
-    if session in taken or not _SESSION.fullmatch(session):
+    if session in taken or not is_session(session):
         raise SessionRefusedError(session)
 
 

@@ -316,3 +316,25 @@ def test_old_notes_are_pruned(tmp_path: Path) -> None:
         False,
         True,
     ]
+
+
+def test_the_bytes_of_notes_are_those_on_the_disk(tmp_path: Path) -> None:
+    """Notes come once a session, memd's first; what cannot be read is told, odd names are none."""
+    folders = [str(tmp_path / "-p-sub"), str(tmp_path / "-p")]
+    put(foreign(tmp_path), "another program's")
+    put(own(tmp_path, "-p"), "memd's\r\n").write_bytes(b"memd's\r\n\xff")
+    os.utime(own(tmp_path, "-p"), ns=(1, 1_234_567_890))
+    put(foreign(tmp_path, session="s-2"), "foreign")
+    put(own(tmp_path, session="odd name"), "x")
+    linked = put(own(tmp_path, session="s-3"))
+    os.link(linked, tmp_path / "second name")
+    large = put(own(tmp_path, session="s-4"), "x" * (files.NOTES_BYTES + 1))
+    assert large.stat().st_size > files.NOTES_BYTES
+    found = {each.session: each for each in files.contents(folders)}
+    assert found.keys() == {"s-1", "s-2", "s-3", "s-4"}
+    assert (found["s-1"].content, found["s-1"].mtime_ns) == (b"memd's\r\n\xff", 1_234_567_890)
+    assert found["s-2"].content == b"foreign"
+    assert "hard links" in found["s-3"].problem
+    assert found["s-4"].problem
+    assert (found["s-3"].content, found["s-4"].content) == (b"", b"")
+    assert files.contents([f"{tmp_path}/nowhere/-p"]) == ()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.imports import Original, PastChange, PastFile, imported, past_of
@@ -145,6 +145,7 @@ def test_a_damaged_row_does_nothing(database: Database, value: bytes) -> None:
     assert table.of_directory("/m") == {("a.md", TWO): Original("a.md", ONE, TWO)}
 
 
+@settings(max_examples=15)
 @given(st.text(max_size=20) | st.sampled_from(["[" * 9999, '["a"]', '[{"path": "a.md"}]', "[1]"]))
 def test_a_damaged_effect_does_nothing(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """An effect whose list is none remembers nothing."""
