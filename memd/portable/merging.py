@@ -44,7 +44,7 @@ from memd.portable.plan import (
     TakenNames,
 )
 from memd.portable.values import LeftOutFile, ProposedMemory
-from memd.store.drafts import TooLargeError, check_imported, check_shared, merge
+from memd.store.drafts import ImportedTexts, TooLargeError, check_shared, merge
 
 _NAMES = 1000  # tries to find one that is free
 _STEM_CHARACTERS = 90
@@ -87,6 +87,7 @@ class _Merging:
         self._files: dict[str, MergedFile] = {}
         self._left: list[LeftOutFile] = []
         self._same = 0
+        self._imported = ImportedTexts()
 
     def attempt(self, file: ProposedMemory, how: Callable[[ProposedMemory], str]) -> None:
         """Take a file in, or list why not."""
@@ -130,6 +131,7 @@ class _Merging:
             tuple(self._left),
             {path: pointers[path] for path in sorted(created)},
             exact,
+            self._imported,
         )
 
     def _refusal(self, file: ProposedMemory) -> str:
@@ -240,7 +242,7 @@ class _Merging:
         path = path or file.path
         if why := self._names.trouble(path):
             return why
-        check_imported(path, None, content)
+        self._imported.check(path, None, content)
         self._names.add(path)
         action = CREATED if path == file.path else BESIDE
         edit = FileEdit(path, content, "", self._mtime_ns(file))
@@ -250,7 +252,7 @@ class _Merging:
     def _change(self, file: ProposedMemory, content: bytes, live: MemoryFile, action: str) -> str:
         """Put a text in the place of a live one."""
         path, mtime_ns = live.header.path, self._mtime_ns(file)
-        check_imported(path, live.content, content)
+        self._imported.check(path, live.content, content)
         if mtime_ns is not None and action == MERGED:
             mtime_ns = max(mtime_ns, live.header.mtime_ns)
         edit = FileEdit(path, content, live.hash, mtime_ns)
@@ -279,7 +281,7 @@ class _Merging:
             if result is None or result == live:
                 return ""
             content, base, mtime_ns = result, sha256(live), None
-        check_imported(INDEX, live, content)
+        self._imported.check(INDEX, live, content)
         edit = FileEdit(INDEX, content, base, mtime_ns)
         self._files[INDEX] = MergedFile(INDEX, MERGED if base else CREATED, edit, live)
         return ""
@@ -289,7 +291,7 @@ class _Merging:
         team = any(path.startswith(TEAM) for path in self._files)
         if self._tree.read(TEAM_INDEX) is not None or not (team or index.own_lines(file.content)):
             return ""
-        check_imported(TEAM_INDEX, None, file.content)
+        self._imported.check(TEAM_INDEX, None, file.content)
         edit = FileEdit(TEAM_INDEX, file.content, "", self._mtime_ns(file))
         # What the store makes of it may differ; its hash is known once it is written.
         key, kind = sha256(file.content), self._incoming.kind

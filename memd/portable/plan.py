@@ -8,7 +8,7 @@ from memd.core.names import beginnings
 from memd.core.values import FileEdit, Pointer
 from memd.portable.values import LeftOutFile, ProposedMemory
 from memd.state.changes import ProposedEdit
-from memd.store.drafts import StoreDraft
+from memd.store.drafts import ImportedTexts, StoreDraft
 
 CREATED, UPDATED, MERGED, BESIDE = "created", "updated", "merged", "beside"
 _CLASH = "another name differs from it in case alone"
@@ -78,6 +78,7 @@ class ImportPlan:
 
     ``same`` counts what is there already. ``exact``: the index comes as it was, byte for byte.
     ``absent`` are originals of indexes that the source does not have and the store makes.
+    ``imported`` are the texts that passed the store's check already.
     """
 
     files: tuple[MergedFile, ...] = ()
@@ -86,6 +87,7 @@ class ImportPlan:
     left_out: tuple[LeftOutFile, ...] = ()
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     exact: bool = False
+    imported: ImportedTexts = field(default_factory=ImportedTexts)
 
     def draft(self) -> StoreDraft:
         """Return the change set."""
@@ -97,6 +99,7 @@ class ImportPlan:
             self.pointers,
             (imported(unknown),) if unknown else (),
             imports=True,
+            imported=self.imported,
             exact_index=self.exact,
         )
 

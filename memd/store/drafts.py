@@ -32,6 +32,7 @@ from memd.store.tree import LiveTree, StoredFile
 
 __all__ = [
     "ConflictError",
+    "ImportedTexts",
     "NameClashError",
     "NotSharedError",
     "Prepared",
@@ -39,7 +40,6 @@ __all__ = [
     "StoreDraft",
     "TooLargeError",
     "TooManyFilesError",
-    "check_imported",
     "check_secrets",
     "check_shared",
     "prepare",
@@ -50,12 +50,33 @@ _FROM_OUTSIDE = (OUTSIDE, IMPORT)  # whose lines in the index say so
 Blobs = Callable[[str], bytes | None]
 
 
+class ImportedTexts:
+    """Texts that an import brings; what passed the check once need not be read for it again."""
+
+    def __init__(self) -> None:
+        self._passed: set[tuple[str, str]] = set()
+
+    def check(self, path: str, before: bytes | None, content: bytes) -> None:
+        """Refuse a text that no import may bring. Raises TooLargeError and SecretRefusedError.
+
+        A type that no team shares passes: an import into a team's directory brings nothing to it.
+        """
+        key = (path, sha256(content))
+        if content == before or key in self._passed:
+            return
+        door.check_size(path, content, limits.READ_BYTES)
+        check_secrets(path, before, content)
+        if before is None:  # nothing that was there excused anything
+            self._passed.add(key)
+
+
 @dataclass(frozen=True, slots=True)
 class StoreDraft(Draft):
     """A draft with what only the store itself may say.
 
     ``imports``: the bodies come from an archive, marked by whoever made the draft; names and sizes
-    are those that a person's files may have, and each set may have 10,000 of them.
+    are those that a person's files may have, and each set may have 10,000 of them. ``imported``
+    are texts that whoever made the draft had checked.
     ``restores``: the bodies were in this directory before, so sizes and secrets are not checked;
     ``modes`` are the modes of files that come back. ``exact_index``: the draft's index is taken
     byte by byte. ``mend_index``: check the index even if nothing else changes. ``conflicts`` are
@@ -63,6 +84,7 @@ class StoreDraft(Draft):
     """
 
     imports: bool = False
+    imported: ImportedTexts = field(default_factory=ImportedTexts)
     restores: bool = False
     modes: Mapping[str, int | None] = field(default_factory=dict)
     exact_index: bool = False
@@ -193,7 +215,7 @@ def _admitted(edit: FileEdit, result: StoredFile | None, own: StoreDraft, origin
     if edit.content is None or own.restores:
         return edit
     if own.imports:
-        check_imported(edit.path, result.content if result else None, edit.content)
+        own.imported.check(edit.path, result.content if result else None, edit.content)
         return edit
     edit = _marked(edit, result, origin)
     _check_body(edit.path, result, edit.content or b"")
@@ -250,16 +272,6 @@ def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:
         door.check_size(path, content)
         door.check_shared(path, content)
         check_secrets(path, result.content if result else None, content)
-
-
-def check_imported(path: str, before: bytes | None, content: bytes) -> None:
-    """Refuse a text that no import may bring. Raises TooLargeError and SecretRefusedError.
-
-    A type that no team shares passes: an import into a team's directory brings nothing to it.
-    """
-    if content != before:
-        door.check_size(path, content, limits.READ_BYTES)
-        check_secrets(path, before, content)
 
 
 def _add(

@@ -19,7 +19,7 @@ from memd.store.door import (
     TooLargeError,
     TooManyFilesError,
 )
-from memd.store.drafts import Prepared, StoreDraft, refused
+from memd.store.drafts import ImportedTexts, Prepared, StoreDraft, refused
 from memd.store.drafts import prepare as prepare_with
 from memd.store.tree import LiveTree
 from tests.store.bench import topic
@@ -106,6 +106,20 @@ def test_the_door_stays_for_imports(tree: LiveTree, path: str, content: bytes) -
     """Names that lead out, clashes, secrets and files too large to be read come from no archive."""
     with pytest.raises(MemdError):
         prepare(StoreDraft((FileEdit(path, content),), imports=True), tree)
+
+
+def test_a_text_that_passed_lets_no_other_pass(tree: LiveTree) -> None:
+    """Neither other bytes, another name nor what a live text excused pass by an earlier check."""
+    imported = ImportedTexts()
+    imported.check("new.md", None, b"a memory\n")
+    imported.check("new.md", LEAK, LEAK + b"more\n")
+    for content in (LEAK, LEAK + b"more\n"):
+        edit = FileEdit("new.md", content)
+        with pytest.raises(SecretRefusedError):
+            prepare(StoreDraft((edit,), imports=True, imported=imported), tree)
+    edit = FileEdit("../new.md", b"a memory\n")
+    with pytest.raises(MemdError):
+        prepare(StoreDraft((edit,), imports=True, imported=imported), tree)
 
 
 def test_one_import_has_a_bound(tree: LiveTree) -> None:
