@@ -141,8 +141,9 @@ def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     by = f", by {one_line(proposal['engine'], _LINE)}" if proposal["engine"] else ""
     yield f"{screen.paint(name, 'bold')}  {output.ago(proposal['at'])}{by}, {proposal['state']}\n"
     yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in proposal["problems"])
+    imported = proposal["engine"].startswith("import")
     for words, text in (
-        ("the model said", proposal["said"]),
+        ("source" if imported else "the model said", proposal["said"]),
         ("rejected since", proposal["reason"]),
     ):
         if text:

@@ -77,7 +77,7 @@ def _brought(answer: dict[str, Any]) -> Iterator[str]:
 
 def _folder(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str]:  # noqa: FBT001 - a member of the answer
     """Yield the lines of one project or agent; ``options`` name it to other commands."""
-    would = "would be " if dry_run else ""
+    would = "would be " if dry_run or folder["proposal"] else ""
     counts = Counter(file["action"] for file in folder["files"])
     words = [f"{count} {would}{_ACTIONS[action]}" for action, count in sorted(counts.items())]
     words += [f"{folder['files_more']} more"] if folder["files_more"] else []
@@ -90,6 +90,7 @@ def _folder(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str
     if folder["change"]:
         yield f"  take it back with: memctl undo {folder['change']}{options}"
     if folder["proposal"]:
+        yield "  nothing is changed yet; it is a proposal"
         yield f"  look at it with: memctl dream review {folder['proposal']}"
         yield f"  take it with: memctl dream accept {folder['proposal']}"
 

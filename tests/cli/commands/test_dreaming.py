@@ -165,6 +165,15 @@ reject with: memctl dream reject p3 [FILE...] --reason TEXT
     assert "\x1b[31m-old\x1b[0m\n" in colored.out
 
 
+def test_a_proposal_of_an_import_says_its_source(home: Home) -> None:
+    """No model said anything there."""
+    proposal = {**PROPOSAL, "engine": "import:memd", "said": "import of x.tar.gz (memd)"}
+    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": [proposal]}}):
+        ran = memctl(home, "dream", "review")
+    assert "by import:memd" in ran.out
+    assert "\nsource: import of x.tar.gz (memd)\n" in ran.out
+
+
 def test_a_proposal_is_accepted(home: Home) -> None:
     """Whole or by file; the way back is told, and what was left is status 1."""
     done: dict[str, Any] = {

@@ -139,6 +139,8 @@ def test_a_proposal_and_a_dry_run_say_what_they_are(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"import": answer}):
         ran = memctl(home, "import", "in")
     assert "memctl dream accept p4" in ran.out
+    assert "would be created: a.md" in ran.out
+    assert "nothing is changed yet" in ran.out
     assert ran.out.startswith("--- a\n")
     with ScriptedDaemon(home.places.socket, {"import": answer | {"dry_run": True}}):
         ran = memctl(home, "import", "in", "--dry-run")
