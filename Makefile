@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -95,6 +95,9 @@ bench-import: $(STAMP)  ## how long an import of many entries takes, for each ki
 bench-instructions: $(STAMP) ## how long instruction files take, first and when nothing has changed: CALLS=200
 	@$(BIN)/python -m benchmarks.instruction_views
 	@$(BIN)/python -m benchmarks.instructions $(or $(CALLS),200)
+
+bench-said: $(STAMP)    ## what is taken for already said in instruction files, and how fast
+	@$(BIN)/python -m benchmarks.already_said
 
 bench-plan: $(STAMP)    ## how long a call of context.plan takes: CALLS=100
 	@$(BIN)/python -m benchmarks.plan $(or $(CALLS),100)

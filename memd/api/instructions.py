@@ -90,7 +90,8 @@ async def instructions_check(services: Services, call: Call, *, cwd: str) -> Che
     paths = [header.path for header in snapshot.headers[:_MEMORIES]]
     memories = await services.store.read_many(directory, paths)
     return await services.instructions.check(
-        request, [(memory.header.path, memory.body) for memory in memories]
+        request,
+        [(each.header.path, f"{each.header.description}\n\n{each.body}") for each in memories],
     )
 
 

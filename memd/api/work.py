@@ -9,6 +9,7 @@ from anyio import to_thread
 from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
+from memd.core.covered import CoveredText
 from memd.core.errors import WrongParameterError
 from memd.core.settings import Settings
 from memd.core.values import Project
@@ -54,6 +55,7 @@ class Extracted(Ended):
     refused: int | None = None
     suggested: int | None = None
     passed_over: dict[str, int] | None = None
+    already_said: list[CoveredText] | None = None
     problem: str | None = None
     hit_rate: float | None = None
     prefix_changed: list[str] | None = None

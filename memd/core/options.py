@@ -1,10 +1,18 @@
 """How an option is declared, and how a layer of parsed TOML is applied to declared options."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
 Value = bool | int | float | str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One source of options: where it comes from, in words, and its parsed TOML."""
+
+    source: str
+    options: Mapping[str, Any]
 
 
 def one_of(*names: str) -> Callable[[Any], str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from memd.core import prices
 from memd.core.agents import AgentScope
-from memd.core.options import applied, names, numbers, one_of, option
+from memd.core.options import Layer, applied, names, numbers, one_of, option
 
 INBOUND = ("accept", "hold", "refuse")  # the strictest last
 
@@ -232,6 +232,10 @@ class InstructionSettings:
         "globs on absolute paths of instruction files that are not loaded, as in "
         '["/srv/old/**"]; those of the machine\'s policy are loaded all the same',
     )
+    already_said: bool = option(
+        default=True,
+        doc="neither save nor suggest what a project's instruction files say already",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,14 +373,6 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     spend: SpendSettings = field(default_factory=SpendSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One source of options: where it comes from, in words, and its parsed TOML."""
-
-    source: str
-    options: Mapping[str, Any]
 
 
 def parse(layers: Sequence[Layer]) -> tuple[Settings, tuple[str, ...]]:

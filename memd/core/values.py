@@ -317,8 +317,6 @@ class Tree(Protocol):
 
 
 Plan = Callable[[Tree], Draft]
-# The path of the instruction file that says a text already, "" where none does. Pure.
-Covered = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,15 +192,16 @@ async def _compose(
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team = _shared(ports, database, relay, memberships, configuration)
     spent = SpendTable(database, Tally(places.spent))
-    programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
-    models = Models(ports.environ, clock, spent, ports.origin, programs)
+    models = _models(ports, database, spent)
     records = Runs(database)
-    suggestions = Suggestions(store, SuggestionTable(database), clock)
-    cursors, waiting, log = Cursors(database), suggestions.open_ones, ports.log
-    learns = partial(Extractions, store, cursors, clock, models, records)
-    extract = learns(waiting=waiting, note=log.note, joined=memberships.joined)
+    instructions = Instructions(Approvals(database), store.projects.client_folders)
+    cursors, covered, log = Cursors(database), instructions.covered, ports.log
+    suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
+    learns = partial(Extractions, store, cursors, clock, models, records, covered=covered)
+    extract = learns(waiting=suggestions.open_ones, note=log.note, joined=memberships.joined)
     locks, proposals = DreamTable(database), ProposalTable(database)
-    dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
+    dreams = partial(Dreams, store, locks, proposals, clock, note=log.note, covered=covered)
+    dreaming = dreams(models=models, runs=records)
     notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)
     tell = partial(_tell, notes, log)
     database.on_note(tell)
@@ -221,7 +222,7 @@ async def _compose(
         suggestions=suggestions,
         exports=exports(database, store, configuration, places),
         imports=imports(database, store, clock, places, priority),
-        instructions=Instructions(Approvals(database), store.projects.client_folders),
+        instructions=instructions,
         team=team,
         memberships=memberships,
         session_notes=_session_notes(ports, models, records),
@@ -244,6 +245,11 @@ async def _compose(
     )
     work_on = partial(runners, store, extract, starter, hub, priority)
     return services, starter, work_on(notes=services.session_notes, summaries=services.summaries)
+
+
+def _models(ports: Ports, database: Database, spent: SpendTable) -> Models:
+    programs = ProgramRuns(ports.environ, ports.places.state_dir, Programs(database))
+    return Models(ports.environ, ports.clock, spent, ports.origin, programs)
 
 
 def _shared(

@@ -5,6 +5,7 @@ Rules of this file
   a memory went, and both are looked at. Each group (``groups.py``) is judged by itself.
 - The body of a ``user``, ``feedback`` or untyped memory stays byte for byte, as do its fields but
   the stamps. An exact copy of one may go. No memory becomes one of these.
+- No new memory says only what an instruction file says.
 - New statements of others rest on something (``grounds.py``); what they said stands afterwards in
   the group, or was void: a day that is over, a newer statement. Evidence goes with its memory.
 - A removal names what makes the memory void. By reasons alone a tenth of the memories or five go
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.core import limits
+from memd.core.covered import Covered, in_no_file
 from memd.core.names import INDEX, TEAM, in_catalogue
 from memd.core.text import decode, iso_time, sha256
 from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
@@ -69,16 +71,17 @@ def judge(
     index: bytes | None,
     now: float,
     lately: tuple[int, Mapping[str, int]],
+    covered: Covered = in_no_file,
 ) -> Judged:
     """Return what may stand of the edits, and every reason why the others may not.
 
     ``before`` are all memories, ``report`` is the one to go on with. ``lately`` is how many
     memories dreams removed by reasons in 30 days, and how many telling words they took from each.
-    ``now`` is in seconds since 1970.
+    ``now`` is in seconds since 1970. ``covered`` tells what instruction files say.
     """
     night = Night(before, wanted, now)
     gone_lately, lost_lately = lately
-    judged = [_Group(night, members, lost_lately) for members in night.groups()]
+    judged = [_Group(night, members, lost_lately, covered) for members in night.groups()]
     removals = [group for group in judged if group.removed and not group.problems]
     count = sum(len(group.removed) for group in removals)
     for sentence in _too_many(count, len(before), gone_lately):
@@ -131,9 +134,14 @@ class _Group:
     """One group, judged: what is wrong with it, and what became of its memories."""
 
     def __init__(
-        self, night: Night, members: tuple[str, ...], lost_lately: Mapping[str, int]
+        self,
+        night: Night,
+        members: tuple[str, ...],
+        lost_lately: Mapping[str, int],
+        covered: Covered,
     ) -> None:
         self._night = night
+        self._covered = covered
         self.members = members
         self._old = [night.before[path] for path in members if path in night.before]
         self._new = [night.after[path] for path in members if path in night.after]
@@ -281,6 +289,9 @@ class _Group:
                 yield f"{path} would have a name that orders or wishes: '{quoted(name)}'"
         if any(not _in_order(text, new) for text in self._old):
             yield f"{path} would have steps in another order"
+        fresh = "\n".join(o.raw for o in new.statements if o.key not in self._grounds.keys)
+        if old is None and (file := self._covered(fresh)):
+            yield f"{path} would be a new memory of what {quoted(file)} says already"
         for one in new.statements:
             if one.key in known or not one.words:
                 continue

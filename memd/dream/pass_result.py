@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import decode, sha256
@@ -87,11 +88,14 @@ def find(
     past: Past,
     now: float,
     lately: tuple[AbstractSet[str], Mapping[str, int]],
+    *,
+    covered: Covered = in_no_file,
 ) -> PassResult:
     """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise.
 
     ``lately`` are the memories that dreams removed by reasons in 30 days, and how many words they
-    took from each of the others; memories that came back do not count.
+    took from each of the others; memories that came back do not count. ``covered`` tells what
+    instruction files say.
     """
     wanted = done.work(past, tree)
     headers, index = tree.headers(), tree.index()
@@ -99,7 +103,7 @@ def find(
     files = {file.header.path: file for file in _files(tree, known)}
     gone, lost = lately
     took = (len(gone - known), lost)
-    judged = judge(files, wanted, done.report, index=index, now=now, lately=took)
+    judged = judge(files, wanted, done.report, index=index, now=now, lately=took, covered=covered)
     edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
     after = {path: file.content for path, file in files.items()} | edits
     report = replace(
@@ -107,7 +111,7 @@ def find(
         left=wanted.left,
         listed=wanted.listed,
         before=size(headers, index),
-        questions=questions([_said(path, after[path]) for path in sorted(after)]),
+        questions=questions([_said(path, after[path]) for path in sorted(after)], covered),
     )
     texts = {path: files[path].content for path in judged.members if path in files}
     shown = texts if index is None else texts | {INDEX: index}

@@ -1,23 +1,24 @@
-"""Which memories seem to contradict or to repeat each other: named for a person, never decided.
+"""Which memories seem to contradict or repeat each other, or to repeat an instruction file. Pure.
 
-Pure. Words that few memories have name the pairs that are compared, so that what two sentences of
-one template share counts for little. The work grows with the text: a word that many memories have
-finds nobody.
+They are named for a person, and nothing is decided. Words that few memories have name the pairs
+that are compared, so that what two sentences of one template share counts for little. The work
+grows with the text: a word that many memories have finds nobody.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
-from itertools import combinations
+from itertools import combinations, islice
 from math import log
 
+from memd.core.covered import Covered, in_no_file
 from memd.core.values import PERSONAL, MemoryType
 from memd.core.yielding import yield_to_requests
 from memd.dream.values import SHOWN, Question, quoted
 from memd.text.similarity import RESEMBLING, contradiction, resemblance
 from memd.text.statements import FENCE, Statement, crude_words, statements
 
-CONTRADICT, REPEAT = "contradict", "repeat"
+CONTRADICT, REPEAT, IN_FILE = "contradict", "repeat", "in_file"
 _MOST = 20
 _WORK = 300_000  # pairs that words name, the rarest words first
 _SHARED = 2  # telling words that two memories share
@@ -31,17 +32,29 @@ _FACTS = (MemoryType.PROJECT, MemoryType.REFERENCE)
 Said = tuple[str, MemoryType | None, str]  # a path, the type, description and body
 
 
-def questions(memories: Sequence[Said]) -> tuple[Question, ...]:
-    """Return the pairs that a person should look at: rules first, then the likeliest."""
+def questions(memories: Sequence[Said], covered: Covered = in_no_file) -> tuple[Question, ...]:
+    """Return the pairs that a person should look at: rules first, then the likeliest.
+
+    The last ones are memories with the instruction file that says all of it, by ``covered``.
+    """
     rules = {path for path, kind, _ in memories if kind in PERSONAL}
     ranked = sorted(
         _weighed(memories), key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths)
     )
-    return tuple(
+    pairs = (
         question
         for kind in (CONTRADICT, REPEAT)
         for question in [question for _, question in ranked if question.kind == kind][:_MOST]
     )
+    return (*pairs, *islice(_in_files(memories, covered), _MOST))
+
+
+def _in_files(memories: Sequence[Said], covered: Covered) -> Iterator[Question]:
+    for path, _, text in memories:
+        yield_to_requests()
+        file = covered(text)
+        if file:
+            yield Question((path, file), IN_FILE, quoted(text.lstrip().split("\n")[0], SHOWN), "")
 
 
 def _weighed(memories: Sequence[Said]) -> Iterator[tuple[float, Question]]:

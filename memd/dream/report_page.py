@@ -126,6 +126,10 @@ def _reasoned(value: object) -> Iterator[str]:
 def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
     for row in _rows(facts.get("questions")):
         one, two = (span(row.get(name)) or "(nothing)" for name in ("one", "two"))
+        if row.get("kind") == "in_file":
+            path, file = (*_texts(row.get("paths")), "", "")[:2]
+            yield f"{_named(path)} says what {_named(file)} says already: {one}"
+            continue
         how = "contradict" if row.get("kind") == "contradict" else "seem to repeat"
         who = " and ".join(map(_named, _texts(row.get("paths")))) or _UNNAMED
         yield f"{who} {how} each other: {one} / {two}"

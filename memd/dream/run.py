@@ -7,6 +7,7 @@ from typing import Any
 from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.agent.workspace import Workspace
 from memd.core import prices
+from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import cut_bytes
@@ -78,7 +79,8 @@ class DreamFailedError(MemdError):
 class DreamRun:
     """One dream at work. ``over``: it was cancelled or took too long and may not commit.
 
-    ``began`` is on the monotonic clock. ``report`` is there once the dream has its end.
+    ``began`` is on the monotonic clock. ``covered`` tells what instruction files say. ``report`` is
+    there once the dream has its end.
     """
 
     project: Project
@@ -89,6 +91,7 @@ class DreamRun:
     job: str
     client: str
     session: str
+    covered: Covered = in_no_file
     over: bool = False
     report: Report | None = None
 

@@ -26,6 +26,7 @@ from anyio import to_thread
 from memd.agent import service as agent
 from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.core.clock import Clock
+from memd.core.covered import CoveredIn, in_no_project
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
@@ -73,7 +74,7 @@ class Dreams:
 
     ``models`` gives the model that the settings name and ``runs`` keeps the records of its runs;
     ``work`` is the fixed pass. ``is_alive`` tells of a PID, ``note`` is told what belongs into the
-    log.
+    log. ``covered`` gives what tells which texts a project's instruction files say.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Dreams:
         work: Work | None = None,
         is_alive: locks.Alive = locks.alive,
         note: Note = _quiet,
+        covered: CoveredIn = in_no_project,
     ) -> None:
         self._store = store
         self._table = table
@@ -96,6 +98,7 @@ class Dreams:
         self._models = models
         self._runs = runs
         self._note = note
+        self._covered = covered
         self._given = work
         self._lock = DreamLock(table, clock, is_alive)
 
@@ -171,6 +174,7 @@ class Dreams:
         raise failure
 
     async def _dream(self, dream: DreamRun, *, allow_model: bool) -> None:
+        dream.covered = await self._covered(dream.project, dream.settings)
         early = await self._pass(dream, allow_model=allow_model)
         proposal = await self._proposed(dream, early)
         result, change = await self._committed(dream, early, proposal)
@@ -232,7 +236,7 @@ class Dreams:
         with checking(dream.check):
             now = self._clock.now()
             lately = self._table.lately(dream.directory, now - _LATELY_SECONDS)
-            return find(tree, done, past, now, lately)
+            return find(tree, done, past, now, lately, covered=dream.covered)
 
     async def _pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
         """Return what a pass comes to: a model's where there is one, else the fixed one.

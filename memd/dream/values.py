@@ -38,7 +38,8 @@ class Reasoned:
 class Question:
     """Two memories of which a person should decide: they contradict, or repeat, each other.
 
-    ``one`` and ``two`` are the statements in which they do.
+    ``one`` and ``two`` are the statements in which they do. Of the kind ``in_file`` the second path
+    is that of an instruction file that says all of the first one, and ``two`` is "".
     """
 
     paths: tuple[str, str]

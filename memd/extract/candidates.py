@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from memd.core.covered import CoveredText
 from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
@@ -73,13 +74,14 @@ class Candidates:
     """What of some messages is saved and suggested.
 
     ``refused`` is the rule of each sentence refused for a credential, ``passed_over`` the reason
-    for each message of which nothing was kept.
+    for each message of which nothing was kept, ``already_said`` what an instruction file says.
     """
 
     candidates: tuple[Candidate, ...]
     suggestions: tuple[Suggestion, ...] = ()
     refused: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    already_said: tuple[CoveredText, ...] = ()
 
 
 def find(

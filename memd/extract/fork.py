@@ -22,6 +22,7 @@ from typing import Any
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_shot, tools
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.core import prose
+from memd.core.covered import CoveredText
 from memd.core.prices import price
 from memd.core.text import decode, one_line, sha256
 from memd.core.values import Header, MemoryFile
@@ -74,7 +75,8 @@ class News:
     """What a run is about: the last ``count`` pieces of a conversation, and the memories there.
 
     ``now`` is seconds since 1970. ``waiting`` are suggestions that nobody has decided yet. With
-    ``team`` some of what is learnt may be shared.
+    ``team`` some of what is learnt may be shared. ``said`` is what of the new pieces the project's
+    instruction files say already.
     """
 
     directory: str
@@ -84,6 +86,7 @@ class News:
     now: float = 0.0
     waiting: Sequence[str] = ()
     team: bool = False
+    said: Sequence[CoveredText] = ()
 
     @property
     def start(self) -> int:
@@ -242,10 +245,11 @@ def _task(news: News, form: str = "") -> str:
         "manifest": prose.inert(manifest(listed) or "(nothing yet)"),
         "more": str(more),
         "now": day_and_time(news.now),
+        "said": prose.inert("\n".join(f'- "{each.text}" ({each.file})' for each in news.said)),
         "turns": str(TURNS),
         "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
     }
-    flags = (form, "more" if more else "", "waiting" if news.waiting else "")
+    flags = (form, "more" * bool(more), "waiting" * bool(news.waiting), "said" * bool(news.said))
     return _filled("task", flags, news, values)
 
 

@@ -5,15 +5,18 @@ Rules of this file
   from outside gives no orders, so the person's words never go into it and count as new beside it.
 - A restatement that says more and a correction update that memory: one in the form that memd
   writes is written anew, any other gets a dated paragraph and keeps every line.
-- Everything else is a memory of its own. A damaged memory is never touched.
+- Everything else is a memory of its own, unless an instruction file says it and no memory is about
+  the same: beside one that is, it may be what holds. A damaged memory is never touched.
 - The same candidates again change nothing: a stretch that a crash made run twice is harmless.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 
 from memd.core import text
+from memd.core.covered import Covered, CoveredText, in_no_file
 from memd.core.names import INDEX
 from memd.core.text import SAID, said_line
 from memd.core.values import FOREIGN, Draft, FileEdit, MemoryFile, Pointer, Tree
@@ -21,11 +24,13 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError, WordedMemory
 from memd.documents.index import entries, with_pointer
+from memd.extract.already_said import already_said
 from memd.extract.candidates import Candidate
 from memd.extract.markers import other
 from memd.extract.sameness import Sameness, compare
 from memd.text.dates import resolve
-from memd.text.statements import crude_words
+from memd.text.similarity import RESEMBLING, resemblance
+from memd.text.statements import Statement, crude_words
 
 _MOST_BYTES = 32 * 1024  # a memory above is not made longer
 _MOST_COMPARED = 8  # memories that share most words with a candidate
@@ -33,18 +38,33 @@ _OWN_BODY = re.compile(rf'[^\n]+\n\n{re.escape(SAID)} "[^\n]*" \(\d{{4}}-\d\d-\d
 _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
 
 
-def merge(candidates: Sequence[Candidate], tree: Tree, *, session: str, at: float) -> Draft:
-    """Return the change set that brings candidates into a directory; ``at`` stamps the files.
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The change set of candidates, and what is not in it since an instruction file says it."""
+
+    draft: Draft
+    already_said: tuple[CoveredText, ...] = ()
+
+
+def merge(
+    candidates: Sequence[Candidate],
+    tree: Tree,
+    *,
+    session: str,
+    at: float,
+    covered: Covered = in_no_file,
+) -> Merged:
+    """Return what brings candidates into a directory; ``at`` stamps the files.
 
     Raises what reading the tree raises.
     """
     if not candidates:  # the directory, which may be long, need not be looked at
-        return Draft()
-    work = _Work(tree, session, text.iso_time(at))
+        return Merged(Draft())
+    work = _Work(tree, session, text.iso_time(at), covered)
     for statement, candidate in _last_words(candidates).items():
         yield_to_requests()
         work.take(candidate, statement)
-    return work.draft()
+    return Merged(work.draft(), tuple(work.already_said))
 
 
 def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
@@ -63,8 +83,10 @@ def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
 class _Work:
     """What the plan has decided so far; a memory is updated once."""
 
-    def __init__(self, tree: Tree, session: str, modified: str) -> None:
+    def __init__(self, tree: Tree, session: str, modified: str, covered: Covered) -> None:
+        self.already_said: list[CoveredText] = []
         self._tree = tree
+        self._covered = covered
         self._read = cache(tree.read)
         self._word = partial(document.worded, session=session, modified=modified)
         self._modified = modified
@@ -79,18 +101,24 @@ class _Work:
                 self._words[header.path] = crude_words(header.description)
 
     def take(self, candidate: Candidate, new: str) -> None:
-        """Take in a candidate and what it states, where no memory says it yet."""
+        """Take in a candidate and what it states, where nothing says it yet."""
         near: MemoryFile | None = None
+        others: list[str] = []
         for path in self._nearest(crude_words(new)):
             file = self._read(path)
             if file is None or not file.content:
                 continue  # it is gone
             known = (file.header.description, _current(file.body))
+            others += known
             results = [compare(new, statement) for statement in known]
             if Sameness.NOTHING in results:
                 return
             if Sameness.UPDATE in results and path not in self._edits:
                 near = near or file
+        said = [] if near else [*already_said(new, self._covered)]
+        if said and not any(_alike(new, other) for other in others):
+            self.already_said += said
+            return
         quotation = said_line(" ".join(candidate.text.split()), candidate.at)
         worded = self._word(new, candidate.type, quotation, self._taken)
         if near:
@@ -148,6 +176,10 @@ def stated(candidate: Candidate) -> str:
     asking = other("asking").match(said)
     plain = said[asking.end() :].strip(" ,:") if asking else ""
     return resolve(plain[:1].upper() + plain[1:] if plain else said, candidate.at)
+
+
+def _alike(one: str, two: str) -> bool:
+    return resemblance(Statement(one), Statement(two)) >= RESEMBLING
 
 
 def _current(body: str) -> str:

@@ -1,10 +1,11 @@
 """What an extraction is asked, and what it answers. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from memd.core.covered import CoveredText
 from memd.core.names import INDEX
 from memd.core.values import Draft
 from memd.model.port import LOCAL
@@ -15,11 +16,12 @@ NOTHING_NEW = "nothing_new"
 EVERY_TURNS = "every_turns"
 ALREADY_WRITTEN = "already_written"
 OUTSIDE = "outside_words"
+ALREADY_SAID = "already_said"
 
 COMPLETED = "completed"
 SKIPPED = "skipped"
 
-_OPTIONAL = ("reason", "problem", "change", "turns", "prefix_changed", "hit_rate")
+_OPTIONAL = ("already_said", "reason", "problem", "change", "turns", "prefix_changed", "hit_rate")
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
 
 
@@ -43,7 +45,8 @@ class ExtractionResult:
     ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each
     candidate that held a credential. ``problem`` is a sentence about a transcript that could not
     be understood. ``suggested`` is how many statements wait for somebody to decide, ``passed_over``
-    the reason for each message of which nothing was kept.
+    the reason for each message of which nothing was kept. ``already_said`` is what was not kept
+    since an instruction file says it; each of these is among ``passed_over`` too.
     ``engine`` is ``local`` or the model's name, ``turns`` how often it was asked, and
     ``prefix_changed`` what of its request's prefix was not as at the session's last run.
     """
@@ -55,6 +58,7 @@ class ExtractionResult:
     removed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    already_said: tuple[CoveredText, ...] = ()
     suggested: int = 0
     change: str | None = None
     problem: str = ""
@@ -72,6 +76,14 @@ class ExtractionResult:
             saved=tuple(edit.path for edit in there if not edit.base),
             updated=tuple(edit.path for edit in there if edit.base),
             removed=tuple(edit.path for edit in memories if edit.content is None),
+        )
+
+    def without(self, said: Sequence[CoveredText]) -> "ExtractionResult":
+        """Return it with what was not kept since instruction files say it."""
+        return replace(
+            self,
+            already_said=(*self.already_said, *said),
+            passed_over=self.passed_over + (ALREADY_SAID,) * len(said),
         )
 
     def facts(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ Rules of this file
 - A memory that a team shares says what the person said, whatever its type: the assistant's words
   are others' there.
 - Nothing in a private memory repeats what a team's memory says and the person did not.
+- What an instruction file says already becomes no memory, and is added to none.
 - A removal needs a quotation as its reason, and a run may make a few.
 """
 
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.agent.proposal import Proposed, RunProposal
+from memd.core.covered import Covered, CoveredText, in_no_file
 from memd.core.names import INDEX, TEAM
 from memd.core.text import decode, one_line, said_line
 from memd.core.values import (
@@ -38,7 +40,9 @@ from memd.core.values import (
 )
 from memd.documents import document, index, secrets
 from memd.documents.document import Document
+from memd.extract.already_said import in_memory, shown
 from memd.extract.evidence import Talk
+from memd.extract.requests import ALREADY_SAID
 from memd.text import dates
 
 NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_conversation"
@@ -80,6 +84,10 @@ _MESSAGE = (
     "out, or say what this conversation itself bears out"
 )
 _TEAM_HAS_IT = "it repeats a memory of the team, which has it already: leave it out"
+_IN_A_FILE = (
+    "{} says that already, and every assistant here is given it: leave it out, or save only what "
+    "the file does not say"
+)
 _MISSING = '"{}" does not stand in the conversation: leave it out, or give it as it was given there'
 _NO_REASON = (
     'a memory is removed only where the person says so: removed: "…", with their words quoted'
@@ -89,22 +97,33 @@ _TOO_MANY = f"a run removes at most {_REMOVALS} memories"
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What is wrong with a change, as a kind and as a sentence; or whose words it carries."""
+    """What is wrong with a change, as a kind and as a sentence; or whose words it carries.
+
+    ``file`` is the path of the instruction file that says it already.
+    """
 
     fault: str = ""
     sentence: str = ""
     origin: str = ""
+    file: str = ""
 
 
 class Reviewer:
     """The reviews of one run over a conversation; ``answers`` of its tools are others' words.
 
     ``shared`` are the texts of a team's memories as far as the run was shown them; what of these
-    its tools answer is in ``theirs``.
+    its tools answer is in ``theirs``. ``covered`` tells what instruction files say.
     """
 
-    def __init__(self, talk: Talk, answers: Sequence[str] = (), shared: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        talk: Talk,
+        answers: Sequence[str] = (),
+        shared: Sequence[str] = (),
+        covered: Covered = in_no_file,
+    ) -> None:
         self._talk = talk
+        self._covered = covered
         self._known = 0
         self._removed: set[str] = set()
         self._shared = shared
@@ -141,17 +160,21 @@ class Reviewer:
             RunProposal(accepted),
             least_trusted(*(file.origin for file in accepted)) or PERSON,
             tuple(fault for _, fault in missed),
+            tuple(shown(_title(file), result.file) for file, result in reviews if result.file),
             tuple(filter(None, suggested)),
             dict(_pointers(proposal, accepted, talk)),
         )
 
     def _review(self, file: Proposed) -> Review:
-        """Return the review of a change; no private memory repeats what a team's says."""
+        """Return the review of a change; none repeats an instruction file or a team's memory."""
         team = Talk(self._talk.person, outside="\n".join((*self._shared, *self.theirs)))
         old, new = (document.parse(text or b"", file.path) for text in (file.base, file.content))
         private = file.content is not None and not file.path.startswith(TEAM)
         if private and team.repeats(_added(old, new), f"{old.description}\n{old.body}"):
             return Review(OTHERS_WORDS, _TEAM_HAS_IT)
+        said = file.content is not None and in_memory(old, new, self._covered)
+        if said:
+            return Review(ALREADY_SAID, _IN_A_FILE.format(said), file=said)
         return review(file, self._heard())
 
     def _heard(self) -> Talk:
@@ -167,13 +190,15 @@ class Reviewer:
 class ReviewedRun:
     """What a run's work comes to; ``origin`` is the least trusted of all its memories.
 
-    ``faults`` says why something was left out, ``pointers`` are the titles and hooks that the run
+    ``faults`` says why something was left out, ``already_said`` which of it an instruction file
+    says, ``pointers`` are the titles and hooks that the run
     gave in the index.
     """
 
     proposal: RunProposal
     origin: str
     faults: tuple[str, ...]
+    already_said: tuple[CoveredText, ...]
     suggestions: tuple[Suggestion, ...]
     pointers: Mapping[str, Pointer]
 
@@ -244,6 +269,12 @@ def _statements(memory: Document) -> list[str]:
     return [line for line in (memory.description, *lines) if line.strip() and line not in quoted]
 
 
+def _title(file: Proposed) -> str:
+    """Return what a memory is about, in a line."""
+    memory = document.parse(file.content or b"", file.path)
+    return memory.description or memory.name
+
+
 def quotations(body: str) -> dict[str, str]:
     """Return the lines that quote the person, each with what it quotes."""
     matches = ((line, _SAID.fullmatch(line)) for line in body.split("\n"))
@@ -277,7 +308,7 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
 
 def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
     """Return what a person may decide of a memory that was not proven."""
-    if file.content is None or fault == OTHERS_WORDS:
+    if file.content is None or fault in (OTHERS_WORDS, ALREADY_SAID):
         return None  # what others planted is nobody's to suggest
     memory = document.parse(file.content, file.path)
     said = next(filter(None, map(talk.nearest, quotations(memory.body).values())), None)

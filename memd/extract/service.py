@@ -21,6 +21,7 @@ from memd.agent.service import RunEnd, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
+from memd.core.covered import Covered, CoveredIn, CoveredText, in_no_file, in_no_project
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.core.settings import Settings
@@ -37,7 +38,7 @@ from memd.core.values import (
     Suggestion,
     Tree,
 )
-from memd.extract import candidates, fork, requests
+from memd.extract import already_said, candidates, fork, requests
 from memd.extract.evidence import Utterance
 from memd.extract.listening import (
     ConversationReader,
@@ -46,7 +47,7 @@ from memd.extract.listening import (
     quoted,
     repeats_agents,
 )
-from memd.extract.merge import merge
+from memd.extract.merge import Merged, merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
@@ -86,7 +87,8 @@ class Extractions:
 
     ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
     ``waiting`` gives a directory's suggestions that a model is to decide; ``note`` is told what
-    belongs into the log. ``joined`` says whether a directory joined a team; it blocks.
+    belongs into the log. ``joined`` says whether a directory joined a team, and blocks;
+    ``covered`` gives what tells which texts a project's instruction files say.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Extractions:
         waiting: Waiting,
         note: Note,
         joined: Callable[[str], bool] = lambda _: False,
+        covered: CoveredIn = in_no_project,
     ) -> None:
         self._store = store
         self._cursors = cursors
@@ -109,6 +112,7 @@ class Extractions:
         self._waiting = waiting
         self._log = note
         self._joined = joined
+        self._covered = covered
         self._listener = ConversationReader()
 
     def gate(self, settings: Settings, project: Project) -> str:
@@ -185,9 +189,15 @@ class Extractions:
     ) -> ExtractionResult:
         """Keep what the local extractor finds; nothing where the stretch is skipped."""
         session, now, result = request.request.session, self._clock.now(), candidates.Candidates(())
+        covered: Covered = in_no_file
         if not skipped:
             messages = request.heard.messages
             result = await to_thread.run_sync(candidates.find, messages, now, session)
+            if not request.settings.extract.suggest:
+                result = replace(result, suggestions=())
+        if result.candidates or result.suggestions:
+            covered = await self._covered(request.project, request.settings)
+            result = await to_thread.run_sync(already_said.without, result, covered)
         newest = result.candidates[-_MOST_AT_ONCE:]
         extracted = ExtractionResult(
             requests.SKIPPED if skipped else requests.COMPLETED,
@@ -195,8 +205,8 @@ class Extractions:
             refused=result.refused,
             passed_over=result.passed_over + (TOO_MANY,) * (len(result.candidates) - len(newest)),
             problem=problem,
-        )
-        plan = partial(merge, newest, session=session, at=now)
+        ).without(result.already_said)
+        plan = partial(merge, newest, session=session, at=now, covered=covered)
         done = await self._commit(request, extracted, result.suggestions, plan, PERSON)
         self._listener.save(request.project.memory_dir, session, request.heard)
         return done
@@ -206,20 +216,20 @@ class Extractions:
         request: "_Extraction",
         extracted: ExtractionResult,
         suggestions: Sequence[Suggestion],
-        plan: Callable[[Tree], Draft],
+        plan: Callable[[Tree], Merged],
         origin: str,
     ) -> ExtractionResult:
         """Commit a plan; its result, the suggestions and the cursor move with it."""
         suggestions = suggestions if request.settings.extract.suggest else ()
-        extracted = replace(extracted, suggested=len(suggestions))
+        done = extracted = replace(extracted, suggested=len(suggestions))
 
         def whole(tree: Tree) -> Draft:  # runs again where the directory has changed
-            nonlocal extracted
-            draft = plan(tree)
-            extracted = extracted.of(draft)
-            end = JobEnd(request.job, requests.COMPLETED, json.dumps(extracted.facts()))
+            nonlocal done
+            merged = plan(tree)
+            done = extracted.of(merged.draft).without(merged.already_said)
+            end = JobEnd(request.job, requests.COMPLETED, json.dumps(done.facts()))
             ends = (end,) if request.job else ()
-            return replace(draft, effects=(request.heard.cursor, *suggestions, *ends))
+            return replace(merged.draft, effects=(request.heard.cursor, *suggestions, *ends))
 
         local = extracted.engine == LOCAL
         by = Provenance(
@@ -231,7 +241,7 @@ class Extractions:
             origin=origin,
         )
         committed = await self._store.commit(request.project.memory_dir, whole, by)
-        return replace(extracted, change=committed.change)
+        return replace(done, change=committed.change)
 
     async def _by_model(
         self, request: "_Extraction", model: Model, progress: Progress
@@ -245,10 +255,12 @@ class Extractions:
         headers = (await self._store.snapshot(directory)).headers
         suggest = request.settings.extract.suggest
         waiting = await self._waiting(directory) if suggest else ()
-        said = [each.text for each in waiting]
+        covered = await self._covered(request.project, request.settings)
+        waiting, said = await to_thread.run_sync(_unsaid, waiting, heard, covered)
         joined = await to_thread.run_sync(self._joined, directory)
         team = request.settings.team.used(joined=joined)
-        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, said, team)
+        quotes = [each.text for each in waiting]
+        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, quotes, team, said)
         client = fork.prefix(request.request.cache)
         task, whole, files = await self._request(request, model, client, news)
         heads = [(header.path, f"{header.name}\n{header.description}") for header in headers]
@@ -257,7 +269,8 @@ class Extractions:
         sent = client.messages if client else ()
         earlier = [Utterance(each.text, each.at) for each in waiting]
         talk = await to_thread.run_sync(conversation, heard, sent, earlier, shown)
-        reviewer = Reviewer(talk, shared=[words for path, words in texts if path.startswith(TEAM)])
+        shared = [words for path, words in texts if path.startswith(TEAM)]
+        reviewer = Reviewer(talk, shared=shared, covered=covered)
         async with agent.opened(
             partial(_workspace, request.project, reviewer, team=team)
         ) as workspace:
@@ -275,6 +288,7 @@ class Extractions:
         extracted = ExtractionResult(
             requests.COMPLETED,
             passed_over=run.faults,
+            already_said=run.already_said,
             problem=heard.problem,
             engine=task.model,
             usage=asdict(ended.usage),
@@ -284,7 +298,11 @@ class Extractions:
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
-        return await self._commit(request, extracted, run.suggestions, change.plan, run.origin)
+
+        def plan(tree: Tree) -> Merged:
+            return Merged(change.plan(tree))
+
+        return await self._commit(request, extracted, run.suggestions, plan, run.origin)
 
     async def _request(
         self, request: "_Extraction", model: Model, client: Task | None, news: fork.News
@@ -349,6 +367,14 @@ def _workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace
     )
     reviewer.answers, reviewer.theirs = workspace.answers, workspace.shared
     return workspace
+
+
+def _unsaid(
+    waiting: Sequence[OpenSuggestion], heard: Heard, covered: Covered
+) -> tuple[Sequence[OpenSuggestion], Sequence[CoveredText]]:
+    """Return the suggestions that no file says, and what files say of what is new. Blocks."""
+    rest = [each for each in waiting if not covered(each.text)]
+    return rest, already_said.in_messages(heard.messages, covered)
 
 
 def _wrote_memory(project: Project, heard: Heard) -> bool:

@@ -14,8 +14,9 @@ from anyio.abc import SocketListener, SocketStream
 
 from memd.client.launch import connect
 from memd.core.errors import MemdError
+from memd.core.options import Layer
 from memd.core.places import Places, find
-from memd.core.settings import Layer, parse
+from memd.core.settings import parse
 from memd.gateway.connection import Entrance, GatewayConnection
 from memd.gateway.rewriting import READERS, Rewriter
 from memd.gateway.upstream import Upstream, upstream

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, islice
 
-from memd.core.values import Covered
+from memd.core.covered import Covered
 from memd.core.yielding import yield_to_requests
 from memd.instructions import includes
 from memd.instructions.loading import MISSING

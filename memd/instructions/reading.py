@@ -13,13 +13,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
+from memd.core.covered import Covered
 from memd.core.names import is_text
 from memd.core.recent import Recent
 from memd.core.settings import Settings
-from memd.core.values import Covered, Project
-from memd.instructions import check
+from memd.core.values import Project
+from memd.instructions import check, repeats
 from memd.instructions.check import InstructionIssue
 from memd.instructions.compose import InstructionText, compose
 from memd.instructions.values import (
@@ -55,12 +57,17 @@ class InstructionRequest:
     touched: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InstructionReading:
     """What a view made of a request, as one text too."""
 
     resolution: Resolution
     text: InstructionText
+
+    @cached_property
+    def covered(self) -> Covered:
+        """What tells which of its files says a text."""
+        return repeats.covered(self.resolution.texts)
 
 
 def _reading(resolution: Resolution) -> InstructionReading:
@@ -180,14 +187,15 @@ class InstructionReader:
         home = self._folders(request.project, request.environment).home
         return tuple(check.of_files(self.read(request).resolution, home))
 
-    def check(self, request: InstructionRequest, memories: Memories, covered: Covered) -> Checked:
+    def check(self, request: InstructionRequest, memories: Memories) -> Checked:
         """Return what a person may want to mend, by all views; the request's own does not count.
 
-        ``memories`` are the project's, by path, and ``covered`` says which file has one's text.
+        ``memories`` are the project's, by path.
         """
         union = replace(request, view=View.UNION)
         wanted = self._view_request(union)
         views = {view: self.read(replace(request, view=view)).resolution for view in View}
+        said = self.read(union).covered
         together = views.pop(View.UNION)
 
         def touch(files: Sequence[str]) -> Resolution:
@@ -199,7 +207,7 @@ class InstructionReader:
                 *check.of_files(together, wanted.home),
                 *check.unmatched_rules(together, wanted.cwd, self._disk, touch),
                 *check.contradictions(views),
-                *check.repeated_memories(memories, covered),
+                *check.repeated_memories(memories, said),
             ),
         )
 

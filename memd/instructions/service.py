@@ -1,6 +1,7 @@
 """Instruction files as the daemon answers for them: the only file of this room that waits."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -8,8 +9,10 @@ from typing import Any, TypeVar
 import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
 
+from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
-from memd.core.values import Covered, Project
+from memd.core.settings import Settings
+from memd.core.values import Project
 from memd.core.yielding import yielding
 from memd.instructions.check import InstructionIssue
 from memd.instructions.compose import InstructionText, etag
@@ -118,12 +121,22 @@ class Instructions:
         """Return what is to be mended in the files themselves, which is quick to tell."""
         return await self._in_thread(partial(self._reader.faults, request))
 
-    async def check(
-        self, request: InstructionRequest, memories: Memories = (), covered: Covered = lambda _: ""
-    ) -> Checked:
+    async def check(self, request: InstructionRequest, memories: Memories = ()) -> Checked:
         """Return what a person may want to mend: see ``InstructionReader.check``."""
-        work = partial(self._reader.check, request, memories, covered)
+        work = partial(self._reader.check, request, memories)
         return await _in_thread(work, self._checks, _CHECK_SECONDS)
+
+    async def covered(self, project: Project, settings: Settings) -> Covered:
+        """Return what tells which file of a project says a text already.
+
+        None does where the settings do not want that, or where the files cannot be read in time.
+        """
+        if not settings.instructions.already_said:
+            return in_no_file
+        request = InstructionRequest(project, settings, {})
+        with suppress(InstructionsTimeoutError):
+            return await self._in_thread(lambda: self._reader.read(request).covered)
+        return in_no_file
 
     async def approve(self, request: InstructionRequest, *, allowed: bool) -> Approved:
         """Write down whether a project may include files from outside.

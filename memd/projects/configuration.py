@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from memd.core.options import Layer
 from memd.core.places import SYSTEM_POLICY
 from memd.core.recent import Recent
-from memd.core.settings import INBOUND, Layer, MessagesSettings, Settings, parse
+from memd.core.settings import INBOUND, MessagesSettings, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
 _FILE_BYTES = 1024 * 1024

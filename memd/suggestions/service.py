@@ -5,6 +5,7 @@ Rules of this file
   quotation of the person goes to an assistant; what else waits is for the person to see.
 - What a memory says by now is closed before anything is shown. A look reads the memories that
   changed since the last one, the newest first and a bounded number.
+- What a project's instruction files say by now is offered to nobody.
 - A hook waits for none of this longer than the time it is given.
 """
 
@@ -17,6 +18,7 @@ from anyio import to_thread
 
 from memd.core import limits
 from memd.core.clock import Clock
+from memd.core.covered import Covered, CoveredIn, in_no_project
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
@@ -79,10 +81,20 @@ class _Compared:
 
 
 class Suggestions:
-    """The suggestions of all projects. Use it on the event loop."""
+    """The suggestions of all projects. Use it on the event loop.
 
-    def __init__(self, store: Store, table: SuggestionTable, clock: Clock) -> None:
+    ``covered`` gives what tells which texts a project's instruction files say.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        table: SuggestionTable,
+        clock: Clock,
+        covered: CoveredIn = in_no_project,
+    ) -> None:
         self._store = store
+        self._covered = covered
         self._table = table
         self._clock = clock
         self._looked: Recent[str, _Compared] = Recent()
@@ -114,11 +126,15 @@ class Suggestions:
         """
         if not (project.enabled and settings.enabled and settings.extract.suggest):
             return ""
-        until = self._clock.monotonic() + seconds
-        choose = partial(self._surface, project.memory_dir, session, until)
+        directory, until = project.memory_dir, self._clock.monotonic() + seconds
+        in_thread = partial(to_thread.run_sync, abandon_on_cancel=True)
         with anyio.move_on_after(seconds):
             try:
-                return await to_thread.run_sync(choose, abandon_on_cancel=True)
+                fitting = await in_thread(self._fitting, directory, session)
+                if fitting:
+                    covered = await self._covered(project, settings)
+                    choose = partial(self._surface, directory, session, until)
+                    return await in_thread(choose, fitting, covered)
             except MemdError:  # a file or a directory that cannot be read costs no prompt anything
                 return ""
         return ""
@@ -195,15 +211,26 @@ class Suggestions:
         known = {each.id: letters(each.text) for each in current}
         return frozenset(id_ for id_, text in known.items() if any(text in m for m in memories))
 
-    def _surface(self, directory: str, session: str, until: float) -> str:
-        """Choose, note and render what goes to a session. Blocks; too late it notes nothing."""
+    def _fitting(self, directory: str, session: str) -> list[OpenSuggestion]:
+        """Return what a session may be given, what few others were given first. Blocks."""
         fitting = [
             each
             for each in self._open(directory)
             if each.origin == PERSON and session not in each.offered and len(each.offered) < _OFFERS
         ]
         fitting.sort(key=lambda each: len(each.offered))  # of the same number the newest first
-        chosen = fitting[:SHOWN]
+        return fitting
+
+    def _surface(
+        self,
+        directory: str,
+        session: str,
+        until: float,
+        fitting: Sequence[OpenSuggestion],
+        covered: Covered,
+    ) -> str:
+        """Choose, note and render what goes to a session. Blocks; too late it notes nothing."""
+        chosen = [each for each in fitting if not covered(each.text)][:SHOWN]
         if not chosen or self._clock.monotonic() >= until:
             return ""
         ids = [each.id for each in chosen]

@@ -248,16 +248,43 @@ def _clause(text: str) -> Clause:
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    heading, lead, label = "", "", ""
+    for block in blocks(text):
+        if block.whole:
+            yield Statement(block.raw, block.context)
+            continue
+        label_match, label = _LABEL.match(block.raw), ""
+        for number, sentence in enumerate(_SENTENCE.split(block.raw)):
+            context = ", ".join(filter(None, (block.context, label)))
+            yield Statement(sentence.strip(), context, step=block.step)
+            if number == 0 and label_match and not _PARTS.match(label_match.group(1)):
+                label = label_match.group(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, list item, row, heading or piece of code, with what it stands under.
+
+    ``whole`` is one of code or a heading, which is one statement; ``step`` an item with a number.
+    """
+
+    raw: str
+    context: str = ""
+    whole: bool = False
+    step: bool = False
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text in their order."""
+    heading, lead = "", ""
     items: list[tuple[int, str]] = []
     for block in _blocks(text):
         if FENCE.match(block):
-            yield Statement(block, lead or heading)
+            yield Block(block, lead or heading, whole=True)
             continue
         plain = " ".join(block.split())
         if block.lstrip().startswith("#"):
-            heading, lead, label, items = plain.lstrip("# "), "", "", []
-            yield Statement(plain)
+            heading, lead, items = plain.lstrip("# "), "", []
+            yield Block(plain, whole=True)
             continue
         item = _ITEM.match(block)
         if item:
@@ -268,13 +295,8 @@ def _statements(text: str) -> Iterator[Statement]:
             items.append((depth, plain))
         else:
             items, above = [], lead if block.startswith((" ", "\t", "|", ">")) else ""
-        label_match = _LABEL.match(plain)
-        label = ""
-        for number, sentence in enumerate(_SENTENCE.split(plain)):
-            context = ", ".join(filter(None, (heading, above, label)))
-            yield Statement(sentence.strip(), context, step=bool(item and item.group(2)))
-            if number == 0 and label_match and not _PARTS.match(label_match.group(1)):
-                label = label_match.group(1)
+        context = ", ".join(filter(None, (heading, above)))
+        yield Block(plain, context, step=bool(item and item.group(2)))
         if not item:
             table = plain if block.startswith("|") and not lead.startswith("|") else lead
             lead = plain if plain.endswith((":", "\uff1a")) else table if "|" in block else ""

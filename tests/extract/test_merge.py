@@ -72,7 +72,7 @@ class Directory:
         return self.files[PATH].body
 
 
-class Merged:
+class Result:
     """A draft, and the memories that an extraction says it makes and changes."""
 
     def __init__(self, draft: Draft) -> None:
@@ -80,9 +80,9 @@ class Merged:
         self.draft, self.saved, self.updated = draft, result.saved, result.updated
 
 
-def run(tree: Directory, *candidates: Candidate) -> Merged:
+def run(tree: Directory, *candidates: Candidate) -> Result:
     """Merge and write."""
-    merged = Merged(merge(candidates, tree, session="s2", at=AT))
+    merged = Result(merge(candidates, tree, session="s2", at=AT).draft)
     tree.write(merged.draft.edits)
     return merged
 
@@ -203,7 +203,7 @@ def test_a_memory_that_vanished_is_new(tree: Directory) -> None:
 
     gone = Gone()
     gone.files = dict(tree.files)
-    assert Merged(merge((said(RULE),), gone, session="", at=AT)).saved != ()
+    assert Result(merge((said(RULE),), gone, session="", at=AT).draft).saved != ()
 
 
 def test_candidates_of_one_run_meet_each_other() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.settings import Layer, declared, parse
+from memd.core.options import Layer
+from memd.core.settings import declared, parse
 from memd.portable.settings_text import settings_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -8,6 +8,7 @@ from operator import attrgetter
 from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.core import settings
+from memd.core.options import Layer
 from memd.core.text import read_object
 
 _LOG_LINES = 50
@@ -21,7 +22,7 @@ def config(invocation: Invocation) -> int:
     except tomllib.TOMLDecodeError as error:
         invocation.screen.error(f"{path} is no TOML: {error}")
         return 1
-    chosen, problems = settings.parse([settings.Layer(path, options)])
+    chosen, problems = settings.parse([Layer(path, options)])
     rows = []
     for name, default, _ in settings.declared():
         value = attrgetter(name)(chosen)

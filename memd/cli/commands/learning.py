@@ -103,6 +103,8 @@ def result_lines(done: dict[str, Any]) -> list[str]:
         )
     over = done.get("passed_over") or {}
     lines += [f"  passed over {count}: {reason}" for reason, count in sorted(over.items())]
+    said = done.get("already_said") or ()
+    lines += [f"  not saved, {each['file']} says it: {each['text']}" for each in said]
     for name in ("problem", "model_problem"):
         lines += [f"  {done[name]}"] if done.get(name) else []
     if done.get("change"):

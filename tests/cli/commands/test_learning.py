@@ -17,6 +17,7 @@ SAVED = {
     "refused": 2,
     "suggested": 3,
     "passed_over": {"structure": 1},
+    "already_said": [{"text": "Use pnpm", "file": "/p/AGENTS.md"}],
     "change": "c7",
 }
 
@@ -47,6 +48,7 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
         "  refused 2: they looked like secrets or broke a rule",
         "  suggested 3: memctl suggestions lists what waits for you",
         "  passed over 1: structure",
+        "  not saved, /p/AGENTS.md says it: Use pnpm",
         "undo with: memctl undo c7",
     ]
 
