@@ -20,6 +20,7 @@ from memd.instructions.service import (
 from memd.instructions.values import View
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
+from memd.state.database import StateUnusableError
 
 _MEMORIES = 2000  # of a project, the newest, that are compared with its files
 # Files that a conversation read or changed; a view says where it takes no more.
@@ -101,6 +102,7 @@ async def instructions_check(services: Services, call: Call, *, cwd: str) -> Che
     NoProjectError,
     InstructionsTimeoutError,
     ApprovalRefusedError,
+    StateUnusableError,
 )
 async def instructions_approve(
     services: Services, call: Call, *, cwd: str, allow: bool
