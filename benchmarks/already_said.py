@@ -1,10 +1,11 @@
 """``make bench-said``: what memd takes for already said in instruction files, and how fast.
 
-Counted on ``tests/instructions/said``, which was written without knowledge of the rule, for the
-files that its bounds were chosen by (odd numbers) and for the others; and on texts that are made of
-these: a statement with one word exchanged for another of its file, a paraphrase with the next
-number, with an exception, with a denial, and joined to one that is news. All but the first line are
-news. The times are the processor's, for files of 100,000 characters together.
+Counted on ``tests/instructions/said``, which was written without knowledge of the rule: the files
+that its bounds were chosen by (odd numbers), the others, and those of ``first_sight``, which were
+written when the rule was done. Then on texts that are made of the first ones: a statement with one
+word exchanged for another of its file, a paraphrase with the next number, with an exception, with a
+denial, and joined to one that is news. All but the repeats are news. The times are the processor's,
+for files of 100,000 characters together.
 """
 
 import random
@@ -18,14 +19,15 @@ from memd.instructions.repeats import covered
 from memd.text.words import word_list, words
 
 DATA = Path(__file__).parents[1] / "tests" / "instructions" / "said"
+FIRST_SIGHT = DATA / "first_sight"
 _WORD = re.compile(r"[^\W\d_][\w-]{2,}")
 _CHARACTERS = 100_000
 _AUXILIARIES = re.compile(r"\b(?:must|should|are|is)(?= (?!n't|not|no|only))")
 
 
-def rows(name: str) -> list[list[str]]:
+def rows(name: str, folder: Path = DATA) -> list[list[str]]:
     """Return the rows of a table."""
-    return [line.split("\t") for line in (DATA / name).read_text("utf-8").splitlines()[1:]]
+    return [line.split("\t") for line in (folder / name).read_text("utf-8").splitlines()[1:]]
 
 
 def exchanged(statement: str, text: str, rng: random.Random) -> Iterator[str]:
@@ -67,9 +69,18 @@ def made(rng: random.Random) -> dict[str, list[tuple[str, str]]]:
     return kinds
 
 
-def files() -> dict[str, str]:
+def files(folder: Path = DATA) -> dict[str, str]:
     """Return the instruction files by their names."""
-    return {path.name: path.read_text("utf-8") for path in sorted((DATA / "files").iterdir())}
+    return {path.name: path.read_text("utf-8") for path in sorted((folder / "files").iterdir())}
+
+
+def at_first_sight() -> Iterator[str]:
+    """Yield the lines of the set that was written when the rule was done."""
+    says = {name: covered({name: text}) for name, text in files(FIRST_SIGHT).items()}
+    for kind, name, place in (("repeats", "repeats.tsv", 2), ("news", "fresh.tsv", 1)):
+        table = rows(name, FIRST_SIGHT)
+        said = sum(bool(says[row[0]](row[place])) for row in table)
+        yield f"| {kind}, written when the rule was done | {said} of {len(table)} |"
 
 
 def main() -> int:
@@ -83,6 +94,8 @@ def main() -> int:
             of = [row for row in table if int(row[0][:2]) % 2 == odd]
             said = sum(bool(says[row[0]](row[place])) for row in of)
             print(f"| {kind}, {half} | {said} of {len(of)} |")
+    for line in at_first_sight():
+        print(line)
     for kind, pairs in made(random.Random(7)).items():  # noqa: S311 - the same texts each time
         said = sum(bool(says[name](text)) for name, text in pairs)
         print(f"| made: {kind} | {said} of {len(pairs)} |")
