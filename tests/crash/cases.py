@@ -17,7 +17,11 @@ from tests.store.bench import Bench, open_bench
 
 State = tuple[dict[str, bytes], dict[str, int], CursorMove | None, list[str], dict[str, Base]]
 # The files whose times an operation sets or must bring back.
-TIMES = {"dream": ("a.md",), "undo": ("b.md", "c.md")}
+TIMES = {
+    "dream": ("a.md",),
+    "undo": ("b.md", "c.md"),
+    "import": ("a-2.md", "an odd n\u00e4me.md", "team/t.md"),
+}
 RECOVERED_AT = 2.0
 
 

@@ -8,6 +8,7 @@ same request once more, more than a second later by the store's clock, in the sa
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -16,6 +17,11 @@ from memd.core.errors import MemdError
 from memd.core.team import Base, moved
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Suggestion, Tree
+from memd.portable.importing import remember
+from memd.portable.merging import merged
+from memd.portable.plan import Incoming, KnownFiles
+from memd.portable.values import ProposedMemory
+from memd.state.tables import ImportTable
 from tests.store.bench import Bench, open_bench, topic
 
 OLD_TIME = 1_600_000_000_000_000_000
@@ -93,6 +99,26 @@ def bulk(bench: Bench) -> None:
     bench.commit(Draft((*fresh, *changed, FileEdit("sub/d.md", None))), REQUEST)
 
 
+def imported(bench: Bench) -> None:
+    """Take an import in: new files with their times, one beside another, and an index's lines."""
+    files = [
+        ProposedMemory("a.md", topic("a", "elsewhere"), OLD_TIME, exact=True),
+        ProposedMemory("an odd n\u00e4me.md", topic("odd", LONG), OLD_TIME, exact=True),
+        ProposedMemory("team/t.md", topic("t", LONG), OLD_TIME, exact=True),
+        ProposedMemory("MEMORY.md", b"Theirs\n- [A](a.md)\n", OLD_TIME, exact=True),
+    ]
+    table = ImportTable(bench.database)
+
+    def plan(tree: Tree) -> Draft:
+        versions = partial(bench.journal.versions, bench.directory)
+        known = KnownFiles(table.of_directory(bench.directory), versions, bench.journal.blob)
+        made = merged(Incoming(files, "memd", OLD_TIME), tree, known)
+        remember(table, bench.directory, made, bench.at)
+        return made.draft()
+
+    bench.commit(plan, REQUEST)
+
+
 OPERATIONS = {
     "write": write,
     "extraction": extraction,
@@ -101,6 +127,7 @@ OPERATIONS = {
     "delete": delete,
     "pull": pull,
     "bulk": bulk,
+    "import": imported,
 }
 
 

@@ -65,6 +65,14 @@ def test_a_recorded_set_is_rolled_forward(bench: Bench) -> None:
     assert bench.changes.recover(3.0) == ()
 
 
+@pytest.mark.parametrize("path", ["an odd n\u00e4me.md", "a/b/c/d/e/f.md", "-rf.md"])
+def test_an_odd_name_is_rolled_forward(bench: Bench, path: str) -> None:
+    """A file that an undo or an import brings back under a person's own name is completed too."""
+    record(bench, Step(path, None, sha256(ADDED)))
+    bench.changes.recover(2.0)
+    assert (bench.path / path).read_bytes() == ADDED
+
+
 def test_a_save_that_was_swapped_out_comes_back(bench: Bench) -> None:
     """A foreign text that a crash caught under our name is put back and is not lost."""
     one = record(bench)
