@@ -48,8 +48,9 @@ class OpenSource:
     def __init__(self, intake: Intake, holder: Directory | BinaryIO | FileIO) -> None:
         self.left_out: tuple[LeftOutFile, ...] = tuple(intake.left_out)
         self.left_out_more = intake.left_out_more
-        self._files, self._holder = intake.files, holder
+        self._intake, self._holder = intake, holder
         self._names = tuple(sorted(intake.files))
+        intake.end()
 
     def names(self) -> tuple[str, ...]:
         """All regular files, sorted."""
@@ -57,16 +58,16 @@ class OpenSource:
 
     def size(self, name: str) -> int:
         """Bytes of one file."""
-        return self._files[name][1]
+        return self._intake.place(name)[1]
 
     def mtime_ns(self, name: str) -> int:
         """When it was changed last, in ns since 1970; 0 where nobody says."""
-        return self._files[name][2]
+        return self._intake.place(name)[2]
 
     def read(self, name: str) -> bytes:
         """One file whole. Raises SourceDamagedError, also for one that is too large."""
         yield_to_requests()
-        offset, size, _ = self._files[name]
+        offset, size, _ = self._intake.place(name)
         if size > FILE_BYTES:
             why = f"it has {size:,} bytes, and a file may have {FILE_BYTES:,}"
             raise SourceDamagedError(name, why)
@@ -232,7 +233,7 @@ def _strip(intake: Intake) -> None:
     """Take the one folder off the names of an export that somebody packed with its folder."""
     folder = next(iter(intake.files), "").partition("/")[0] + "/"
     if f"{folder}{MANIFEST}" in intake.files:
-        inside = {name.removeprefix(folder): place for name, place in intake.files.items()}
+        inside = {name.removeprefix(folder): at for name, at in intake.files.items()}
         if all(name.startswith(folder) for name in intake.files):
             intake.files = inside
 

@@ -17,6 +17,8 @@ from memd.portable.values import ImportSource
 T = TypeVar("T")
 ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _BOM = b"\xef\xbb\xbf"
+VALUES = 500_000  # of one file of JSON
+_MANY = f"it has more than {VALUES:,} values"
 _MILLISECONDS = 100_000_000_000  # as seconds this is in the year 5138
 
 
@@ -58,6 +60,8 @@ def entries(
     They are those of a list, those of the list in a member, or the object itself.
     """
     content = without_bom(builder.source, name)
+    if content.count(b",") > VALUES:  # each takes its place in memory
+        raise SourceDamagedError(name, _MANY)
     value = json(content, name, list[msgspec.Raw] | dict[str, msgspec.Raw])
     if isinstance(value, list):
         return value, {}

@@ -123,13 +123,8 @@ def read_source(request: ImportRequest, staging: str) -> Iterator[ImportReading]
             raise SourceRefusedError(kind, _NO_MEMORIES)
         read = memd_archive.read if kind is SourceKind.MEMD else partial(kinds.read, kind)
         reading = read(source)
-        more = source.left_out_more
-        problems = (f"{more:,} more entries are no files",) if more else ()
-        yield replace(
-            reading,
-            left_out=(*source.left_out, *reading.left_out),
-            problems=(*reading.problems, *problems),
-        )
+        left_out, more = (*source.left_out, *reading.left_out), reading.left_out_more
+        yield replace(reading, left_out=left_out, left_out_more=more + source.left_out_more)
 
 
 def provenance(request: ImportRequest, kind: SourceKind) -> Provenance:

@@ -18,7 +18,7 @@ from memd.portable import (
     cursor_rules,
     mem0,
 )
-from memd.portable.decoding import ERRORS, hidden, without_bom
+from memd.portable.decoding import ERRORS, VALUES, hidden, without_bom
 from memd.portable.manifest import MANIFEST, is_manifest
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import FILE_BYTES, ImportReading, ImportSource, SourceKind
@@ -92,6 +92,8 @@ def recognised(source: ImportSource) -> SourceKind | None:
 
 def _json(content: bytes) -> set[SourceKind]:
     """Return the kinds whose members a JSON object has, or the first entry of a list."""
+    if content.count(b",") > VALUES:
+        return set()
     try:
         value = msgspec.json.decode(content, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
         if isinstance(value, list):

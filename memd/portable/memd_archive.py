@@ -35,6 +35,7 @@ from memd.portable.manifest import (
     sum_line,
 )
 from memd.portable.values import (
+    LISTED,
     MEMORIES,
     TEXT_BYTES,
     ImportReading,
@@ -69,18 +70,20 @@ def read(source: ImportSource) -> ImportReading:
     content = source.read(MANIFEST) if MANIFEST in source.names() else b""
     if content.count(b"{") > 2 * ENTRIES:  # each file of it has one
         raise SourceDamagedError(MANIFEST, _MANY)
-    manifest = decode(content)
+    manifest, digest = decode(content), sha256(content)
+    del content  # it may be long
     records: dict[str, FileRecord] = {}
     for name, record in _records(manifest):
         if name in records:
             raise SourceDamagedError(name, _TWICE)
         records[name] = record
-    _check(source, records, content)
+    _check(source, records, digest)
     taking = _Taking(source, records)
     projects = tuple(taking.project(each) for each in manifest.projects)
     agents = taking.folders(f"agents/{AgentScope.USER}/")
     taking.leave_others()
-    return ImportReading(SourceKind.MEMD, projects, agents, tuple(taking.left))
+    left, more = tuple(taking.left), taking.left_more
+    return ImportReading(SourceKind.MEMD, projects, agents, left, left_out_more=more)
 
 
 def _records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
@@ -95,12 +98,17 @@ def _records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
         yield record.path, record
 
 
-def _check(source: ImportSource, records: Mapping[str, FileRecord], manifest: bytes) -> None:
-    """Return where an archive is what its manifest says. Raises SourceDamagedError."""
-    names = source.names()
-    expected = {MANIFEST, SUMS, *records}
-    for name in sorted(expected.symmetric_difference(names)):
-        raise SourceDamagedError(name, _MISSING if name in expected else _UNNAMED)
+def _check(source: ImportSource, records: Mapping[str, FileRecord], manifest: str) -> None:
+    """Return where an archive is what its manifest says; raises SourceDamagedError.
+
+    ``manifest`` is the sum of that.
+    """
+    for name in source.names():
+        if name not in records and name not in (MANIFEST, SUMS):
+            raise SourceDamagedError(name, _UNNAMED)
+    if len(source.names()) < len(records) + 2:  # with the two that no record names
+        for name in sorted({MANIFEST, SUMS, *records}.difference(source.names())):
+            raise SourceDamagedError(name, _MISSING)
     if any(a != b for a, b in zip_longest(io.BytesIO(source.read(SUMS)), _sums(records, manifest))):
         raise SourceDamagedError(SUMS, _SUMS)
     for name, record in records.items():
@@ -110,9 +118,9 @@ def _check(source: ImportSource, records: Mapping[str, FileRecord], manifest: by
             raise SourceDamagedError(name, _CHANGED)
 
 
-def _sums(records: Mapping[str, FileRecord], manifest: bytes) -> Iterator[bytes]:
+def _sums(records: Mapping[str, FileRecord], manifest: str) -> Iterator[bytes]:
     """Yield the lines that the list of sums must have."""
-    yield sum_line(sha256(manifest), MANIFEST)
+    yield sum_line(manifest, MANIFEST)
     for name in sorted(records, key=str.encode):
         yield sum_line(records[name].sha256, name)
 
@@ -125,6 +133,7 @@ class _Taking:
 
     def __init__(self, source: ImportSource, records: Mapping[str, FileRecord]) -> None:
         self.left: list[LeftOutFile] = []
+        self.left_more = 0
         self._source = source
         self._records = records
         self._open = dict.fromkeys(sorted(records))  # names that nobody has taken
@@ -162,8 +171,15 @@ class _Taking:
 
     def leave_others(self) -> None:
         """List what nobody has taken."""
-        self.left += [LeftOutFile(name, _ELSEWHERE) for name in self._open]
+        for name in self._open:
+            self._leave(name, _ELSEWHERE)
         self._open.clear()
+
+    def _leave(self, name: str, reason: str) -> None:
+        if len(self.left) < LISTED:
+            self.left.append(LeftOutFile(name, reason))
+        else:
+            self.left_more += 1
 
     def _files(self, place: str) -> Iterator[ProposedMemory]:
         """Yield the files below a place, by their paths there."""
@@ -175,7 +191,7 @@ class _Taking:
             record = self._records[name]
             self._count, self._bytes = self._count + 1, self._bytes + record.bytes
             if self._count > MEMORIES or self._bytes > TEXT_BYTES:
-                self.left.append(LeftOutFile(name, _TOO_MUCH))
+                self._leave(name, _TOO_MUCH)
                 continue
             content, mtime_ns = self._source.read(name), max(0, record.mtime_ns)
             yield ProposedMemory(path, content, mtime_ns, record.origin, exact=True)
@@ -186,7 +202,7 @@ class _Taking:
             return
         del self._open[name]
         if self._source.size(name) > _HISTORY_BYTES:
-            self.left.append(LeftOutFile(name, _LARGE))
+            self._leave(name, _LARGE)
             return
         for number, line in enumerate(self._source.read(name).splitlines(), 1):
             yield_to_requests()
@@ -197,7 +213,7 @@ class _Taking:
             if not 0 <= change.at < _LATEST:
                 raise SourceDamagedError(name, _NO_HISTORY)
             if secrets.find(change.words):
-                self.left.append(LeftOutFile(f"{name}, line {number}", _CREDENTIAL))
+                self._leave(f"{name}, line {number}", _CREDENTIAL)
                 continue
             files = tuple(file for file in change.files if _is_path(file.path))
             if files:
@@ -215,7 +231,7 @@ class _Taking:
             if self._records[name].sha256 != key:
                 raise SourceDamagedError(name, _CHANGED)
             if len(content) > limits.READ_BYTES or secrets.find(decoded(content)):
-                self.left.append(LeftOutFile(name, _CREDENTIAL))
+                self._leave(name, _CREDENTIAL)
             else:
                 yield key
 

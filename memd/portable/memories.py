@@ -7,6 +7,7 @@ from memd.core.text import iso_time, one_line
 from memd.core.values import IMPORT, MemoryType
 from memd.documents.document import new, slug, with_fields
 from memd.portable.values import (
+    LISTED,
     MEMORIES,
     TEXT_BYTES,
     ChatSession,
@@ -19,6 +20,7 @@ from memd.portable.values import (
 )
 
 _NAME_WORDS = 8
+_MANY = f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes"
 _Folders = defaultdict[str, list[ProposedMemory]]
 
 
@@ -36,6 +38,7 @@ class ReadingBuilder:
         self.memories, self.agents = _Folders(list), _Folders(list)
         self.sessions: list[ChatSession] = []
         self.left: list[LeftOutFile] = []
+        self.left_more = 0
         self.problems: list[str] = []
         self.diff = ""
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -43,8 +46,11 @@ class ReadingBuilder:
         self._count = self._bytes = 0
 
     def leave(self, where: str, reason: str) -> None:
-        """List something that does not become a memory."""
-        self.left.append(LeftOutFile(where, reason))
+        """List something that does not become a memory, or count it where there are very many."""
+        if len(self.left) < LISTED:
+            self.left.append(LeftOutFile(where, reason))
+        else:
+            self.left_more += 1
 
     def written(self, name: str) -> float:
         """Return when a file of the source was changed last, in seconds since 1970."""
@@ -69,6 +75,9 @@ class ReadingBuilder:
         file; it and the description are the text's where they are empty. ``at`` is in seconds
         since 1970, 0 where nobody says. ``context`` stands below the text.
         """
+        if self._count >= MEMORIES:
+            self.leave(where, _MANY)
+            return
         body = text.replace("\r\n", "\n").strip()
         same = (project, " ".join(body.casefold().split()))
         if not body:
@@ -96,7 +105,7 @@ class ReadingBuilder:
         if size > most:
             self.leave(where, f"it has {size} bytes, the limit is {most}")
         elif self._count >= MEMORIES or self._bytes + size > TEXT_BYTES:
-            self.leave(where, f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes")
+            self.leave(where, _MANY)
         else:
             self._count += 1
             self._bytes += size
@@ -115,8 +124,16 @@ class ReadingBuilder:
             if memories or (scoped and not key)
         )
         left, talks = tuple(self.left), tuple(self.sessions)
-        problems = tuple(self.problems)
-        return ImportReading(self.kind, projects, users, left, talks, self.diff, problems)
+        return ImportReading(
+            self.kind,
+            projects,
+            users,
+            left,
+            talks,
+            self.diff,
+            tuple(self.problems),
+            self.left_more,
+        )
 
     def _name(self, title: str, project: str) -> str:
         """Return a name that no memory of the project has yet."""

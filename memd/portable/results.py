@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memd.portable.plan import ImportPlan
-from memd.portable.values import LeftOutFile, SourceKind
-
-_LISTED = 1000  # files, and what stays out; what is beyond is counted
+from memd.portable.values import LISTED, LeftOutFile, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class ImportReport:
         self._kind, self._dry_run = kind, dry_run
         self._left: list[LeftOutFile] = []
         self._left_more = 0
-        self._room = _LISTED
+        self._room = LISTED
 
     def folder(
         self, key: str, directory: str, plan: ImportPlan, change: str | None, proposal: str
@@ -93,7 +91,7 @@ class ImportReport:
         """Note what stays out, whose names are below a place, and how many more do."""
         self._left_more += more
         for file in files:
-            if len(self._left) >= _LISTED:
+            if len(self._left) >= LISTED:
                 self._left_more += 1
             else:
                 name = f"{place}/{file.name}" if place else file.name

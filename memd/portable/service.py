@@ -292,7 +292,7 @@ class _Run:
         self._imports, self._request, self._reading = imports, request, reading
         self._by = provenance(request, reading.kind)
         self.report = ImportReport(reading.kind, dry_run=request.dry_run)
-        self.report.leave_out(reading.left_out)
+        self.report.leave_out(reading.left_out, more=reading.left_out_more)
         self.report.problems += reading.problems
         self.report.diff = reading.diff
 

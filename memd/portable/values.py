@@ -30,8 +30,9 @@ __all__ = [
     "SourceKind",
 ]
 
-TEXT_BYTES = 64 * 1024 * 1024  # of the memories of one import together
-FILE_BYTES = 64 * 1024 * 1024  # of one file of a source
+TEXT_BYTES = 32 * 1024 * 1024  # of the memories of one import together
+FILE_BYTES = 32 * 1024 * 1024  # of one file of a source, which is read as a whole
+LISTED = 1000  # of what is left out; the rest is counted
 MEMORIES = 10_000  # of one import
 
 
@@ -145,7 +146,7 @@ class ImportReading:
 
     ``agents`` are memories of the user's own sub-agents, by agent, which belong to no project.
     ``diff`` is a text to print and not to apply (``cursor``). ``problems`` are sentences about the
-    source as a whole.
+    source as a whole. ``left_out_more`` counts what is left out and not named.
     """
 
     kind: SourceKind
@@ -155,6 +156,7 @@ class ImportReading:
     talks: tuple[ChatSession, ...] = ()
     diff: str = ""
     problems: tuple[str, ...] = ()
+    left_out_more: int = 0
 
 
 Reader = Callable[[ImportSource], ImportReading]

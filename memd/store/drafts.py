@@ -390,8 +390,12 @@ def _lines(
     missing: Collection[str], tree: LiveTree, fresh: Mapping[str, bytes]
 ) -> dict[str, Pointer]:
     """Return the lines that memories get by what they say of themselves."""
-    parsed = {path: document.parse(fresh[path], path) for path in missing if path in fresh}
-    lines = {path: Pointer(result.name, result.description) for path, result in parsed.items()}
+    lines = {path: _pointer(fresh[path], path) for path in missing if path in fresh}
     if len(lines) < len(missing):
         lines |= {h.path: Pointer(h.name, h.description) for h in tree.headers()} | lines
     return lines
+
+
+def _pointer(content: bytes, path: str) -> Pointer:
+    result = document.parse(content, path)
+    return Pointer(result.name, result.description)

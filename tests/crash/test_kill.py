@@ -30,7 +30,7 @@ DOUBLE = {
     "delete": 120,
     "bulk": 2500,
     "pull": 900,
-    "import": 900,
+    "import": 2000,
 }
 
 
