@@ -390,12 +390,8 @@ def _lines(
     missing: Collection[str], tree: LiveTree, fresh: Mapping[str, bytes]
 ) -> dict[str, Pointer]:
     """Return the lines that memories get by what they say of themselves."""
-    lines = {path: _pointer(fresh[path], path) for path in missing if path in fresh}
+    own = (path for path in missing if path in fresh)
+    lines = {path: Pointer(*document.parse(fresh[path], path).fields[:2]) for path in own}
     if len(lines) < len(missing):
         lines |= {h.path: Pointer(h.name, h.description) for h in tree.headers()} | lines
     return lines
-
-
-def _pointer(content: bytes, path: str) -> Pointer:
-    result = document.parse(content, path)
-    return Pointer(result.name, result.description)
