@@ -6,7 +6,7 @@ import msgspec
 
 from memd.core.text import read_json
 from memd.core.values import MemoryType
-from memd.portable.decoding import each, entries, files, json, moment
+from memd.portable.decoding import each, entries, files, json, length, moment
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 
@@ -46,7 +46,7 @@ def read(builder: ReadingBuilder) -> None:
         for where, observation in each(builder, f"{name}: observations", values, _Observation):
             _add(builder, where, observation, builder.written(name))
         for part in ("sessions", "summaries", "prompts"):
-            if count := len(json(export.get(part, b"[]"), name, list[msgspec.Raw])):
+            if count := length(export.get(part, b"[]"), name):
                 builder.leave(f"{name}: {part}", f"{count} entries that are no memories")
 
 

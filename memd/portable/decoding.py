@@ -1,7 +1,8 @@
 """Files, JSON and times of other tools as their readers need them. Pure.
 
 Members that nobody reads are ignored; one of another type than it should be breaks its entry alone.
-All raise SourceDamagedError for a file that is too large or no JSON.
+All raise SourceDamagedError for a file that is too large or no JSON. JSON of very many small values
+is refused before it is decoded: that would hold up all prompts and fill the memory.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memd.core.instants import written
+from memd.core.yielding import yield_to_requests
 from memd.portable.errors import SourceDamagedError, SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import ImportSource
@@ -17,8 +19,17 @@ from memd.portable.values import ImportSource
 T = TypeVar("T")
 ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _BOM = b"\xef\xbb\xbf"
-VALUES = 500_000  # of one file of JSON
-_MANY = f"it has more than {VALUES:,} values"
+_ENTRIES = 100_000  # of one file
+_COMMAS = 2_000_000  # of a file; real ones have one in some thirty bytes
+_PARTS = 500_000  # commas of one value that is decoded at once
+_MANY_ENTRIES = f"it has more than {_ENTRIES:,} entries"
+_MANY_PARTS = "it has too many parts"
+_READ = ("results", "next", "observations", "metadata", "totalObservations")
+_COUNTED = ("sessions", "summaries", "prompts")
+_ABSENT = msgspec.Raw(b"")
+_Members = msgspec.defstruct(
+    "_Members", [(member, msgspec.Raw, _ABSENT) for member in (*_READ, *_COUNTED)]
+)
 _MILLISECONDS = 100_000_000_000  # as seconds this is in the year 5138
 
 
@@ -55,27 +66,36 @@ def text(source: ImportSource, name: str) -> str:
 def entries(
     builder: ReadingBuilder, name: str, member: str = ""
 ) -> tuple[list[msgspec.Raw], dict[str, msgspec.Raw]]:
-    """Return the entries of a JSON file, and its members where it is an object.
+    """Return the entries of a JSON file, and the members of it that a reader asks for.
 
     They are those of a list, those of the list in a member, or the object itself.
     """
     content = without_bom(builder.source, name)
-    if content.count(b",") > VALUES:  # each takes its place in memory
-        raise SourceDamagedError(name, _MANY)
-    value = json(content, name, list[msgspec.Raw] | dict[str, msgspec.Raw])
-    if isinstance(value, list):
-        return value, {}
-    inner = json(value[member], name, list[msgspec.Raw]) if member in value else None
-    return [msgspec.Raw(content)] if inner is None else inner, value
+    value = json(content, name, list[msgspec.Raw] | _Members, _COMMAS)
+    members = {} if isinstance(value, list) else msgspec.structs.asdict(value)
+    members = {key: raw for key, raw in members.items() if bytes(raw)}
+    listed = value if isinstance(value, list) else [msgspec.Raw(content)]
+    if member in members:
+        listed = json(members[member], name, list[msgspec.Raw], _COMMAS)
+    if len(listed) > _ENTRIES:
+        raise SourceDamagedError(name, _MANY_ENTRIES)
+    return listed, members
 
 
-def json(content: bytes | msgspec.Raw, name: str, shape: Any) -> Any:
-    """Return the value of a JSON text of one shape."""
+def json(content: bytes | msgspec.Raw, name: str, shape: Any, commas: int = _PARTS) -> Any:
+    """Return the value of a JSON text of one shape, which has at most so many commas."""
+    if bytes(content).count(b",") > commas:
+        raise SourceDamagedError(name, _MANY_PARTS)
     try:
         return msgspec.json.decode(content, type=shape)
     except ERRORS as error:
         why = f"it is not the JSON that was expected: {error}"
         raise SourceDamagedError(name, why) from error
+
+
+def length(content: bytes | msgspec.Raw, name: str) -> int:
+    """Return how many entries a JSON list has."""
+    return len(json(content, name, list[msgspec.Raw], _COMMAS))
 
 
 def each(
@@ -84,7 +104,11 @@ def each(
     """Yield the entries of a JSON list, each with its place; a broken one is left out."""
     decoder = msgspec.json.Decoder(shape)
     for number, raw in enumerate(values):
+        yield_to_requests()
         where = f"{name}[{number}]"
+        if bytes(raw).count(b",") > _PARTS:
+            builder.leave(where, _MANY_PARTS)
+            continue
         try:
             entry = decoder.decode(raw)
         except ERRORS as error:

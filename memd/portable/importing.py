@@ -172,11 +172,12 @@ def known_files(tables: ImportTables, directory: str) -> KnownFiles:
 
 
 def restore_notes(
-    notes: Sequence[ProposedMemory], restore: Callable[[str, bytes, int], bool]
+    notes: Sequence[ProposedMemory], restore: Callable[[str, bytes, int], bool], now_ns: int
 ) -> tuple[int, tuple[LeftOutFile, ...]]:
     """Put session notes where a session has none; return how many, and what stays out.
 
     ``restore`` takes a session, the bytes and their time, and says whether it had none.
+    A time of the future becomes ``now_ns``.
     """
     count, left = 0, []
     for file in notes:
@@ -186,7 +187,7 @@ def restore_notes(
             left.append(LeftOutFile(place, _CREDENTIAL))
             continue
         try:
-            if restore(session, file.content, file.mtime_ns):
+            if restore(session, file.content, min(file.mtime_ns, now_ns)):
                 count += 1
             else:
                 left.append(LeftOutFile(place, _HAS_NOTES))

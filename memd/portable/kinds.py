@@ -18,7 +18,7 @@ from memd.portable import (
     cursor_rules,
     mem0,
 )
-from memd.portable.decoding import ERRORS, VALUES, hidden, without_bom
+from memd.portable.decoding import ERRORS, hidden, without_bom
 from memd.portable.manifest import MANIFEST, is_manifest
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import FILE_BYTES, ImportReading, ImportSource, SourceKind
@@ -51,9 +51,18 @@ _MEMBERS = {
     "mapping": SourceKind.CHATS,
     "chat_messages": SourceKind.CHATS,
 }
+_ABSENT = msgspec.Raw(b"")
+_Signs = msgspec.defstruct("_Signs", [(member, msgspec.Raw, _ABSENT) for member in _MEMBERS])
 _FROM_CODEX = (b"# Task Group:", b"rollout_summary_files:")
+_HEAD = 1024  # bytes, to see whether JSON is a list
 _FILES = 16  # so many are opened to see what they are
 _LINES = 200  # of a text, to see whether it has a list
+
+
+class _List(msgspec.Struct, array_like=True):
+    """A list of which the first entry alone is decoded."""
+
+    first: msgspec.Raw
 
 
 def read(kind: SourceKind, source: ImportSource) -> ImportReading:
@@ -92,15 +101,13 @@ def recognised(source: ImportSource) -> SourceKind | None:
 
 def _json(content: bytes) -> set[SourceKind]:
     """Return the kinds whose members a JSON object has, or the first entry of a list."""
-    if content.count(b",") > VALUES:
-        return set()
     try:
-        value = msgspec.json.decode(content, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
-        if isinstance(value, list):
-            value = msgspec.json.decode(value[0], type=dict[str, msgspec.Raw]) if value else {}
+        if content[:_HEAD].lstrip().startswith(b"["):
+            content = bytes(msgspec.json.decode(content, type=_List).first)
+        value = msgspec.json.decode(content, type=_Signs)
     except ERRORS:
         return set()
-    return {_MEMBERS[member] for member in value if member in _MEMBERS}
+    return {kind for member, kind in _MEMBERS.items() if bytes(getattr(value, member))}
 
 
 def _markdown(source: ImportSource, name: str) -> SourceKind | None:

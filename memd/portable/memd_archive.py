@@ -48,6 +48,7 @@ from memd.portable.values import (
 
 _HISTORY_BYTES = 16 * 1024 * 1024  # of the changes of one project
 _BLOBS = "history/blobs/"
+_COMMAS = 20  # in the manifest for each file: it has six members, and a name
 _LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _MISSING = "it is not there"
 _UNNAMED = "the manifest does not name it"
@@ -68,7 +69,7 @@ _change = msgspec.json.Decoder(PastChange)
 def read(source: ImportSource) -> ImportReading:
     """Return what an export brings. Raises SourceDamagedError and VersionTooNewError."""
     content = source.read(MANIFEST) if MANIFEST in source.names() else b""
-    if content.count(b"{") > 2 * ENTRIES:  # each file of it has one
+    if content.count(b"{") > 2 * ENTRIES or content.count(b",") > _COMMAS * ENTRIES:
         raise SourceDamagedError(MANIFEST, _MANY)
     manifest, digest = decode(content), sha256(content)
     del content  # it may be long

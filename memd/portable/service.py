@@ -277,7 +277,7 @@ class Imports:
     ) -> tuple[int, tuple[LeftOutFile, ...]]:
         """Put session notes where there are none; return how many, and what stays out."""
         restore = partial(self._ports.restore_notes, target.project)
-        return await to_thread.run_sync(restore_notes, notes, restore)
+        return await to_thread.run_sync(restore_notes, notes, restore, self.now_ns)
 
     @property
     def now_ns(self) -> int:

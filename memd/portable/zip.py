@@ -36,6 +36,7 @@ _STORED, _DEFLATED = 0, 8
 _DAMAGED = "its directory is damaged"
 _IS_ENCRYPTED = "it is encrypted"
 _UNKNOWN = "it is packed in a way that memd does not read"
+_OVERLAP = "files of it share their bytes"
 _CHANGED = "its bytes are not what they were"
 
 
@@ -51,6 +52,7 @@ class ZipArchive:
     def members(self) -> Iterator[tuple[PackedFile, Pieces]]:
         """Yield the members in the order of the directory. Raises SourceDamagedError."""
         at, end = self._directory()
+        left = self._size
         while at < end:
             entry = _ENTRY.unpack(self._at(at, _ENTRY.size))
             sign, _, system, _, flags, method, time, day, crc = entry[:9]
@@ -68,6 +70,9 @@ class ZipArchive:
             if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED):
                 raise SourceDamagedError(name, _IS_ENCRYPTED if flags & _ENCRYPTED else _UNKNOWN)
             check_ratio(name, size, packed)
+            left -= packed
+            if left < 0:
+                raise SourceDamagedError(self._label, _OVERLAP)
             pieces = self._content(offset, packed, name)
             yield member, self._checked(_inflated(pieces, name) if method else pieces, crc, member)
 
@@ -179,5 +184,7 @@ def _inflated(pieces: Pieces, name: str) -> Pieces:
             while piece:
                 yield piece
                 piece = inflate.decompress(inflate.unconsumed_tail, PIECE_BYTES)
+            if inflate.eof:  # what follows is kept by zlib, and kept again with each piece
+                return
     except zlib.error as error:
         raise SourceDamagedError(name, str(error)) from error

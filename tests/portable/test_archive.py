@@ -2,6 +2,7 @@
 
 import os
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -244,8 +245,8 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
     assert len(_taken(_source(tmp_path, zip_of([("a.md", zeros[: 2**20])])), tmp_path)) == 1
 
 
-def test_entries_that_share_their_bytes_are_a_bomb(tmp_path: Path) -> None:
-    """Many entries of a zip directory that point to the same bytes are counted each."""
+def test_entries_that_share_their_bytes_refuse_the_archive(tmp_path: Path) -> None:
+    """Many entries of a zip directory that point to the same bytes are refused."""
     kernel = os.urandom(600_000)
     one = zip_of([("0000.bin", kernel)])
     at = one.index(b"PK\1\2")
@@ -253,7 +254,21 @@ def test_entries_that_share_their_bytes_are_a_bomb(tmp_path: Path) -> None:
     entries = b"".join(entry.replace(b"0000", b"%04d" % n) for n in range(2000))
     end[8:12] = (2000).to_bytes(2, "little") * 2
     end[12:16] = len(entries).to_bytes(4, "little")
-    assert "times" in _refused(_source(tmp_path, one[:at] + entries + bytes(end)), tmp_path)
+    assert "share" in _refused(_source(tmp_path, one[:at] + entries + bytes(end)), tmp_path)
+
+
+def test_what_unpacks_to_nothing_again_and_again_is_refused(tmp_path: Path) -> None:
+    """Entries that share their bytes are refused where these unpack to no byte at all."""
+    nothing = b"\0\0\0\xff\xff" * 20_000 + b"\3\0"
+    local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 0, 0, len(nothing), 0, 1, 0)
+    where = (20, 20, 0, 8, 0, 0, 0, len(nothing), 0, 6, 0, 0, 0, 0, 0, 0)
+    entries = b"".join(
+        struct.pack("<4s6H3L5H2L", b"PK\1\2", *where) + b"%06d" % number for number in range(20)
+    )
+    begin = len(local) + 1 + len(nothing)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 20, 20, len(entries), begin, 0)
+    content = local + b"a" + nothing + entries + end
+    assert "share" in _refused(_source(tmp_path, content), tmp_path)
 
 
 @pytest.mark.parametrize("make", [_tar, _zip])

@@ -121,11 +121,16 @@ def test_a_newer_version_is_refused_with_both_numbers() -> None:
         taken(export_of({"app": {}}, version=2))
 
 
-def test_a_manifest_of_endless_records_is_refused_before_it_is_read() -> None:
-    """Records that say nothing fill no memory."""
-    content = b'{"format": "memd-export", "version": 1, "files": [' + b"{}," * 300_000 + b"]}"
+@pytest.mark.parametrize(
+    ("member", "value"), [("files", b"{}," * 300_000), ("scope", b'"",' * 3_000_000)]
+)
+def test_a_manifest_of_endless_values_is_refused_before_it_is_read(
+    member: str, value: bytes
+) -> None:
+    """Values that say nothing fill no memory and hold up no prompt."""
+    head = b'{"format": "memd-export", "version": 1, "%s": [' % member.encode()
     with pytest.raises(SourceDamagedError, match="too many"):
-        taken({MANIFEST: content, SUMS: b""})
+        taken({MANIFEST: head + value + b"]}", SUMS: b""})
 
 
 def test_no_credential_comes_with_a_history() -> None:

@@ -162,6 +162,12 @@ REFUSED = {
     "no JSON": (SourceKind.MEM0, {"a.json": b"{"}, SourceDamagedError),
     "another value": (SourceKind.MEM0, {"a.json": b"7"}, SourceDamagedError),
     "another member": (SourceKind.MEM0, {"a.json": b'{"results": 7}'}, SourceDamagedError),
+    "endless JSON": (SourceKind.MEM0, {"a.json": b"[" + b"1," * 5_000_000}, SourceDamagedError),
+    "endless entries": (
+        SourceKind.CLAUDE_MEM,
+        {"a.json": b'{"observations": [' + b"{}," * 100_000 + b"{}]}"},
+        SourceDamagedError,
+    ),
     "deep JSON": (SourceKind.MEM0, {"a.json": b"[" * 100_000}, SourceDamagedError),
     "not importable": (
         SourceKind.CLAUDE_MEM,
@@ -179,6 +185,15 @@ def test_a_source_is_refused_with_a_reason(case: str) -> None:
     kind, files, error = REFUSED[case]
     with pytest.raises(error):
         kinds.read(kind, Files(files))
+
+
+def test_an_entry_of_endless_parts_is_left_out_alone() -> None:
+    """An entry that would take long to decode is named, and the others are taken."""
+    huge = b'{"memory": "a b c d e", "metadata": {"x": [' + b"1," * 500_000 + b"1]}}"
+    content = b"[" + huge + b', {"memory": "she prefers short commit messages"}]'
+    reading = kinds.read(SourceKind.MEM0, Files({"a.json": content}))
+    assert [len(project.memories) for project in reading.projects] == [1]
+    assert [each.name for each in reading.left_out] == ["a.json[0]"]
 
 
 def test_what_a_source_says_of_itself_is_passed_on() -> None:

@@ -13,12 +13,13 @@ from memd.core.text import sha256
 from memd.core.values import Actor, MemoryType, Provenance
 from memd.documents.document import parse
 from memd.portable.errors import KindUnknownError, SourceRefusedError
+from memd.portable.manifest import MANIFEST, SUMS
 from memd.portable.marking import marked
 from memd.portable.service import SourceKind
 from memd.review.service import Reviews
 from memd.state.history import Filter
 from memd.testing.faults import Countdown, FaultyDisk
-from tests.portable.archives import MTIME_NS, export_of
+from tests.portable.archives import MTIME_NS, export_of, sealed
 from tests.portable.importing import Machine, machine, state_of
 from tests.portable.sources import tar_of
 from tests.portable.test_memd_archive import CHANGE, NEW, OTHERS, PROJECT, WHOLE
@@ -67,6 +68,15 @@ async def test_an_accepted_import_brings_all(here: Machine) -> None:
     assert (notes.read_bytes(), notes.stat().st_mtime_ns) == (b"# notes", MTIME_NS)
     assert here.table.past(str(memories)) == (CHANGE,)
     assert here.table.body(sha256(NEW)) == NEW
+
+
+async def test_no_time_of_an_archive_is_too_large(here: Machine) -> None:
+    """Memories and notes with a time that no disk can hold come with one of today."""
+    files = export_of({"app": PROJECT})
+    late = files.pop(MANIFEST).replace(b"%d" % MTIME_NS, b"1%s" % (b"0" * 30))
+    del files[SUMS]
+    source = here.archive(sealed(late, files))
+    assert (await here.bring(source)).notes == 1
 
 
 async def test_importing_twice_changes_nothing(here: Machine) -> None:
