@@ -5,6 +5,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import Invocation
+from memd.core.names import printable
 from memd.core.text import iso_time
 
 _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
@@ -18,7 +19,7 @@ def log(invocation: Invocation) -> None:
     for change in answer["changes"]:
         files = ", ".join(_touched(file) for file in change["files"])
         where = [change["directory"]] if options.all else []
-        reason = change["reason"] or "-"
+        reason = printable(change["reason"]) or "-"
         name = screen.paint(change["id"] or "-", "bold")
         rows.append((name, output.ago(change["at"]), _who(change), reason, *where, files))
     if not rows:
@@ -128,8 +129,9 @@ def _touched(file: dict[str, Any]) -> str:
 
 
 def _who(change: dict[str, Any]) -> str:
-    client = change.get("client")
-    return f"{change['actor']} ({client})" if client else str(change["actor"])
+    """Return who made a change; what an archive brought of a history may be anybody's words."""
+    actor, client = printable(change["actor"]), printable(change.get("client") or "")
+    return f"{actor} ({client})" if client else actor
 
 
 def _written(by: dict[str, Any] | None) -> str:
