@@ -54,7 +54,7 @@ FAULTS = {
     "EMFILE": Fault(errno.EMFILE, ever=True, only=OPENING),
 }
 MOVING = ("EIO for ever", "EROFS")  # where nothing can be put right before the fault has ended
-KINDS = ("write", "extraction", "dream", "undo", "delete")
+KINDS = ("write", "extraction", "dream", "undo", "delete", "import")
 
 
 class Trial:

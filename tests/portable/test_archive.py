@@ -1,6 +1,7 @@
 """Folders, archives and single files as sources: what comes in, and what does not."""
 
 import os
+import resource
 import stat
 import struct
 import tarfile
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from memd.files.directory import UnwrittenFileError
 from memd.portable.archive import open_source
 from memd.portable.errors import SourceDamagedError, SourceMissingError
-from memd.portable.intake import ENTRIES, fault
+from memd.portable.intake import ENTRIES, Intake, fault
 from tests.portable.sources import tar_of, written, zip_of
 
 FILES = {
@@ -228,13 +229,29 @@ def test_names_that_are_twice_there_refuse_the_archive(
 
 
 def test_too_many_entries_refuse_the_archive(tmp_path: Path) -> None:
-    """One entry more than the bound takes nothing."""
+    """As many entries as the bound are read, and one more takes nothing."""
+    intake = Intake("source")
+    for _ in range(ENTRIES):
+        intake.entry("d/")
+    with pytest.raises(SourceDamagedError, match="entries"):
+        intake.entry("d/")
     entry = tarfile.TarInfo("d/")
     entry.type = tarfile.DIRTYPE
-    block = entry.tobuf()
-    path = _source(tmp_path, block * (ENTRIES + 1) + bytes(1024))
+    path = _source(tmp_path, entry.tobuf() * (ENTRIES + 1) + bytes(1024))
     assert "entries" in _refused(path, tmp_path)
-    assert _taken(_source(tmp_path, block * ENTRIES + bytes(1024)), tmp_path) == {}
+
+
+def test_a_full_disk_is_no_fault_of_the_archive(tmp_path: Path) -> None:
+    """Where the disk takes no more of what is unpacked, that is the error, and nothing stays."""
+    path = _source(tmp_path, _tar())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+        with pytest.raises(UnwrittenFileError), open_source(path, str(tmp_path)):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == [tmp_path / "source"]
 
 
 def test_bombs_are_refused(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def trip(root: Path, home: Home) -> None:
     assert differing(first, second) == []
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(home=HOMES)
 def test_whatever_a_home_holds_comes_along(
     tmp_path_factory: pytest.TempPathFactory, home: Home
