@@ -25,7 +25,7 @@ import msgspec
 from memd.core import regex
 from memd.core.errors import MemdError
 from memd.core.yielding import yield_to_requests
-from memd.documents.secret_forms import compiled, derived
+from memd.documents.secret_forms import compiled, derived, subject
 from memd.documents.secret_values import CHECKS
 from memd.text.invisible import removed
 from memd.text.normal import normal
@@ -191,20 +191,22 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     words = _words()(lowered)
     if not words:  # as of most texts
         return
+    searched = subject(text)
     long = len(text) > _LONG
     for rule in rules:
         if long:
             yield_to_requests()
         if words.isdisjoint(rule.words):
             continue
-        if rule.needs and compiled(rule.needs).search(text) is None:
+        if rule.needs and compiled(rule.needs).search(searched) is None:
             continue
-        for match in compiled(rule.pattern).finditer(text):
+        for match in compiled(rule.pattern).finditer(searched):
             group = match.lastindex or 0
+            value = text[match.start(group) : match.end(group)]
             line = text.rfind("\n", 0, match.start()) + 1
             before = text[max(line, match.start() - _BEFORE) : match.start()]
             name = _Name(before, text[match.start() : match.start(group)])
-            if _credible(match.group(group), name, rule):
+            if _credible(value, name, rule):
                 yield _Hit(rule.id, match.start(group), match.end(group))
 
 
