@@ -3,13 +3,14 @@
 Over the socket of a daemon process, with an empty project. ``load`` is what Python takes to load
 the source and do nothing with it: ``json.load``, or reading each file. ``reader`` is the reader
 alone, ``dry run`` an import that only says what it would do, ``accept`` one that makes the
-memories, ``cpu`` the processor's part of that, which a busy machine does not change; all in
-seconds. ``ratio`` is how many times as long as ``load`` the whole of ``accept`` takes. The aim is
-10 s.
+memories, ``cpu`` the processor's part of that, and ``disk`` what it takes alone to write as many
+files so that each is on the disk; all in seconds. ``ratio`` is how many times as long as ``load``
+the whole of ``accept`` takes. The aim is 10 s.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -95,6 +96,14 @@ def _read(folder: Path) -> None:
         kinds.read(kind, source)
 
 
+def _durable(folder: Path, count: int) -> None:
+    for number in range(count):
+        with (folder / f"{number}.tmp").open("wb") as file:
+            file.write(b"x" * 1000)
+            file.flush()
+            os.fsync(file.fileno())
+
+
 def _seconds(work: Callable[[Path], None], folder: Path) -> float:
     begun = time.perf_counter()
     work(folder)
@@ -111,7 +120,7 @@ async def _import(client: AsyncClient, cwd: str, source: Path, **how: bool) -> t
 async def main(count: int, chosen: list[str]) -> None:
     """Measure and print."""
     made = [memory(number) for number in range(count)]
-    titles = ("MiB", "load", "reader", "dry run", "accept", "cpu", "ratio")
+    titles = ("MiB", "load", "reader", "dry run", "accept", "cpu", "disk", "ratio")
     print("kind".ljust(14) + "".join(title.rjust(9) for title in titles))
     for kind in chosen or SOURCES:
         with throw_away_home() as home:
@@ -131,7 +140,12 @@ async def main(count: int, chosen: list[str]) -> None:
             (project,) = answer["projects"]
             brought = len(project["files"]) + project["files_more"]
             assert brought >= 0.99 * count, (brought, answer["left_out"][:3])
-            figures = (size, load, reader, dry, accept, cpu)
+            empty = Path(home.path) / "disk"
+            empty.mkdir()
+            begun = time.perf_counter()
+            _durable(empty, count)
+            disk = time.perf_counter() - begun
+            figures = (size, load, reader, dry, accept, cpu, disk)
             row = "".join(f"{figure:>9.2f}" for figure in figures)
             print(f"{kind:<14}{row}{accept / load:>9.0f}", flush=True)
 

@@ -1,6 +1,6 @@
 """What readers of archives return, and what an export takes and an import does with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -26,7 +26,6 @@ __all__ = [
     "PastFile",
     "ProposedMemory",
     "ReadProject",
-    "Reader",
     "SourceKind",
 ]
 
@@ -157,9 +156,6 @@ class ImportReading:
     diff: str = ""
     problems: tuple[str, ...] = ()
     left_out_more: int = 0
-
-
-Reader = Callable[[ImportSource], ImportReading]
 
 
 class Originals(Protocol):

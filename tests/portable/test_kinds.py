@@ -270,6 +270,13 @@ def test_what_is_not_clear_is_asked(case: str) -> None:
     assert kinds.recognised(Files(AMBIGUOUS[case])) is None
 
 
+def test_a_memory_folder_without_an_index_is_recognised() -> None:
+    """Memories are known by their type, and a list among them makes them no other tool's."""
+    head = b"---\nname: a\ndescription: a\nmetadata:\n  type: user\n---\n\na\n"
+    source = Files({"a.md": head, "b.md": b"- an old list\n"})
+    assert kinds.recognised(source) is SourceKind.CLAUDE_CODE
+
+
 def test_an_archive_of_memd_is_recognised() -> None:
     """A manifest of memd decides, whatever lies beside it."""
     manifest = msgspec.json.encode({"format": "memd-export", "version": 9})
