@@ -97,6 +97,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "paths": "ok",
         "client memory": "ok",
         "files": "warning",
+        "instruction files": "ok",
     }
 
 
