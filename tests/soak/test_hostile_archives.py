@@ -159,7 +159,7 @@ LARGE: dict[str, tuple[Make, str | int]] = {
     "million.zip": (million_in_a_zip, "100,000 entries"),
     "million.tar.gz": (million_in_a_tar, "100,000 entries"),
     "manifest.tar.gz": (manifest_of_100_000, 0),
-    "endless.json": (endless_json, "nobody knows"),
+    "endless.json": (endless_json, "many parts"),
     "many.tar.gz": (many_memories, 10_000),
 }
 
