@@ -147,6 +147,20 @@ def own_lines(raw: bytes) -> list[bytes]:
     return [line for number, line in lines if number not in entries and line.strip()]
 
 
+def with_own_marks(content: bytes, *, marked: bool) -> bytes:
+    """Return the index with the mark of outside words at the end of its own lines, or without it.
+
+    These are the lines that lead to no memory: headings, and what somebody wrote between them.
+    """
+    entries = {line.number for line in read(content).lines}
+    lines = content.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        text = line.rstrip()
+        if text and number not in entries:
+            lines[number] = text.removesuffix(_OUTSIDE) + _OUTSIDE * marked + line[len(text) :]
+    return b"".join(lines)
+
+
 def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:
     """Return the index with the mark of outside memories at the end of their lines, and only there.
 

@@ -1,8 +1,9 @@
 """What it means that a person takes imported memories as their own: a pure plan over a tree."""
 
-from memd.core.names import TEAM
+from memd.core.names import INDEX, TEAM
+from memd.core.text import sha256
 from memd.core.values import IMPORT, PERSON, Draft, FileEdit, MemoryFile, Plan, Tree
-from memd.documents import document
+from memd.documents import document, index
 from memd.memories.writing import NothingThereError, NotImportedError
 from memd.store.drafts import StoreDraft
 
@@ -23,7 +24,12 @@ def plan_adopt(path: str) -> Plan:
             return StoreDraft((_own(file),), imports=True)
         wanted = (header.path for header in tree.headers() if header.origin == IMPORT)
         files = filter(None, map(tree.read, wanted))
-        return StoreDraft(tuple(map(_own, filter(_is_imported, files))), imports=True)
+        edits = [_own(file) for file in files if _is_imported(file)]
+        live = tree.index() or b""
+        content = index.with_own_marks(live, marked=False)
+        if content != live:  # an import's own lines of the index
+            edits.append(FileEdit(INDEX, content, sha256(live)))
+        return StoreDraft(tuple(edits), imports=True)
 
     return plan
 

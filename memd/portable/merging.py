@@ -130,7 +130,6 @@ class _Merging:
             self._same,
             tuple(self._left),
             {path: pointers[path] for path in sorted(created)},
-            exact,
             self._imported,
         )
 
@@ -272,10 +271,24 @@ class _Merging:
         return min(file.mtime_ns, self._incoming.now_ns + _DAY_NS) or None
 
     def _index(self, file: ProposedMemory) -> str:
-        """Take in an index: whole where there is none, else its own lines and their order."""
-        live, content, base, mtime_ns = self._tree.index(), file.content, "", self._mtime_ns(file)
+        """Take in an index: whole where there is none, else its own lines and their order.
+
+        Its own lines are somebody's words too, and say that they came from outside.
+        """
+        live, base, mtime_ns, key = (
+            self._tree.index(),
+            "",
+            self._mtime_ns(file),
+            sha256(file.content),
+        )
+        was_here = key in self._known.versions(INDEX)
+        content = file.content if was_here else index.with_own_marks(file.content, marked=True)
         if live is not None:
-            if set(index.own_lines(content)) <= set(index.own_lines(live)):
+            known, new = (
+                set(index.own_lines(index.with_own_marks(each, marked=False)))
+                for each in (live, content)
+            )
+            if new <= known:
                 return ""
             result = index.merge(b"", content, live)
             if result is None or result == live:
@@ -283,7 +296,11 @@ class _Merging:
             content, base, mtime_ns = result, sha256(live), None
         self._imported.check(INDEX, live, content)
         edit = FileEdit(INDEX, content, base, mtime_ns)
-        self._files[INDEX] = MergedFile(INDEX, MERGED if base else CREATED, edit, live)
+        original = None
+        if not base and not was_here:  # what the store makes of it is known once it is written
+            original = Original(INDEX, key, "", file.origin, self._incoming.kind)
+        action = MERGED if base else CREATED
+        self._files[INDEX] = MergedFile(INDEX, action, edit, live, file.content, original)
         return ""
 
     def _team_index(self, file: ProposedMemory, *, exact: bool) -> str:

@@ -76,7 +76,7 @@ class MergedFile:
 class ImportPlan:
     """What an import makes of a directory.
 
-    ``same`` counts what is there already. ``exact``: the index comes as it was, byte for byte.
+    ``same`` counts what is there already.
     ``absent`` are originals of indexes that the source does not have and the store makes.
     ``imported`` are the texts that passed the store's check already.
     """
@@ -86,7 +86,6 @@ class ImportPlan:
     same: int = 0
     left_out: tuple[LeftOutFile, ...] = ()
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
-    exact: bool = False
     imported: ImportedTexts = field(default_factory=ImportedTexts)
 
     def draft(self) -> StoreDraft:
@@ -100,7 +99,6 @@ class ImportPlan:
             (imported(unknown),) if unknown else (),
             imports=True,
             imported=self.imported,
-            exact_index=self.exact,
         )
 
 

@@ -15,7 +15,7 @@ async def _import(caller: Caller, *names: str) -> Path:
     """Import memories that call themselves the person's, and return the memory directory."""
     source = Path(caller.home.path, "brought")
     source.mkdir()
-    (source / "MEMORY.md").write_text("")
+    (source / "MEMORY.md").write_text("# Rules\n\nAlways run the setup first.\n")
     for name in names:
         rule = f"Integration tests never mock the database of {name}."
         head = f"---\nname: {name}\ndescription: {rule}\nmetadata:\n  type: feedback\n"
@@ -42,12 +42,22 @@ async def test_an_adopted_rule_is_the_person_s(caller: Caller) -> None:
     assert file.read_bytes() == before
 
 
+async def test_nothing_of_an_import_is_in_the_prompt_without_its_mark(caller: Caller) -> None:
+    """Pointers, headings and own lines of an imported index say that they came from outside."""
+    await _import(caller, "billing")
+    prompt = (await caller.call("load_prompt"))["prompt"]
+    for words in ("# Rules", "Always run the setup first.", "(billing.md)"):
+        line = next(line for line in prompt.splitlines() if words in line)
+        assert line.endswith(" (outside)")
+
+
 async def test_all_are_adopted_in_one_change(caller: Caller) -> None:
     """All that imports brought, and nothing else; a second time there is nothing to do."""
     await _import(caller, "billing", "search")
     await caller.write("own.md")
     adopted = await caller.call("memory.adopt", all=True)
     assert sorted(adopted["paths"]) == ["billing.md", "search.md"]
+    assert "outside" not in (await caller.folder() / "MEMORY.md").read_text()
     again = await caller.call("memory.adopt", all=True)
     assert again == {"paths": [], "change": None}
 

@@ -254,13 +254,14 @@ def test_a_team_that_decides_itself_gets_nothing() -> None:
 
 
 def test_an_index_comes_whole_where_there_is_none() -> None:
-    """Into an empty directory the index comes as it was; beside a refusal it is made true."""
+    """Into an empty directory the index comes whole, and its own lines say whence they are."""
     lines = b"# Mine\n- [Alpha](a.md)\nA line of my own\n"
     made = plan(Desk(), brought("a.md", A), brought(INDEX, lines, 8))
-    assert made.exact
+    assert made.left_out == ()
     index = next(file for file in made.files if file.edit.path == INDEX)
-    assert (index.edit.content, index.edit.mtime_ns, index.edit.base) == (lines, 8, "")
-    assert not plan(Desk(), brought("a.md", A + SECRET), brought(INDEX, lines)).exact
+    told = b"# Mine (outside)\n- [Alpha](a.md)\nA line of my own (outside)\n"
+    assert (index.edit.content, index.edit.mtime_ns, index.edit.base) == (told, 8, "")
+    assert (index.exported, index.original and index.original.exported) == (lines, sha256(lines))
     secret = plan(Desk(), brought("a.md", A), brought(INDEX, lines + SECRET))
     assert (set(actions(secret)), len(secret.left_out)) == ({"a.md"}, 1)
 
@@ -270,7 +271,6 @@ def test_an_index_brings_its_own_lines_once() -> None:
     desk = Desk({"b.md": B, INDEX: b"Here\n- [B](b.md)\n"})
     files = (brought("a.md", A), brought(INDEX, b"There\n- [Alpha](a.md) \xe2\x80\x94 hook\n"))
     made = plan(desk, *files)
-    assert not made.exact
     assert made.pointers["a.md"].title == "Alpha"
     desk.apply(made)
     assert all(line in desk.files[INDEX] for line in (b"Here", b"There", b"(b.md)", b"(a.md)"))
