@@ -275,12 +275,8 @@ class _Merging:
 
         Its own lines are somebody's words too, and say that they came from outside.
         """
-        live, base, mtime_ns, key = (
-            self._tree.index(),
-            "",
-            self._mtime_ns(file),
-            sha256(file.content),
-        )
+        live, base, mtime_ns = self._tree.index(), "", self._mtime_ns(file)
+        key = sha256(file.content)
         was_here = key in self._known.versions(INDEX)
         content = file.content if was_here else index.with_own_marks(file.content, marked=True)
         if live is not None:

@@ -134,9 +134,11 @@ def remove(invocation: Invocation) -> None:
 def adopt(invocation: Invocation) -> None:
     """Take imported memories as the person's own."""
     done = invocation.request(request_id=os.urandom(16).hex())
-    words = "\n".join(f"{printable(path)} is yours" for path in done["paths"])
-    undo = f"\nundo with: memctl undo {done['change']}" if done["change"] else ""
-    invocation.screen.answer(done, f"{words}{undo}" if words else "no import brought anything here")
+    words = [f"{printable(path)} is yours" for path in done["paths"]]
+    if done["change"]:
+        words = words or ["the lines of the index are yours"]
+        words.append(f"undo with: memctl undo {done['change']}")
+    invocation.screen.answer(done, "\n".join(words) or "no import brought anything here")
 
 
 def scope_of(path: str) -> str | None:

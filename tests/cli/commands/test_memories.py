@@ -200,6 +200,9 @@ def test_what_was_adopted_is_named_with_its_undo(home: Home) -> None:
         assert daemon.params("memory.adopt")["path"] == "a.md"
         assert memctl(home, "adopt", "--all").status == 0
         assert daemon.params("memory.adopt")["all"] is True
+    lines: dict[str, Any] = {"paths": [], "change": "c5"}
+    with ScriptedDaemon(home.places.socket, {"memory.adopt": lines}):
+        assert "memctl undo c5" in memctl(home, "adopt", "--all").out
     nothing: dict[str, Any] = {"paths": [], "change": None}
     with ScriptedDaemon(home.places.socket, {"memory.adopt": nothing}):
         assert memctl(home, "adopt", "--all").out == "no import brought anything here\n"
