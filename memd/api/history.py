@@ -1,5 +1,6 @@
 """memory.history, diff, undo, why, restore and purge: what the journal tells and takes back."""
 
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -42,10 +43,7 @@ _ONE_KIND_OF_DIFF = (
     "memory.diff",
     "from and to are for the versions of a file: give path with them, and no change",
 )
-_ONE_KIND_OF_UNDO = (
-    "memory.undo",
-    "give exactly one of change, from (with or without to) and as_of",
-)
+_ONE_KIND_OF_UNDO = ("memory.undo", "give one of change, from (with or without to) and as_of")
 
 
 class FileTouched(Result):
@@ -167,8 +165,10 @@ async def memory_history(
     changes = await ask(limit=limit, before=before)
     results = [_change(change) for change in changes]
     room = limit - len(changes)
-    last = changes[-1].id if changes else before
-    if directory and room and not await ask(limit=1, before=last):
+    with suppress(ChangeNotFoundError):  # the last of them aged out meanwhile: none is older
+        if room and await ask(limit=1, before=changes[-1].id if changes else before):
+            room = 0
+    if directory and room:
         past = await services.imports.past(directory, replace(only, path=path), room)
         results += [_past(change, directory) for change in past]
     return History(changes=results)
