@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -118,8 +118,15 @@ e2e: $(STAMP)     ## the real clients, and the table of docs/clients.md; MEMD_E2
 	@tests/e2e/install.sh
 	@tests/e2e/loopback.sh $(BIN)/python -m pytest -m e2e $(or $(PART),tests/e2e) -rs
 
-docs: $(STAMP)    ## write docs/protocol.md and docs/settings.md anew from the code
+docs: $(STAMP)    ## write the generated documents and manual pages anew from the code
 	@$(BIN)/python -m tools.documents
+
+dist: $(STAMP)    ## sdist and wheel of the last commit in dist/, with their SHA-256
+	@rm -rf dist
+	@$(BIN)/python -m tools.dist dist
+
+dist-check: $(STAMP) ## build both in two clones that differ in all else: the same bytes, each file in its place
+	@$(BIN)/python -m tools.dist --check
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

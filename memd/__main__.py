@@ -3,7 +3,7 @@
 import os
 import sys
 
-_USAGE = """usage: memd [serve]
+USAGE = """usage: memd [serve]
        memd gateway [option ...]
 
 Serve this user's memories on one Unix socket until SIGTERM. If another memd serves already,
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the program and return its exit status (0 done, 2 usage, others as documented)."""
     given = sys.argv[1:] if arguments is None else arguments
     if given in (["-h"], ["--help"]):
-        sys.stdout.write(_USAGE)
+        sys.stdout.write(USAGE)
         return 0
     if given == ["--version"]:
         from memd import __version__  # noqa: PLC0415 - only this flag needs it
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given[:1] == ["gateway"]:
         return _gateway(given[1:])
     if given not in ([], ["serve"]):
-        sys.stderr.write(_USAGE)
+        sys.stderr.write(USAGE)
         return 2
     from memd.daemon.start import start  # noqa: PLC0415 - the flags above answer at once
 

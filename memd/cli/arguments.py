@@ -67,7 +67,7 @@ _NAME = re.compile(r"[\w.-]+")
 _FEW = 6
 _FILES = ("FILE", "DIR", "PATH")  # what options call a value that names one
 _FILE_OPERANDS = ("DEST", "SOURCE")
-_EPILOG = "Options of every command: see memctl --help."
+OF_EVERY_COMMAND = "Options of every command: see memctl --help."
 
 
 class CompletionHints(NamedTuple):
@@ -178,7 +178,7 @@ def _group(commands: Any, name: str) -> Any:
         help=GROUPS[name],
         usage=f"memctl {name} {names} [ARGUMENT...]",
         description=f"{GROUPS[name][0].upper()}{GROUPS[name][1:]}.",
-        epilog=_EPILOG,
+        epilog=OF_EVERY_COMMAND,
     )
     return group.add_subparsers(metavar=names, title="verbs", required=True)
 
@@ -235,7 +235,7 @@ def _add_option(
 def _epilog(command: Command) -> str:
     lines = [f"  {line}\n      {why}" for line, why in command.examples]
     examples = "\n".join(["examples:", *lines, "", ""]) if lines else ""
-    return examples + _EPILOG
+    return examples + OF_EVERY_COMMAND
 
 
 def _exit_words() -> str:

@@ -53,10 +53,10 @@ See also: docs/gateway.md, memctl context.
 
 def main(arguments: Sequence[str]) -> int:
     """Run the gateway and return its exit status."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    given = parser()
+    options = given.parse_args(arguments)
     if options.port not in range(_PORTS):
-        parser.error(f"a port is below {_PORTS}")
+        given.error(f"a port is below {_PORTS}")
     places = find(os.environ, os.path.expanduser("~"))
     try:
         address = upstream(options.upstream or _configured(places))
@@ -131,14 +131,15 @@ def _complain(sentence: str, status: int = 0) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the options."""
+    result = argparse.ArgumentParser(
         "memd gateway",
         description=_DESCRIPTION,
         epilog=_EPILOG.format(readers=", ".join(sorted(READERS))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add = result.add_argument
     add("--port", type=int, default=0, help="port to listen at; default: any that is free")
     add(
         "--upstream",
@@ -165,4 +166,4 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="let the API clear old results: adds context_management to requests without one",
     )
-    return parser
+    return result
