@@ -43,7 +43,7 @@ _ONE_KIND_OF_DIFF = (
     "memory.diff",
     "from and to are for the versions of a file: give path with them, and no change",
 )
-_ONE_KIND_OF_UNDO = ("memory.undo", "give one of change, from (with or without to) and as_of")
+_ONE_KIND_OF_UNDO = ("memory.undo", "give exactly one of change, from (and to) and as_of")
 
 
 class FileTouched(Result):
