@@ -18,6 +18,7 @@ PLAN = {
     "cli": 3_400,
     "api": 2_000,
     "mcp": 900,
+    "ui": 2_000,
     "prompt": 400,
     "recall": 1_200,
     "extract": 2_400,

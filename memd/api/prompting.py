@@ -101,7 +101,8 @@ async def prefetch(
     )
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
-    services.team.visited(project.memory_dir)
+    if not explain:  # a look is no visit
+        services.team.visited(project.memory_dir)
     return await services.recall.prefetch(project, settings, prompt)
 
 

@@ -31,6 +31,27 @@ COMMANDS = (
         examples=(("memctl status --json", "for a program"),),
     ),
     Command(
+        ("ui",),
+        "look at memories in a browser",
+        "Serves a page on this machine alone, in the foreground, and prints its address, which "
+        "works once and within two minutes. Ends on Ctrl-C, with its terminal, on its Quit button, "
+        "or once no page was open for a while. Looking changes nothing; with --write memories can "
+        "be changed and what waits can be decided. Needs the extra ui.",
+        "page:ui",
+        options=(
+            Option("--write", "let the page change memories, and decide what waits"),
+            Option("--port", "the port to listen at (default: a free one)", "N", number),
+            Option("--no-open", "print the address and open no browser"),
+            Option(
+                "--idle", "minutes without a page until it ends (default: 30)", "MINUTES", number
+            ),
+        ),
+        examples=(
+            ("memctl ui", "all projects, read-only"),
+            ("memctl ui --write --no-open", "with forms, over a forwarded port"),
+        ),
+    ),
+    Command(
         ("doctor",),
         "check that everything works, with a remedy for what does not",
         "The daemon's self-checks, for the current project too, and on this side the clients' "

@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from memd.client import hook_file
 from memd.client.blocking import Client
@@ -27,6 +27,9 @@ from memd.client.errors import DaemonUnavailableError
 from memd.client.peer import check_socket
 from memd.core.errors import MemdError
 from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
+
+if TYPE_CHECKING:
+    from memd.client.aio import AsyncClient as AsyncClient  # noqa: PLC0414 - a door for its users
 
 __all__ = ["Client", "check_socket", "connect", "hook_file", "last_words", "main", "wait_until_up"]
 
@@ -72,6 +75,15 @@ def connect(
                     cause = failure or f"{starter.tried}, no answer in {deadline:g} s"
                     raise DaemonUnavailableError(places.socket, cause, places.log) from error
             time.sleep(_PAUSE_SECONDS)
+
+
+def asynchronous(
+    socket_path: str, environ: Mapping[str, str], *, name: str, version: str = ""
+) -> "AsyncClient":
+    """Return a connection for an event loop to a daemon that runs; it is to be entered."""
+    from memd.client.aio import AsyncClient  # noqa: PLC0415 - memctl starts without anyio
+
+    return AsyncClient(socket_path, name=name, version=version, environment=environ)
 
 
 def main() -> None:

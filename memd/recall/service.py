@@ -134,7 +134,7 @@ class Recall:
         cap = settings.recall.session_bytes
         try:
             with anyio.move_on_after(until - self._clock.monotonic()):
-                await self._begin(request.session, prompt.parents)
+                await self._begin(request.session, prompt.parents, use=not prompt.explain)
                 if not reason and self._ledger.surfaced(request.session).bytes >= cap:
                     reason = select.SESSION_BUDGET
                 if reason:
@@ -209,12 +209,12 @@ class Recall:
         """Return when a memory last went out, and to whom. Raises StateUnusableError."""
         return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
 
-    async def _begin(self, session: str, parents: Parents = frozenset) -> None:
-        """Have a session's marks in memory. Raises StateUnusableError."""
-        result: Collection[str] = ()
-        if not self._ledger.known(session):
-            result = await self._in_thread(self._ledger.load, session, parents)
-        self._ledger.use(session, self._clock.now(), result)
+    async def _begin(self, session: str, parents: Parents = frozenset, *, use: bool = True) -> None:
+        """Have a session's marks in memory; a look is no ``use``. Raises StateUnusableError."""
+        known = self._ledger.known(session)
+        result = () if known else await self._in_thread(self._ledger.load, session, parents)
+        if use:
+            self._ledger.use(session, self._clock.now(), result)
 
     async def _answer(self, request: _Prefetch) -> Prefetched:
         """Choose and mark. Raises what reading a directory raises."""

@@ -63,3 +63,23 @@ async def test_a_list_larger_than_an_answer_comes_whole(caller: Caller) -> None:
     results = await pages(caller)
     assert len(results) > 1
     assert sum(map(len, results)) == count
+
+
+async def test_a_list_is_narrowed_by_words_and_type(caller: Caller) -> None:
+    """Each word is in the path, name or description, in any case; the count is of all pages."""
+    await fill(caller, 12)
+    await caller.write("feedback_tests.md")
+    (await caller.folder() / "bare.md").write_text("no head")
+    found = await caller.call("memory.list", contains="REAL integration")
+    assert [one["path"] for one in found["memories"]] == ["feedback_tests.md"]
+    narrowed = await caller.call("memory.list", contains="m0000", type="project", limit=4)
+    assert (len(narrowed["memories"]), narrowed["count"]) == (4, 10)
+    later = await caller.call(
+        "memory.list", contains="m0000", type="project", after=narrowed["next"]
+    )
+    assert (len(later["memories"]), later["count"], later["next"]) == (6, 10, None)
+    untyped = await caller.call("memory.list", type="none")
+    assert [one["path"] for one in untyped["memories"]] == ["bare.md"]
+    assert (await caller.call("memory.list", contains="nowhere"))["count"] == 0
+    refused = await caller.refused("memory.list", contains="x" * 1001)
+    assert refused.code == -32602

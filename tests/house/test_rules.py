@@ -24,6 +24,7 @@ DOORS = {
     "frontmatter": "memd/documents/document.py",
     "h11": "memd/gateway/connection.py",
     "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
+    "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/search/encoder.py",
     "onnxruntime": "memd/search/encoder.py",
@@ -31,16 +32,17 @@ DOORS = {
     "psutil": "memd/daemon/machine.py memd/model/processes.py memd/watch/locks.py",
     "re2": "memd/core/regex.py",
     "sqlite3": "memd/server/sqlite.py memd/state/database.py",
-    "starlette": "memd/server/app.py",
+    "starlette": "memd/server/app.py memd/ui/app.py",
     "structlog": "memd/daemon/log.py",
     "subprocess": (
-        "memd/cli/commands/editing.py memd/cli/commands/service.py memd/cli/commands/shells.py"
+        "memd/cli/commands/editing.py memd/cli/commands/page.py memd/cli/commands/service.py"
+        " memd/cli/commands/shells.py"
         " memd/client/launch.py memd/model/command.py memd/testing/conformance.py"
         " memd/testing/daemon.py memd/testing/team.py"
     ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
     "tokenizers": "memd/search/encoder.py",
-    "uvicorn": "memd/server/serving.py",
+    "uvicorn": "memd/server/serving.py memd/ui/serving.py",
     "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.

@@ -1,0 +1,95 @@
+"""ui: the page on which a person looks at their memories, served in the foreground."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+
+from memd.cli.invocation import Invocation
+from memd.core.errors import MemdError
+
+_PORTS = 65_536
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+class PageMissingError(MemdError):
+    """What the page is made with is not installed."""
+
+    code = 1100
+    kind = "page_missing"
+    hint = "pip install 'memdir-daemon[ui]'"
+    exit_status = 69
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the page needs {name}, which is not installed", name=name)
+
+
+class NoPortError(MemdError):
+    """A number is no port."""
+
+    exit_status = 2
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"{port} is no port; ports are below {_PORTS}", port=port)
+
+
+def ui(invocation: Invocation) -> None:
+    """Serve the page until it ends; its address is printed once it can be opened."""
+    try:
+        # Only here: an extra, which the other commands do without.
+        from memd.ui.app import PageOptions  # noqa: PLC0415
+        from memd.ui.link import SocketLink  # noqa: PLC0415
+        from memd.ui.serving import IDLE_MINUTES, Served, serve  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise PageMissingError(error.name or "") from None
+    options = invocation.options
+    if (options.port or 0) >= _PORTS:
+        raise NoPortError(options.port)
+    socket = invocation.client().socket_path
+    cwd = invocation.cwd
+    invocation.close()  # the page has connections of its own
+
+    def opened(address: str) -> None:
+        if invocation.screen.as_json:
+            invocation.screen.data({"address": address})
+        else:
+            invocation.screen.line(address)
+            invocation.screen.note("it works once, within two minutes; Ctrl-C ends the page")
+        if not options.no_open:
+            _open(address, invocation.around.environ)
+
+    link = SocketLink(socket, dict(invocation.environ))
+    idle = float(options.idle or IDLE_MINUTES)
+    serve(Served(link, PageOptions(cwd, write=options.write), opened, options.port or 0, idle))
+
+
+def _open(address: str, environ: Mapping[str, str]) -> None:
+    """Have the person's browser open an address, where there is one; else it is printed anyway."""
+    command = _browser(environ)
+    if not command:
+        return
+    try:
+        process = subprocess.Popen(
+            [*command, address],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is meant for the page, not for the browser
+        )
+    except OSError:
+        return
+    threading.Thread(target=process.wait, daemon=True).start()  # no zombie stays
+
+
+def _browser(environ: Mapping[str, str]) -> list[str]:
+    """Return the command that opens an address, none where nobody could see it."""
+    if named := environ.get("BROWSER", ""):
+        return named.partition(":")[0].replace("%s", "").split()
+    if sys.platform != "darwin" and not any(map(environ.get, _DISPLAYS)):
+        return []
+    program = "open" if sys.platform == "darwin" else "xdg-open"
+    path = shutil.which(program, path=environ.get("PATH", os.defpath))
+    return [path] if path else []

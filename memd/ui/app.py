@@ -1,0 +1,314 @@
+"""The page as an application of HTTP: who is let in, what is read of a request, how it is answered.
+
+Rules of this file
+- Every answer has the headers that keep it to itself, one for a fault too.
+- What is not let in gets 403 and an empty body.
+- Reading asks the daemon and changes nothing; the routes that change something exist with
+  ``write`` alone, take forms alone, and lead back to a page.
+- A failure of the daemon is a page with its sentence and its hint.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+
+import anyio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memd.core.errors import MemdError
+from memd.ui.access import PageAccess, PageGate, RequestHead
+from memd.ui.actions import ACTIONS, FORMS, Action
+from memd.ui.events import Events, Sender
+from memd.ui.link import SocketLink
+from memd.ui.pages import Pages
+from memd.ui.routes import VIEWS, frame
+from memd.ui.views import PageQuery, PageView
+
+BODY_BYTES = 256 * 1024
+BODY_SECONDS = 15.0
+_FIELDS = 200
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # With no-referrer browsers would send the Origin of a form as "null".
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+_STATIC = os.path.join(os.path.dirname(__file__), "static")
+_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_NOT_FOUND = (-32602, 1001)  # of the daemon: what the address names is not there
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """How the page is run. ``here`` is the working directory that it was started in.
+
+    ``clock`` gives seconds since 1970, ``monotonic`` seconds; ``zone`` is that of all times that
+    are shown, ``None`` for this machine's.
+    """
+
+    here: str
+    write: bool = False
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    zone: tzinfo | None = None
+
+
+class _FormRefusedError(Exception):
+    """A form was too long, or came from no page of this session."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class PageServer:
+    """The application; ``stop`` is set once it shall end."""
+
+    def __init__(self, link: SocketLink, access: PageAccess, options: PageOptions) -> None:
+        self._link = link
+        self._access = access
+        self._options = options
+        self._pages = Pages()
+        self.stop = anyio.Event()
+        self.events = Events(link, self.stop)
+        self.last_request = options.monotonic()
+        self._routes = Starlette(
+            routes=[*self._reading(), *self._changing()],
+            exception_handlers={HTTPException: self._unrouted, Exception: self._fault},
+        )
+        self._routes.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        head = _head(scope)
+        gate = self._access.gate(head, self._options.monotonic())
+        app: ASGIApp
+        if gate is PageGate.OPEN:
+            self.last_request = self._options.monotonic()
+            inner = "/" + head.path.removeprefix(self._access.root)
+            scope = {**scope, "path": inner, "raw_path": inner.encode()}
+            app = self._routes
+        elif gate is PageGate.ENTERED:
+            self.last_request = self._options.monotonic()
+            cookie = {"set-cookie": self._access.cookie}
+            app = RedirectResponse(self._access.root, HTTPStatus.SEE_OTHER, cookie)
+        elif gate is PageGate.METHOD:
+            app = Response(status_code=405, headers={"allow": "GET, HEAD, POST"} | _CLOSE)
+        else:
+            app = Response(status_code=403, headers=_CLOSE)
+        await app(scope, receive, partial(_with_headers, send))
+
+    def idle_until(self, seconds: float) -> float:
+        """Return when nobody will have looked for so long, in monotonic seconds."""
+        if self.events.open:  # an open page is a look
+            self.last_request = self._options.monotonic()
+        return self.last_request + seconds
+
+    def _reading(self) -> list[Route]:
+        shown = [*VIEWS.values(), *(FORMS if self._options.write else ())]
+        return [
+            *(Route(f"/{view.path}", partial(self._view, view)) for view in shown),
+            Route("/events", self._stream),
+            *(
+                Route(f"/static/{name}", partial(_static, name))
+                for name in sorted(os.listdir(_STATIC))
+            ),
+            Route("/quit", self._quit, methods=["POST"]),
+        ]
+
+    def _changing(self) -> list[Route]:
+        if not self._options.write:
+            return []
+        return [
+            Route(f"/{action.path}", partial(self._act, action), methods=["POST"])
+            for action in ACTIONS
+        ]
+
+    async def _view(self, view: PageView, request: Request) -> Response:
+        query = self._query(request)
+        try:
+            answers = await self._link.answers(view.questions(query))
+            answers |= await self._link.answers(view.then(query, answers))
+            context = view.context(query, answers)
+        except MemdError as error:
+            return self._failed(view, query, error)
+        return self._page(view, query, view.template, context)
+
+    async def _act(self, action: Action, request: Request) -> Response:
+        query = self._query(request)
+        try:
+            fields = await self._form(request)
+        except _FormRefusedError as error:
+            return Response(status_code=error.status, headers=_CLOSE)
+        try:
+            call = action.call(query, fields)
+            result = await self._link.call(call.method, call.params)
+        except MemdError as error:
+            return self._failed(VIEWS[action.view], query, error, fields)
+        return RedirectResponse(action.back(query, result), HTTPStatus.SEE_OTHER)
+
+    async def _quit(self, request: Request) -> Response:
+        try:
+            await self._form(request)
+        except _FormRefusedError as error:
+            return Response(status_code=error.status, headers=_CLOSE)
+        query = self._query(request)
+        self.stop.set()
+        return self._page(VIEWS[""], query, "ended", {"title": "Ended"})
+
+    async def _stream(self, request: Request) -> Response:
+        query = self._query(request)
+        topics = self.events.known(query.get("topics"))
+        if not topics:
+            return Response(status_code=204)  # tells the browser not to come again
+        return _EventStream(partial(self.events.run, topics, query.get("cwd")))
+
+    async def _form(self, request: Request) -> Mapping[str, str]:
+        """Return the fields of a form of ours. Raises _FormRefusedError."""
+        body = bytearray()
+        whole = False
+        with anyio.move_on_after(BODY_SECONDS), suppress(ClientDisconnect):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > BODY_BYTES:
+                    raise _FormRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            whole = True
+        try:
+            text = bytes(body).decode()
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
+        except ValueError:
+            raise _FormRefusedError(HTTPStatus.BAD_REQUEST) from None
+        fields = dict(pairs)
+        if not whole or not self._access.is_form(fields.pop("form_token", "")):
+            raise _FormRefusedError(HTTPStatus.FORBIDDEN)
+        return fields
+
+    def _query(self, request: Request) -> PageQuery:
+        options = self._options
+        values = {**request.query_params, "here": options.here}
+        return PageQuery(values, options.clock(), options.zone)
+
+    def _failed(
+        self,
+        view: PageView,
+        query: PageQuery,
+        error: MemdError,
+        fields: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Return the page that says why something could not be shown or done."""
+        missing = error.code in _NOT_FOUND
+        status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.SERVICE_UNAVAILABLE
+        if fields is not None and not missing:
+            status = HTTPStatus.CONFLICT
+        context = {"sentence": error.sentence, "hint": error.hint, "fields": fields}
+        return self._page(view, query, "failed", context, status)
+
+    def _page(
+        self,
+        view: PageView,
+        query: PageQuery,
+        template: str,
+        context: Mapping[str, Any],
+        status: HTTPStatus = HTTPStatus.OK,
+    ) -> Response:
+        around = frame(view, query) | {
+            "write": self._options.write,
+            "form_token": self._access.form_token,
+        }
+        text = self._pages.render(template, {**around, **context})
+        return Response(text, status, media_type="text/html")
+
+    async def _unrouted(self, _: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        headers = (error.headers if isinstance(error, HTTPException) else None) or {}
+        return Response(status_code=status, headers=dict(headers) | _CLOSE)
+
+    async def _fault(self, _: Request, __: Exception) -> Response:
+        return Response("memctl ui failed at this page", 500, _CLOSE, "text/plain")
+
+
+_CLOSE = {"connection": "close"}  # what more a refused sender sends is not read
+
+
+class _EventStream(Response):
+    """An answer that goes on until its reader leaves or ``run``, which sends it, returns."""
+
+    def __init__(self, run: Callable[[Sender], Awaitable[None]]) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self._run = run
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer."""
+        head = {"type": "http.response.start", "status": self.status_code}
+        await send({**head, "headers": self.raw_headers})
+
+        async def send_text(text: str) -> None:
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+        async def until_left(scope: anyio.CancelScope) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(until_left, group.cancel_scope)
+            await self._run(send_text)
+            group.cancel_scope.cancel()
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _static(name: str, request: Request) -> Response:
+    """Return a file of ours; browsers ask each time and are told that it is the same."""
+    with open(os.path.join(_STATIC, name), "rb") as file:
+        content = file.read()
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    headers = {"etag": etag, "cache-control": "private, no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=_KINDS[os.path.splitext(name)[1]])
+
+
+def _head(scope: Scope) -> RequestHead:
+    headers: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        name = raw.decode("latin-1")
+        headers[name] = "" if name in headers else value.decode("latin-1")
+    # The path as it was sent: nothing is decoded before it is compared.
+    path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+    return RequestHead(scope["method"], path, headers)
+
+
+async def _with_headers(send: Send, message: Message) -> None:
+    if message["type"] == "http.response.start":
+        headers = list(message.get("headers", ()))
+        known = {name for name, _ in headers}
+        for name, value in HEADERS.items():
+            if name.encode() not in known:
+                headers.append((name.encode(), value.encode()))
+        message = {**message, "headers": headers}
+    await send(message)

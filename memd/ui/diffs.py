@@ -1,0 +1,83 @@
+"""A unified diff as rows that a page shows, one under the other or side by side. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+ROWS = 600  # of one file's diff before "show all"
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_SIGNS = {"+": "added", "-": "removed", " ": "same"}
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line of a diff: ``kind`` is added, removed, same, or note for what is no file's line."""
+
+    kind: str
+    text: str
+    before: int = 0
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """A row of both sides; a side without a line is ``None``. A note stands on both."""
+
+    before: DiffLine | None
+    after: DiffLine | None
+
+
+def lines(diff: str) -> list[DiffLine]:
+    """Return the lines of a unified diff without its head, with the numbers of both files."""
+    result: list[DiffLine] = []
+    before = after = 0
+    inside = False
+    for text in diff.split("\n")[: -1 if diff.endswith("\n") else None]:
+        hunk = _HUNK.match(text)
+        if hunk:
+            before, after = int(hunk[1]), int(hunk[2])
+            result += [DiffLine("note", "…")] if inside else []
+            inside = True
+        elif not inside:
+            if not text.startswith(("--- ", "+++ ")):
+                result.append(DiffLine("note", text))
+        elif kind := _SIGNS.get(text[:1]):
+            here = before * (kind != "added"), after * (kind != "removed")
+            result.append(DiffLine(kind, text[1:], *here))
+            before += kind != "added"
+            after += kind != "removed"
+        else:
+            result.append(DiffLine("note", text.removeprefix("\\ ")))
+    return result
+
+
+def sides(shown: Sequence[DiffLine]) -> list[SideBySide]:
+    """Return lines with what was removed beside what came in its place."""
+    rows: list[SideBySide] = []
+    for kind, block in _blocks(shown):
+        if kind == "changed":
+            old = [one for one in block if one.kind == "removed"]
+            new = [one for one in block if one.kind == "added"]
+            rows += [SideBySide(*pair) for pair in zip_longest(old, new)]
+        else:
+            rows += [SideBySide(one, one) for one in block]
+    return rows
+
+
+def _blocks(shown: Iterable[DiffLine]) -> Iterator[tuple[str, list[DiffLine]]]:
+    """Yield runs of changed lines, and all others one by one."""
+    run: list[DiffLine] = []
+    for one in shown:
+        if one.kind in ("added", "removed"):
+            if run and one.kind == "removed" and run[-1].kind == "added":
+                yield "changed", run
+                run = []
+            run.append(one)
+            continue
+        if run:
+            yield "changed", run
+            run = []
+        yield one.kind, [one]
+    if run:
+        yield "changed", run

@@ -1,0 +1,44 @@
+"""The table of all views, and what every page says around its own part. Pure."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from memd.ui import deciding, memories, memory, operation, recall, sessions
+from memd.ui.views import Context, PageQuery, PageView
+
+VIEWS: Mapping[str, PageView] = {
+    view.path: view
+    for module in (memories, memory, recall, deciding, sessions, operation)
+    for view in module.VIEWS
+}
+# The parts of a project, in the order of their tabs.
+_TABS = (
+    ("project", "Memories"),
+    ("search", "Search"),
+    ("index", "Index"),
+    ("review", "To decide"),
+    ("usage", "Use"),
+    ("dreams", "Dreams"),
+    ("history", "Changes"),
+    ("notes", "Notes"),
+    ("agents", "Agents"),
+    ("rules", "Rules"),
+)
+_WHOLE: Sequence[tuple[str, str]] = (("report", "Report"), ("spend", "Spend"), ("health", "Health"))
+
+
+def frame(view: PageView, query: PageQuery) -> Context:
+    """Return what a page has around its own part."""
+    given = {name: one for name, one in query.values.items() if name != "here"}
+    project = query.project if view.tab and query.get("cwd") else None
+    return {
+        "title": view.title,
+        "path": view.path,
+        "project": project,
+        "tab": view.tab,
+        "tabs_": _TABS if project else (),
+        "whole": _WHOLE,
+        "topics": " ".join(view.topics),
+        "done": query.get("done"),
+        "values": defaultdict(str, given),
+    }

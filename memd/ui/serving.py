@@ -1,0 +1,173 @@
+"""The socket of the page: this machine alone, a few connections, an end that is certain.
+
+Rules of this file
+- It listens on 127.0.0.1 and nowhere else, while it runs and not longer.
+- A connection of another user's process is closed, where the kernel tells whose it is.
+- A connection that sends no request, or does not take its answers, ends; more than
+  ``CONNECTIONS`` at once are not served.
+- It ends on SIGINT, SIGTERM and SIGHUP, on its Quit button, and once nobody has had a page open for
+  a while. What runs then has ``DRAIN_SECONDS``.
+- Nothing is logged: an address in a log would be a way in.
+"""
+
+import asyncio
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from memd.core.errors import MemdError
+from memd.ui.access import PageAccess
+from memd.ui.app import HEADERS, PageOptions, PageServer
+from memd.ui.link import SocketLink
+from memd.ui.peers import is_own_peer
+
+CONNECTIONS = 32
+DRAIN_SECONDS = 3
+HEAD_BYTES = 32 * 1024
+IDLE_MINUTES = 30.0
+_HOST = "127.0.0.1"
+_KEEP_SECONDS = 30
+_CHECK_SECONDS = 10.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class PagePortError(MemdError):
+    """The page cannot listen at the port."""
+
+    kind = "port_unusable"
+    code = 1101
+    hint = "leave --port out, and a free one is taken"
+
+    def __init__(self, port: int, cause: str) -> None:
+        super().__init__(f"port {port} cannot be listened at: {cause}", port=port)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How the page is served. ``opened`` is called with the address once it can be opened."""
+
+    link: SocketLink
+    options: PageOptions
+    opened: Callable[[str], None]
+    port: int = 0
+    idle_minutes: float = IDLE_MINUTES
+
+
+def serve(served: Served) -> None:
+    """Serve until a signal comes, the person quits, or nobody looks. Raises PagePortError."""
+    try:
+        listener = socket.create_server((_HOST, served.port), backlog=CONNECTIONS)
+    except (OSError, OverflowError) as error:
+        raise PagePortError(served.port, getattr(error, "strerror", "") or str(error)) from None
+    with listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        anyio.run(_serve, listener, served)
+
+
+async def _serve(listener: socket.socket, served: Served) -> None:
+    host = f"{_HOST}:{listener.getsockname()[1]}"
+    access = PageAccess(host, served.options.monotonic())
+    page = PageServer(served.link, access, served.options)
+    server = _PageProcess(_config(page))
+
+    async def until_signal() -> None:
+        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+            served.opened(access.address)
+            async for _ in signals:
+                page.stop.set()
+
+    async def until_unused() -> None:
+        left = seconds = served.idle_minutes * 60
+        while left > 0:
+            await anyio.sleep(left)
+            left = page.idle_until(seconds) - served.options.monotonic()
+        page.stop.set()
+
+    async def until_stopped() -> None:
+        await page.stop.wait()
+        server.should_exit = True
+
+    async with anyio.create_task_group() as group:
+        for task in (until_signal, until_unused, until_stopped):
+            group.start_soon(task)
+        await server.serve([listener])
+        group.cancel_scope.cancel()
+
+
+def _config(page: PageServer) -> uvicorn.Config:
+    return uvicorn.Config(
+        page,
+        http=_PageConnection,
+        ws="none",
+        loop="asyncio",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+    )
+
+
+class _PageProcess(uvicorn.Server):
+    """A server whose signals are handled beside it, so that open streams end as well."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take no signals."""
+        yield
+
+
+class _PageConnection(H11Protocol):
+    """A connection that ends where its peer does nothing."""
+
+    _checked: tuple[Any, int] = (None, 0)  # its last request, what was not sent yet
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to check it; close it at once where there are too many, or it is a stranger's."""
+        super().connection_made(transport)
+        own: tuple[str, int] = transport.get_extra_info("sockname")
+        known = self.client is not None and is_own_peer(self.client, own)
+        if len(self.connections) > CONNECTIONS or not known:
+            self._abort()
+        else:
+            self.loop.call_later(_CHECK_SECONDS, self._check)
+
+    def send_400_response(self, _: str) -> None:
+        """Refuse what is no HTTP, with the headers of every answer."""
+        lines = [f"{name}: {value}\r\n" for name, value in HEADERS.items()]
+        head = ["HTTP/1.1 400 Bad Request\r\n", *lines, "content-length: 0\r\n"]
+        self.transport.write("".join([*head, "connection: close\r\n\r\n"]).encode())
+        self.transport.close()
+
+    def _check(self) -> None:
+        """End the connection if it neither began a request nor took what it was sent."""
+        cycle: Any = self.cycle  # none before the first request
+        waiting = self.transport.get_write_buffer_size()
+        checked, waited = self._checked
+        unread = 0 < waited <= waiting
+        idle = cycle is checked and (cycle is None or cycle.response_complete)
+        # With a timer uvicorn ends it; a peer that sends a head byte by byte stops the timer.
+        if unread or (idle and not waiting and self.timeout_keep_alive_task is None):
+            self._abort()
+        elif self in self.connections:
+            self._checked = cycle, waiting
+            self.loop.call_later(_CHECK_SECONDS, self._check)
+
+    def _abort(self) -> None:
+        """End it without lingering: the kernel, too, forgets what was not read."""
+        connection = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()

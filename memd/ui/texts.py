@@ -1,0 +1,102 @@
+"""Values as a page shows them: texts that are only texts, sizes, times, addresses. Pure.
+
+Rules of this file
+- Nothing of a memory is markup: the templates escape whatever they are given, and ``visible`` runs
+  over every text before, so that no template can forget it.
+- A link leads to a page of ours, with values that are encoded; none is made from a text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+from urllib.parse import urlencode
+
+from memd.core.instants import written
+from memd.core.text import one_line
+from memd.text.invisible import spelled_out
+
+TEXT_CHARACTERS = 12_000  # of a text that a page shows before "show all"
+TEXT_LINES = 400
+LINE_CHARACTERS = 300  # of a name, a description, a reason
+_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
+_DAY = 86_400
+_SPANS = (("day", _DAY), ("hour", 3600), ("minute", 60))
+
+
+@dataclass(frozen=True, slots=True)
+class CutText:
+    """A text as far as it is shown; ``left`` is the number of characters that are not."""
+
+    text: str
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time for people, ``day`` and ``clock`` in their zone, and for machines."""
+
+    iso: str
+    day: str
+    clock: str
+    ago: str
+
+    def __str__(self) -> str:
+        """Return the time in full."""
+        return f"{self.day} {self.clock}"
+
+
+def visible(value: Any) -> Any:
+    """Return what a template may print: hidden characters of a text are spelled out."""
+    return spelled_out(value) if type(value) is str else value
+
+
+def cut(text: str, *, whole: bool = False) -> CutText:
+    """Return the beginning of a long text, at the end of a line where one is near."""
+    if whole:
+        return CutText(text)
+    lines = text.splitlines(keepends=True)
+    start = "".join(lines[:TEXT_LINES])[:TEXT_CHARACTERS]
+    return CutText(start, len(text) - len(start))
+
+
+def line(text: object, most: int = LINE_CHARACTERS) -> str:
+    """Return a text of somebody's on one line."""
+    return one_line(str(text or ""), most)
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people."""
+    for unit, factor in _UNITS:
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} B"
+
+
+def span(seconds: float) -> str:
+    """Return a duration in its largest unit."""
+    for unit, factor in _SPANS:
+        if seconds >= factor:
+            count = int(seconds // factor)
+            return f"{count} {unit}{'s' * (count != 1)}"
+    return "moments"
+
+
+def instant(value: object, now: float, zone: tzinfo | None = None) -> Instant | None:
+    """Return a time that the daemon told, as ISO 8601 or in seconds; ``None`` for neither."""
+    seconds = written(str(value)) if isinstance(value, str | int | float) else None
+    if seconds is None:
+        return None
+    at = datetime.fromtimestamp(seconds, UTC)
+    here = at.astimezone(zone)
+    ago = "just now" if abs(now - seconds) < _SPANS[-1][1] else f"{span(abs(now - seconds))} ago"
+    if now < seconds and ago != "just now":
+        ago = f"in {span(seconds - now)}"
+    return Instant(at.isoformat(), f"{here:%Y-%m-%d}", f"{here:%H:%M}", ago)
+
+
+def url(page: str, params: Mapping[str, Any] | None = None, **more: Any) -> str:
+    """Return the address of a page of ours, relative to all others; empty values are left out."""
+    given = {**(params or {}), **more}
+    pairs = [(name, str(value)) for name, value in given.items() if value not in (None, "", False)]
+    return f"{page}?{urlencode(pairs, errors='replace')}" if pairs else page
