@@ -108,7 +108,7 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
             prog=f"memctl {command.name}",
             help=command.summary,
             usage=synopsis(command),
-            description=command.text,
+            description=command.summary if hints else command.text,
             epilog=_epilog(command),
             aliases=command.aliases,
         )

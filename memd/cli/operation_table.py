@@ -19,6 +19,7 @@ CLIENTS = (
     "goose",
     "opencode",
     "neovim",
+    *SHELLS,
 )
 
 COMMANDS = (
@@ -227,13 +228,13 @@ COMMANDS = (
         ("setup",),
         "connect clients",
         "Writes into a client's own configuration what connects it, and nothing else: its hooks, "
-        "its list of tools, a plugin. All other bytes stay as they are, and --remove gives back "
-        "those that were there. A file that is changed is kept beside itself first, as "
-        "NAME.memd-backup-1 and so on. Without a name each client that is here is offered with "
-        "its change; where nobody is there to say yes, that is all, unless --yes is given. A "
-        "second run changes nothing. With --messages an assistant's hooks register its sessions as "
-        "agents and bring what other agents sent into its turns (docs/agents.md); that stays until "
-        "--messages --remove, which leaves the rest.",
+        "its list of tools, a plugin; for a shell the completion of memctl. All other bytes stay "
+        "as they are, and --remove gives back those that were there. A file that is changed is "
+        "kept beside itself first, as NAME.memd-backup-1 and so on. Without a name each client "
+        "that is here is offered with its change; where nobody is there to say yes, that is all, "
+        "unless --yes is given. A second run changes nothing. With --messages an assistant's "
+        "hooks register its sessions as agents and bring what other agents sent into its turns "
+        "(docs/agents.md); that stays until --messages --remove, which leaves the rest.",
         "setup:setup",
         operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),
         options=(
@@ -241,11 +242,12 @@ COMMANDS = (
             Option("--remove", "take exactly what memd put in out again"),
             Option("--messages", "bring messages of other agents too; with --remove, no more"),
             Option("--status", "say what is set up; status 1 unless all that is here is"),
-            Option("--yes", "connect every client that is here"),
+            Option("--yes", "set up every client that is here"),
             Option("--settings", "the client's file, where it is another one", "FILE"),
         ),
         examples=(
             ("memctl setup", "what is here, each with its change"),
+            ("memctl setup zsh", "completion of memctl in this shell"),
             ("memctl setup claude-code --dry-run", "see the change first"),
             ("memctl setup claude-code --messages", "and bring messages of other agents"),
             ("memctl setup claude-code --remove", "take out what memd put in"),

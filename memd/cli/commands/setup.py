@@ -151,7 +151,7 @@ def _carry_out(
     elif not (options.client or options.yes or _removes(invocation)) and not _agreed(
         invocation, client, diffs
     ):
-        report.lines.append(f"{client.title}: not connected; memctl setup {client.name} does it")
+        report.lines.append(f"{client.title}: not set up; memctl setup {client.name} does it")
     else:
         report.changed = True
         if uses_hooks(client) and not _removes(invocation):
@@ -174,7 +174,7 @@ def _agreed(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool
         return False
     for diff in diffs:
         invocation.screen.line(diff)
-    return agreed(invocation, f"connect {client.title}?")
+    return agreed(invocation, f"set up {client.title}?")
 
 
 def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:

@@ -10,15 +10,25 @@ from memd.client.errors import DaemonUnavailableError
 
 # What a shell runs for what the project has of something; a daemon is not started for it.
 _FIRST_COLUMN = "memctl --no-start --quiet --color never {} 2>/dev/null | awk '{{print $1}}'"
+# zsh would run shtab's own form of it for every command at once, whenever it reads the script.
+_ZSH_FUNCTION = """_memctl_listed() {{
+  local -a listed
+  listed=(${{(f)"$({})"}})
+  compadd -a listed
+}}""".format(_FIRST_COLUMN.format('"$@"'))
 
 
 def completion(invocation: Invocation) -> None:
     """Print the completion script of a shell."""
     import shtab  # noqa: PLC0415 - nothing else needs it
 
+    def listed(words: str) -> object:
+        return {**shtab.cmd(_FIRST_COLUMN.format(words)), "zsh": f"{{_memctl_listed {words}}}"}
+
     shell = invocation.options.shell
-    hints = CompletionHints(shtab.FILE, lambda words: shtab.cmd(_FIRST_COLUMN.format(words)))
-    script = shtab.complete(parser(hints), shell).rstrip("\n") + "\n"
+    hints = CompletionHints(shtab.FILE, listed)
+    script = shtab.complete(parser(hints), shell, preamble=_ZSH_FUNCTION if shell == "zsh" else "")
+    script = f"{script.rstrip()}\n"
     invocation.screen.answer({"shell": shell, "script": script}, script)
 
 

@@ -34,7 +34,7 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
         if enabled := plugin(client):
             yield _row(client, "ok", enabled, "")
         elif in_use(client, environ):
-            yield _row(client, "off", "not connected", remedy)
+            yield _row(client, "off", "not set up", remedy)
         return
     problems = [*_problems(client, now, places), *_others(client)]
     for detail, help_ in problems:

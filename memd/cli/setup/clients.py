@@ -5,6 +5,7 @@ program itself says so in ``untried``: the place and the shape are those of its 
 """
 
 import os
+import shlex
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 
 from memd.cli.setup import toml, yaml
 from memd.cli.setup.hooks import Hooks
+from memd.cli.setup.lines import Line
 from memd.cli.setup.pieces import Copy, JsonFile, Piece, TableEntry
 
 _HERE = os.path.abspath(__file__)
 _REPOSITORY = _HERE.rsplit("/", 4)[0]
+_COMPLETIONS = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "completions")
 _STARTS = "startup|resume|clear|compact|fork"
 _WRITES = "Write|Edit|MultiEdit"
 _SPILLED = "|Grep|WebFetch|mcp__.*"  # whose results memd stores, where the settings say so
@@ -104,7 +107,8 @@ class ClientRow:
 
 def table(around: Around) -> tuple[ClientRow, ...]:
     """Return all clients that memd knows how to set up."""
-    return (*_with_hooks(around), *_with_servers(around), *_with_plugins(around))
+    rows = (*_with_hooks(around), *_with_servers(around), *_with_plugins(around))
+    return (*rows, *_shells(around))
 
 
 def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
@@ -226,6 +230,39 @@ def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
             _copies("neovim", "plugin/memd.lua", packages),
             "it loads the plugin when it starts: start it anew, and :helptags ALL once",
         ),
+    )
+
+
+def _shells(around: Around) -> tuple[ClientRow, ...]:
+    """Return the shells, whose completion of memctl is a file; of zsh a line of its own as well."""
+    config = f"{around.folder('XDG_CONFIG_HOME', '.config')}/fish"
+    data = around.folder("XDG_DATA_HOME", ".local/share")
+    functions = f"{data}/zsh/site-functions"
+    line = (
+        f"fpath+=({shlex.quote(functions)}); autoload -Uz _memctl; "
+        "(( $+functions[compdef] )) && compdef _memctl memctl || true"
+    )
+    rc = Line(f"{around.folder('ZDOTDIR', '')}/.zshrc", line)
+    places = {
+        "bash": f"{data}/bash-completion/completions/memctl",
+        "zsh": f"{functions}/_memctl",
+        "fish": f"{config}/completions/memctl.fish",
+    }
+    needs = {"bash": "the package bash-completion", "zsh": "compinit in .zshrc"}
+    login = os.path.basename(around.environ.get("SHELL", ""))  # the others are everywhere
+    return tuple(
+        ClientRow(
+            shell,
+            f"completion in {shell}",
+            login if login == shell else "",
+            config if shell == "fish" else "",
+            (
+                Copy(path, f"{_COMPLETIONS}/{shell}/{os.path.basename(path)}"),
+                *((rc,) if shell == "zsh" else ()),
+            ),
+            f"open a new shell. It needs {needs[shell]}" if shell in needs else "open a new shell",
+        )
+        for shell, path in places.items()
     )
 
 

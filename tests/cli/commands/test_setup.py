@@ -105,7 +105,7 @@ def test_without_a_name_clients_are_only_listed(home: Home) -> None:
     for folder in (".claude", ".gemini"):
         (Path(home.path) / folder).mkdir()
     ran = memctl(home, "setup", PATH="/nothing")
-    assert ran.out.count("not connected") == 2
+    assert ran.out.count("not set up") == 2
     assert "memctl setup --yes" in ran.err
     assert not settings_file(home).exists()
     reports = memctl(home, "setup", "--json", PATH="/nothing").json["clients"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli.commands import setup
-from memd.cli.operation_table import CLIENTS
+from memd.cli.operation_table import CLIENTS, SHELLS
 from memd.cli.setup.clients import ClientRow
 from memd.cli.setup.pieces import Copy
 from memd.cli.setup.plan import changes
@@ -99,10 +99,10 @@ def _configurations(path: Path, name: str) -> tuple[dict[str, bytes], dict[str, 
 
 
 def test_every_client_is_played(home: Home) -> None:
-    """The table, the command line and this file name the same clients; Neovim has copies alone."""
+    """Table, command line and this file name the same clients; Neovim and shells have copies."""
     rows = setup.clients(invocation(home, "setup"))
     assert tuple(row.name for row in rows) == CLIENTS
-    assert {*NAMES, "neovim"} == set(CLIENTS)
+    assert {*NAMES, "neovim", *SHELLS} == set(CLIENTS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -187,7 +187,7 @@ def test_odd_files_are_refused_and_links_are_followed(home: Home, name: str) -> 
         path.unlink()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *SHELLS])
 def test_files_of_memd_s_own_go_with_it(home: Home, name: str) -> None:
     """Where a client had no files there are none afterwards, and a dry run makes none either."""
     before = _everything(home)
