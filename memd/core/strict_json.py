@@ -19,6 +19,8 @@ from memd.core import limits
 from memd.core.errors import MemdError
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_DIGITS = re.compile(rb"[0-9]{19}")
+_LIST = re.compile(rb"[ \t\r\n]*\[")
 _STEPS = bytes.maketrans(
     b"[{]}", b"\x01\x01\xff\xff"
 )  # one level down, one level up, as signed bytes
@@ -69,8 +71,23 @@ def _decode(data: bytes) -> Any:
         raise NotJsonError(str(error)) from error
     if deeper_than(data, limits.JSON_DEPTH):
         raise NotJsonError(_TOO_DEEP)
-    json.loads(data, object_pairs_hook=_keys_once, parse_int=_small_integer)
+    # Without so many digits in a row, in a text or not, no integer is too large.
+    integer = _small_integer if _DIGITS.search(data) else None
+    json.loads(data, object_pairs_hook=_keys_once, parse_int=integer)
     return value
+
+
+def longer_than(data: bytes, count: int) -> bool:
+    """Return whether some bytes are a JSON list of more objects than so many.
+
+    That takes a tenth of the time in which they are decoded. What is no JSON is no such list.
+    """
+    if data.count(b"{") <= count or not _LIST.match(data):
+        return False
+    try:
+        return len(msgspec.json.decode(data, type=list[msgspec.Raw])) > count
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
 
 
 def deeper_than(data: bytes, depth: int) -> bool:

@@ -28,6 +28,7 @@ from memd.rpc.errors import (
     MessageTooLargeError,
     OutOfMemoryError,
     ParamsShapeError,
+    bare,
 )
 
 RequestId = str | int | float | None
@@ -95,9 +96,11 @@ class Conversation:
     def receive(self, frame: bytes) -> list[Event]:
         """Take one frame and return what it asks for; never raises."""
         try:
+            if strict_json.longer_than(frame, limits.BATCH_ITEMS):
+                return [_too_large()]
             message = strict_json.decode(frame)
         except strict_json.NotJsonError as error:
-            return [Work((RefusedRequest(None, error),))]
+            return [Work((RefusedRequest(None, bare(error)),))]
         except MemoryError:
             return [Work((RefusedRequest(None, OutOfMemoryError()),))]
         if not isinstance(message, list):
@@ -105,8 +108,7 @@ class Conversation:
         if not message:
             return [Work((RefusedRequest(None, InvalidRequestError("the batch is empty")),))]
         if len(message) > limits.BATCH_ITEMS:
-            too_large = MessageTooLargeError("a batch", limits.BATCH_ITEMS, "items")
-            return [Work((RefusedRequest(None, too_large),))]
+            return [_too_large()]
         return self._admit([event for item in message for event in self._read(item)], batch=True)
 
     def finish(self, work: Work) -> None:
@@ -198,6 +200,11 @@ def _envelope_problem(message: dict[str, Any]) -> str:
     if params is not None and not isinstance(params, dict | list):
         return "params is no object"
     return ""
+
+
+def _too_large() -> Work:
+    error = MessageTooLargeError("a batch", limits.BATCH_ITEMS, "items")
+    return Work((RefusedRequest(None, error),))
 
 
 def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Cancel]:

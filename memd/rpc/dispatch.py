@@ -29,6 +29,7 @@ from memd.rpc.errors import (
     MessageTooLargeError,
     OutOfMemoryError,
     UnknownMethodError,
+    bare,
     error_reply,
 )
 
@@ -145,7 +146,7 @@ def _failure(log: ServerLog, error: Exception) -> MemdError:
     while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
         failure = failure.exceptions[0]
     if isinstance(failure, MemdError):
-        return failure
+        return bare(failure)
     try:
         if not isinstance(failure, MemoryError):
             return InternalError(log.unexpected(error))

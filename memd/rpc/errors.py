@@ -108,6 +108,12 @@ class OutOfMemoryError(MemdError):
         super().__init__("memd has not enough memory for this")
 
 
+def bare(error: MemdError) -> MemdError:
+    """Return a failure without its traceback: frames hold what was sent, and the failure itself."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
 def to_wire(error: MemdError) -> dict[str, Any]:
     """Return the ``error`` member of an answer: code, sentence, and data for a program."""
     data = {"kind": error.kind, "retryable": error.retryable, "hint": error.hint}

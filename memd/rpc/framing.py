@@ -67,10 +67,11 @@ class FrameReader:
                 self.failed = OutOfMemoryError()
                 break
             if frame is None:
-                return
+                break
             if frame:
                 yield frame
-        self._buffer.clear()
+        if self.failed is not None:  # nothing more is made of what is held
+            self._buffer.clear()
 
     def end(self) -> list[bytes]:
         """Take the end of the peer's bytes: a last line counts without its newline."""

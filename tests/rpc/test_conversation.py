@@ -66,6 +66,16 @@ def test_what_is_no_request_is_answered(message: Any) -> None:
     assert len(received(message, CALL)) == 2
 
 
+def test_a_refusal_does_not_hold_the_frame() -> None:
+    """Through a traceback the frame would stay until the collector finds the cycle."""
+    (work,) = received(b'{"a":' + b"x" * 100)
+    assert isinstance(work, Work)
+    (item,) = work.items
+    assert isinstance(item, RefusedRequest)
+    error = item.error
+    assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
+
+
 def test_answers_of_a_client_are_dropped() -> None:
     """The daemon asks nothing, so answers mean nothing."""
     assert received({"jsonrpc": "2.0", "id": 1, "result": 1}) == []
@@ -80,6 +90,11 @@ def test_batches_have_a_size() -> None:
     assert refused([]) == [(None, -32600)]
     assert refused([CALL] * 101) == [(None, 1007)]
     assert refused([1] * 20_000) == [(None, 1007)]
+    assert refused(b" \r\n[" + b"{}," * 200 + b"{}]", b"[" + b"{}," * 200) == [
+        (None, 1007),
+        (None, -32700),
+    ]
+    assert refused([[CALL] * 101]) == [(None, -32600)]
     assert refused([{**CALL, "id": number} for number in range(100)]) == []
 
 

@@ -10,7 +10,7 @@ from memd.core.errors import MemdError
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import RpcRequest
-from memd.rpc.dispatch import Dispatcher
+from memd.rpc.dispatch import Dispatcher, contain
 from memd.testing.server import RecordingLog
 
 
@@ -129,6 +129,18 @@ async def test_short_memory_costs_the_request(how: str, log: type[RecordingLog])
     error = (await answered("fail", log=log(), how=how, name="x"))["error"]
     internal = log is RecordingLog and not how
     assert (error["data"]["kind"]) == ("internal" if internal else "out_of_memory")
+
+
+@pytest.mark.anyio
+async def test_a_failure_does_not_hold_the_request() -> None:
+    """Through a traceback the parameters would stay until the collector finds the cycle."""
+
+    async def work() -> None:
+        raise TakenError(name="x") from ValueError()
+
+    error = await contain(RecordingLog(), work)
+    assert isinstance(error, TakenError)
+    assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
 
 
 @pytest.mark.anyio

@@ -70,6 +70,8 @@ def test_each_framing_is_told_from_its_first_byte(
 )
 def test_what_cannot_be_framed_is_fatal_once(data: bytes, kind: str) -> None:
     """The reader says why, then takes nothing more and holds nothing."""
+    once, _ = fed(data)
+    assert len(once._buffer) == 0
     reader, frames = fed(data, b"{}\n", b'{"a":1}\n')
     assert frames == []
     assert reader.failed is not None

@@ -1,0 +1,84 @@
+"""The hook: what a client puts on its standard input, and what comes back from the socket."""
+
+import json
+
+import msgspec
+
+from memd.api import dialects
+from memd.api.dialects import DIALECTS
+from memd.cli import hook
+from memd.core import strict_json
+from memd.rpc.conversation import Conversation, Work
+from tests.fuzz.target import Target, plain
+
+_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompress", "PostToolUse", "AfterTool")
+
+
+def payload(data: bytes) -> None:
+    """Check that a payload goes out in one frame or not at all, and is read as an event or none."""
+    frame = hook.question("claude-code", "UserPromptSubmit", data, {b"CODEX_HOME": b'/x"\n'})
+    for event in Conversation().receive(frame):
+        assert isinstance(event, Work)
+        assert len(event.items) == 1
+    about = hook.location(data)
+    try:
+        given = strict_json.decode(data)
+    except strict_json.NotJsonError:
+        return
+    _location(about)
+    for dialect in DIALECTS.values():
+        for name in _EVENTS:
+            read = dialects.read(dialect, name, given)
+            if read is not None:
+                facts = read[1]
+                assert "<memd-context>" not in facts.prompt
+                dialects.named_memories(facts, "/home/u/memory")
+                words = dialects.longest_text(facts.tool_response)
+                msgspec.json.encode(dialects.with_text(facts.tool_response, words, "stored"))
+                answered = dialects.answer(dialect, name, "context", notice="n")
+                assert json.dumps(answered)
+
+
+def _location(about: bytes) -> None:
+    """Check that what is spooled of a payload is an object of texts."""
+    assert all(type(value) is str for value in json.loads(about, strict=False).values())
+
+
+def printed(data: bytes) -> None:
+    """Of an answer the result's own bytes are printed, or nothing."""
+    result = hook.answer(data)
+    assert not result or data == hook.ANSWER + result + b"}"
+    assert result != b"null"
+
+
+_CLAUDE = {
+    "session_id": "s",
+    "transcript_path": "/t/s.jsonl",
+    "cwd": "/p",
+    "prompt": "caf\u00e9 <memd-context>x</memd-context>",
+    "prompt_id": "p1",
+    "tool_name": "Write",
+    "tool_input": {"file_path": "/home/u/memory/a.md", "content": "x"},
+    "tool_response": {"content": [{"type": "text", "text": "y" * 50}]},
+    "agent_id": "",
+    "source": "fork",
+    "seconds_since_last_response": 1.5,
+}
+_CODEX = {"session_id": "s", "cwd": "/p", "turn_id": "t", "prompt": "x", "trigger": "manual"}
+_PATCH = {"tool_name": "apply_patch", "tool_input": {"command": "*** Update File: memory/a.md\n"}}
+_TOKENS = (
+    *(b'"%s":' % name for name in hook.SPOOLED_MEMBERS), b'"session_id"', b"\\", b'\\"', b"\\\\",
+    b'"', b":", b",", b"{", b"}", b"null", b"\n", b'"tool_response":', b'"tool_input":', b"\\u0000",
+    b"\xff", b"<memd-context>", b"</memd-context>", b"\\ud83d",
+)  # fmt: skip
+TARGETS = {
+    "hook payload": Target(
+        plain(payload),
+        tuple(json.dumps(given).encode() for given in (_CLAUDE, _CODEX, {**_CODEX, **_PATCH})),
+        _TOKENS,
+        json=True,
+    ),
+    "hook answer": Target(
+        plain(printed), (hook.ANSWER + b'{"a":1}}', hook.ANSWER + b"null}"), (hook.ANSWER, b"}")
+    ),
+}
