@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -48,6 +48,12 @@ crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 
 soak: $(STAMP)    ## the full number of rounds of what `make test` samples; PART=file or folder
 	@$(BIN)/python -m pytest -m soak $(or $(PART),tests) -rs
+
+fuzz: $(STAMP)    ## every door that takes bytes of strangers: MINUTES=5 in all, TARGET=framing alone, KEEP=1 writes the small corpus
+	@$(BIN)/pip install -q --disable-pip-version-check "atheris>=3" \
+	    || echo "no atheris for this system: by chance, not led by what is reached" >&2
+	@$(BIN)/python -m tools.fuzz $(TARGET) \
+	    --minutes $(or $(MINUTES),5) $(if $(KEEP),--keep)
 
 OUTSIDE := $(addprefix tests/soak/test_,clocks.py floods.py full_disk.py inherited_keys.py \
     late_saves.py leaks.py orphaned_hook.py purge.py sessions.py strangers.py)

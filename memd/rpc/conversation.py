@@ -95,20 +95,11 @@ class Conversation:
 
     def receive(self, frame: bytes) -> list[Event]:
         """Take one frame and return what it asks for; never raises."""
-        try:
-            if strict_json.longer_than(frame, limits.BATCH_ITEMS):
-                return [_too_large()]
-            message = strict_json.decode(frame)
-        except strict_json.NotJsonError as error:
-            return [Work((RefusedRequest(None, bare(error)),))]
-        except MemoryError:
-            return [Work((RefusedRequest(None, OutOfMemoryError()),))]
+        message = _message(frame)
+        if isinstance(message, MemdError):
+            return [Work((RefusedRequest(None, message),))]
         if not isinstance(message, list):
             return self._admit(self._read(message), batch=False)
-        if not message:
-            return [Work((RefusedRequest(None, InvalidRequestError("the batch is empty")),))]
-        if len(message) > limits.BATCH_ITEMS:
-            return [_too_large()]
         return self._admit([event for item in message for event in self._read(item)], batch=True)
 
     def finish(self, work: Work) -> None:
@@ -184,6 +175,24 @@ class Conversation:
         return [RpcRequest(method, params, request_id, answered, token)]
 
 
+def _message(frame: bytes) -> Any:
+    """Return the JSON value of a frame, or the failure for which all of it is refused."""
+    most = limits.BATCH_ITEMS
+    try:
+        if strict_json.longer_than(frame, most):
+            return MessageTooLargeError("a batch", most, "items")
+        message = strict_json.decode(frame)
+    except strict_json.NotJsonError as error:
+        return bare(error)
+    except MemoryError:
+        return OutOfMemoryError()
+    if message == []:
+        return InvalidRequestError("the batch is empty")
+    if isinstance(message, list) and len(message) > most:
+        return MessageTooLargeError("a batch", most, "items")
+    return message
+
+
 def _is_id(value: Any) -> bool:
     return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
 
@@ -200,11 +209,6 @@ def _envelope_problem(message: dict[str, Any]) -> str:
     if params is not None and not isinstance(params, dict | list):
         return "params is no object"
     return ""
-
-
-def _too_large() -> Work:
-    error = MessageTooLargeError("a batch", limits.BATCH_ITEMS, "items")
-    return Work((RefusedRequest(None, error),))
 
 
 def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Cancel]:
