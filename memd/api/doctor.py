@@ -46,23 +46,33 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
     With ``cwd`` the project is looked at too.
     """
     settings, problems = await services.store.settings(None)
-    noticed = "what others do to memories is noticed at once"
     checks = [
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
+        await _model_check(services, settings),
+        await _notes_check(services, call, settings),
+        *await quick_checks(services, problems),
+    ]
+    if cwd is not None:
+        checks += await _project_checks(services, call, cwd)
+    return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
+
+
+async def quick_checks(services: Services, problems: tuple[str, ...]) -> list[Check]:
+    """Return the checks that ask no server and look at no project, within milliseconds.
+
+    ``problems`` are those of the settings.
+    """
+    noticed = "what others do to memories is noticed at once"
+    return [
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
         _problems("settings", services.places.config, problems),
-        await _model_check(services, settings),
-        await _notes_check(services, call, settings),
         await _stored_check(services),
         _problems("recovery", "nothing was left half done", tuple(services.notes)),
         _problems("watching", noticed, services.store.watching()),
         await _memberships_check(services),
         await _clock_check(services),
     ]
-    if cwd is not None:
-        checks += await _project_checks(services, call, cwd)
-    return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
 
 
 async def state_check(jobs: Jobs, path: str) -> Check:

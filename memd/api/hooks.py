@@ -148,7 +148,7 @@ class HookMethod:
             return None
         place = await services.store.where(facts.cwd, call.connection.caller.environment)
         received = _Received(dialect, event, facts, *place[:2], messages=messages)
-        services.team.visited(place[0].memory_dir)
+        services.visited(call, place[0], facts.session_id)
         if messages:
             await self.deliveries.heard(services, call, kind, facts, *place[:2])
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)

@@ -39,7 +39,7 @@ async def load_prompt(
     call: Call,
     *,
     cwd: str,
-    _session_id: SessionId = "",
+    session_id: SessionId = "",
     mode: Literal["auto", "agent", "daily_log"] = "auto",
     agent: str = "",
     scope: Literal["user", "project", "local"] | None = None,
@@ -54,7 +54,7 @@ async def load_prompt(
     """
     environment = call.connection.caller.environment
     project, settings, problems = await services.store.where(cwd, environment)
-    services.team.visited(project.memory_dir)
+    services.visited(call, project, session_id)
     loaded = await services.prompts.load(
         project,
         settings,
@@ -102,7 +102,7 @@ async def prefetch(
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     if not explain:  # a look is no visit
-        services.team.visited(project.memory_dir)
+        services.visited(call, project, session_id)
     return await services.recall.prefetch(project, settings, prompt)
 
 
@@ -116,9 +116,7 @@ async def recall_probe(services: Services, _call: Call) -> ModelProbe:
 
 
 @method("session.start", "read", NoProjectError)
-async def session_start(
-    services: Services, call: Call, *, cwd: str, _session_id: SessionId
-) -> Done:
+async def session_start(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """A client session begins.
 
     The index is made ready before the first prompt.
@@ -126,7 +124,7 @@ async def session_start(
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     services.recall.prepare(project, settings)
-    services.team.visited(project.memory_dir)
+    services.visited(call, project, session_id)
     return Done()
 
 

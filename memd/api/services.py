@@ -1,12 +1,13 @@
 """The rooms that handlers call, handed over as one value by the composition."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from memd.context.service import Contexts, Summaries
 from memd.core.clock import Clock
 from memd.core.places import Places
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.dream.gates import Outlook
@@ -23,10 +24,14 @@ from memd.progress.service import ProgressLines
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
-from memd.state.tables import Ages, Runs, SpendTable, Visit
+from memd.rpc.connection import Call
+from memd.rpc.server import Hub
+from memd.state.tables import Ages, Figures, Runs, SpendTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
+
+_SESSIONS, _NAME = 20, 200  # sessions, and characters of the name of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,33 @@ class Starter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SeenSession:
+    """A client's session and the project that it worked on, ``at`` in seconds since 1970."""
+
+    client: str
+    session: str
+    project: str
+    at: float
+
+
+class RecentSessions:
+    """The sessions that were heard of last. In memory alone; on the event loop only."""
+
+    def __init__(self) -> None:
+        self._seen: Recent[tuple[str, str], SeenSession] = Recent(_SESSIONS)
+
+    def note(self, session: SeenSession) -> None:
+        """Note that a session was heard of."""
+        key = (session.client, session.session)
+        self._seen.pop(key, None)
+        self._seen[key] = session
+
+    def newest(self) -> list[SeenSession]:
+        """Return the sessions, the one that was heard of last first."""
+        return list(reversed(self._seen.values()))
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Everything a handler may need; ``stop`` asks the daemon to drain and end.
 
@@ -94,6 +126,7 @@ class Services:
     models: Models
     spent: SpendTable
     ages: Ages
+    figures: Figures
     runs: Runs
     priority: RequestPriority
     clock: Clock
@@ -101,4 +134,13 @@ class Services:
     started: float
     notes: Sequence[str]
     stop: Callable[[], None]
-    connections: Callable[[], int]
+    hub: Hub
+    sessions: RecentSessions = field(default_factory=RecentSessions)
+
+    def visited(self, call: Call, project: Project, session: str) -> None:
+        """Note that a session works on a project, whose team may be asked what is new there."""
+        self.team.visited(project.memory_dir)
+        client = call.connection.caller.client
+        if session:
+            seen = SeenSession(client, session[:_NAME], project.root, self.clock.now())
+            self.sessions.note(seen)

@@ -15,6 +15,7 @@ from memd.api import (
     hooks,
     instructions,
     listing,
+    measuring,
     memory,
     messages,
     notes,
@@ -23,6 +24,7 @@ from memd.api import (
     prompting,
     reviewing,
     spending,
+    status,
     strays,
     suggesting,
     team,
@@ -38,6 +40,8 @@ def methods() -> tuple[Method[Any, Any], ...]:
     """Return the table, a fresh one for each daemon."""
     rows: tuple[Method[Any, Any], ...] = (
         *operation.METHODS,
+        *status.METHODS,
+        *measuring.METHODS,
         *doctor.METHODS,
         *spending.METHODS,
         *prompting.METHODS,

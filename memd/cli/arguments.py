@@ -19,6 +19,7 @@ from memd.cli import (
     memory_table,
     message_table,
     notes_table,
+    observing_table,
     operation_table,
     portable_table,
     suggestion_table,
@@ -37,6 +38,7 @@ COMMANDS = (
     *agent_table.COMMANDS,
     *message_table.COMMANDS,
     *portable_table.COMMANDS,
+    *observing_table.COMMANDS,
     *operation_table.COMMANDS,
 )
 GROUPS = {
@@ -227,7 +229,8 @@ def _add_option(
         if option.choices:
             arguments["choices"] = option.choices
         arguments["metavar"] = option.metavar or "|".join(option.choices)
-    added = child.add_argument(option.flag, **arguments)
+    flags = [option.short, option.flag] if option.short else [option.flag]
+    added = child.add_argument(*flags, **arguments)
     if option.metavar in _FILES and hints:
         added.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 

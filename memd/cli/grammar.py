@@ -68,7 +68,8 @@ class Option(NamedTuple):
     """A named argument; without ``metavar`` and ``choices`` it is a switch.
 
     ``kind`` converts the value; ``repeat`` collects several. ``param`` is the parameter of the
-    command's method that it is: the one of its own name unless given, and none if empty.
+    command's method that it is: the one of its own name unless given, and none if empty. ``short``
+    is another way to write the flag.
     """
 
     flag: str
@@ -78,6 +79,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     repeat: bool = False
     param: str | None = None
+    short: str = ""
 
     @property
     def switch(self) -> bool:
@@ -88,7 +90,8 @@ class Option(NamedTuple):
     def shown(self) -> str:
         """The option as a synopsis shows it."""
         value = self.metavar or "|".join(self.choices)
-        return f"{self.flag} {value}" if value else self.flag
+        flags = "|".join(filter(None, (self.short, self.flag)))
+        return f"{flags} {value}" if value else flags
 
     @property
     def attribute(self) -> str:

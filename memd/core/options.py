@@ -1,6 +1,6 @@
 """How an option is declared, and how a layer of parsed TOML is applied to declared options."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
@@ -15,9 +15,20 @@ class Layer:
     options: Mapping[str, Any]
 
 
-def one_of(*names: str) -> Callable[[Any], str]:
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Says of a value that it is none of some names."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, value: Any) -> str:
+        """Return what is wrong with a value, "" if nothing is."""
+        return "" if value in self.names else f"must be one of {', '.join(self.names)}"
+
+
+def one_of(*names: str) -> OneOf:
     """Return what says of a value that it is none of these names."""
-    return lambda value: "" if value in names else f"must be one of {', '.join(names)}"
+    return OneOf(names)
 
 
 def option(
@@ -74,6 +85,26 @@ def applied(
             else:
                 current = replace(current, **{key: checked})
     return current
+
+
+def shareable(current: Any, prefix: str = "") -> Iterator[tuple[str, bool | int | float | str]]:
+    """Yield each option's dotted name and value, as far as no person's own words are in it.
+
+    Numbers, switches, names of a fixed set and defaults are given. Of any other value only that
+    there is one, and of a table or a list how many entries it has.
+    """
+    for item in fields(current):
+        value, name = getattr(current, item.name), f"{prefix}{item.name}"
+        problem = item.metadata.get("problem")
+        factory: Any = item.default_factory  # MISSING, or the class of a table
+        if isinstance(factory, type):
+            yield from shareable(value, f"{name}.")
+        elif isinstance(value, bool | int | float) or value == item.default:
+            yield name, value if isinstance(value, bool | int | float | str) else len(value)
+        elif isinstance(problem, OneOf) and value in problem.names:
+            yield name, value
+        else:
+            yield name, "(set)" if isinstance(value, str) else len(value)
 
 
 _WORDS: Mapping[type, str] = {

@@ -250,7 +250,11 @@ class JournalSettings:
 class LogSettings:
     """``[log]``: the daemon's log."""
 
-    level: str = option("info", "debug, info, warning or error; read when the daemon starts")
+    level: str = option(
+        "info",
+        "debug, info, warning or error; read when the daemon starts",
+        problem=one_of("debug", "info", "warning", "error"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ from memd.state.tables import (
     ContextTable,
     Cursors,
     DreamTable,
+    Figures,
     JobTable,
     Ledger,
     Programs,
@@ -203,8 +204,7 @@ async def _compose(
     dreams = partial(Dreams, store, locks, proposals, clock, note=log.note, covered=covered)
     dreaming = dreams(models=models, runs=records)
     notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)
-    tell = partial(_tell, notes, log)
-    database.on_note(tell)
+    database.on_note(tell := partial(_tell, notes, log))
     work = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     last_visits, busy, priority = Visits(database), ports.pressure, RequestPriority()
     starter = DreamStarter(
@@ -234,6 +234,7 @@ async def _compose(
         models=models,
         spent=spent,
         ages=Ages(database),
+        figures=Figures(database, SCHEMAS),
         runs=records,
         priority=priority,
         clock=clock,
@@ -241,7 +242,7 @@ async def _compose(
         started=clock.monotonic(),
         notes=notes,
         stop=stop.set,
-        connections=hub.connections,
+        hub=hub,
     )
     work_on = partial(runners, store, extract, starter, hub, priority)
     return services, starter, work_on(notes=services.session_notes, summaries=services.summaries)

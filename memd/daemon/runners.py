@@ -5,6 +5,7 @@ from typing import Any
 
 from memd.context.errors import BreakerOpenError
 from memd.context.service import Summaries, failed, summary
+from memd.core.errors import MemdError
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.yielding import yielding
 from memd.daemon.dreaming import DreamStarter
@@ -41,20 +42,26 @@ def runners(
         request = running.request
         project, settings, _ = await store.where(request["cwd"], request["environment"])
         running.progress("reading")
-        extracted = await extractions.run(
-            project,
-            settings,
-            ExtractRequest(
-                session=request["session"],
-                transcript_path=request["transcript_path"],
-                messages=request["messages"],
-                cache=request.get("cache"),
-            ),
-            job=running.job.id,
-            client=request["client"],
-            progress=running.progress,
-            allow_model=running.model_allowed,
+        about = ExtractRequest(
+            session=request["session"],
+            transcript_path=request["transcript_path"],
+            messages=request["messages"],
+            cache=request.get("cache"),
         )
+        try:
+            extracted = await extractions.run(
+                project,
+                settings,
+                about,
+                job=running.job.id,
+                client=request["client"],
+                progress=running.progress,
+                allow_model=running.model_allowed,
+            )
+        except MemdError:
+            extractions.tally.add(None)
+            raise
+        extractions.tally.add(extracted)
         facts = extracted.facts()
         visit = Visit(*(request[name] for name in ("cwd", "client", "environment", "session")))
         if extracted.change:

@@ -20,6 +20,7 @@ ALREADY_SAID = "already_said"
 
 COMPLETED = "completed"
 SKIPPED = "skipped"
+FAILED = "failed"
 
 _OPTIONAL = ("already_said", "reason", "problem", "change", "turns", "prefix_changed", "hit_rate")
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
@@ -102,3 +103,27 @@ class ExtractionResult:
             for name, value in facts.items()
             if value or name not in _OPTIONAL
         }
+
+
+class ExtractionTally:
+    """How the extractions of this daemon ended, and what they kept, since its start.
+
+    ``outcomes`` are reasons to skip, ``COMPLETED`` or ``FAILED``; ``memories`` is by what was done.
+    """
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.memories: Counter[str] = Counter()
+
+    def add(self, result: ExtractionResult | None) -> None:
+        """Count an extraction, ``None`` for one that failed."""
+        if result is None:
+            self.outcomes[FAILED] += 1
+            return
+        self.outcomes[result.reason or result.status] += 1
+        self.memories.update(
+            saved=len(result.saved),
+            updated=len(result.updated),
+            removed=len(result.removed),
+            suggested=result.suggested,
+        )

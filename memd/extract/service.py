@@ -114,6 +114,7 @@ class Extractions:
         self._joined = joined
         self._covered = covered
         self._listener = ConversationReader()
+        self.tally = requests.ExtractionTally()
 
     def gate(self, settings: Settings, project: Project) -> str:
         """Return the reason to extract nothing, "" to go on."""

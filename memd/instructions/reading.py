@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from memd.core.covered import Covered
+from memd.core.histogram import CacheHits
 from memd.core.names import is_text
 from memd.core.recent import Recent
 from memd.core.settings import Settings
@@ -157,6 +158,7 @@ class InstructionReader:
         self._readings: Recent[
             tuple[View, ViewRequest], tuple[RecordedDisk, InstructionReading]
         ] = Recent(_READINGS)
+        self.cache = CacheHits()  # a hit has all its files unchanged
 
     def decision(self, project: Project) -> bool | None:
         """Return whether the user allowed includes from outside, ``None`` where they did not say.
@@ -176,7 +178,9 @@ class InstructionReader:
             return _UNNAMED
         key = (request.view, wanted)
         disk, reading = self._readings.get(key, (None, None))
-        if disk is None or reading is None or not disk.unchanged():
+        hit = disk is not None and disk.unchanged()
+        self.cache.add(hit=hit)
+        if reading is None or not hit:
             disk = RecordedDisk(self._disk)
             reading = _reading(self._views[request.view](wanted, disk))
             self._readings[key] = disk, reading

@@ -99,6 +99,7 @@ class Instructions:
         self._approvals = approvals
         self._seconds = seconds
         self._reader = InstructionReader(approvals, folders, RealDisk(), VIEWS)
+        self.cache = self._reader.cache
         self._threads = CapacityLimiter(_THREADS)
         self._checks = CapacityLimiter(1)  # they take long, and no prompt waits for one
 

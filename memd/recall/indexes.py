@@ -22,6 +22,7 @@ from typing import Protocol
 
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.core.histogram import CacheHits
 from memd.core.values import Catalogue, Header, MemoryFile
 from memd.search.index import Entry, Index, mark, text
 from memd.search.meaning import Meaning, Neighbours, VectorText
@@ -128,6 +129,7 @@ class Indexes:
         self._meaning = meaning
         self._open: OrderedDict[str, _OpenIndex] = OrderedDict()
         self._table = lock()
+        self.cache = CacheHits()  # a hit is an index in which nothing is missing
 
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
@@ -151,6 +153,7 @@ class Indexes:
         """
         one = self._of(directory)
         self._take_delta(directory, one)
+        self.cache.add(hit=not one.left)
         return self.advance(directory, allowance)
 
     def advance(self, directory: str, most: int) -> Current:

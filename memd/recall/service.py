@@ -81,7 +81,7 @@ class Recall:
         self._reader = reader
         self._ledger = ledger
         self._clock = clock
-        self._indexes = indexes
+        self._indexes, self.cache = indexes, indexes.cache
         self._models = models
         self._priority = priority or RequestPriority()
         self._authorship = authorship

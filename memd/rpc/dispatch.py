@@ -21,7 +21,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from memd.core import limits
+from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.histogram import OTHER, RequestTimes
 from memd.rpc.connection import Call, Handler, ServerLog
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.errors import (
@@ -82,18 +84,27 @@ _RESULT_BYTES = limits.REPLY_QUEUE_BYTES - limits.HEADER_BYTES
 
 
 class Dispatcher:
-    """Answers requests from a table of handlers."""
+    """Answers requests from a table of handlers; ``times`` counts them by the clock."""
 
-    def __init__(self, handlers: Mapping[str, Handler], log: ServerLog) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], log: ServerLog, times: RequestTimes, clock: Clock
+    ) -> None:
         self._methods = {name: _binder(handler) for name, handler in handlers.items()}
         self._log = log
+        self._times = times
+        self._clock = clock
 
     async def answer(self, request: RpcRequest, call: Call) -> bytes:
         """Run one request and return its answer as JSON, empty for a notification.
 
-        Cancellation passes through; every other failure is an answer.
+        Cancellation passes through uncounted; every other failure is an answer.
         """
+        begun = self._clock.monotonic()
         result = await contain(self._log, partial(self._run, request, call))
+        # Names and kinds come from tables of memd, so nobody can make labels without end.
+        method = request.method if request.method in self._methods else OTHER
+        error = "" if isinstance(result, bytes) else type(result).kind
+        self._times.add(method, self._clock.monotonic() - begun, error)
         if not request.answered:
             return b""
         return result if isinstance(result, bytes) else refusal(request.id, result)

@@ -1,10 +1,11 @@
-"""Events to the connections that subscribed."""
+"""What all connections share: events to those that subscribed, and what they asked."""
 
 from typing import Any
 
 import msgspec
 
 from memd.core.events import Event
+from memd.core.histogram import RequestTimes
 from memd.rpc.connection import Connection
 from memd.rpc.outbox import UnreadTotal
 
@@ -14,12 +15,14 @@ class Hub:
 
     A connection that cannot keep up is dropped by its own bounded queue, so publishing never
     waits; ``unread`` bounds the queues of all together. Params that are no JSON are a bug of the
-    publisher: the event is left out, since an event must never fail what it tells of.
+    publisher: the event is left out, since an event must never fail what it tells of. ``times``
+    has how long their requests took.
     """
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
         self.unread = UnreadTotal()
+        self.times = RequestTimes()
 
     def add(self, connection: Connection) -> None:
         """Take a connection in; it hears nothing before it subscribes."""

@@ -61,9 +61,8 @@ async def serve(
     Cancelling ends every connection; what was answered before is still sent. The listener stays
     the caller's. Raises OSError where the listener itself is broken.
     """
-    server = _Server(
-        Dispatcher(handlers, log), hub, log, clock, os.getuid() if uid is None else uid
-    )
+    dispatcher = Dispatcher(handlers, log, hub.times, clock)
+    server = _Server(dispatcher, hub, log, clock, os.getuid() if uid is None else uid)
     listener.settimeout(0)
     try:
         async with anyio.create_task_group() as group:

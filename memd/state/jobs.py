@@ -66,11 +66,7 @@ class JobTable:
             cursor.execute(f"{ROWS} WHERE state = 'running'")
             for row in cursor.fetchall():
                 _count_death(cursor, row["number"], at)
-            cursor.execute(
-                "DELETE FROM jobs WHERE ended IS NOT NULL AND number <="
-                " (SELECT max(number) FROM jobs) - ?",
-                (KEPT_ROWS,),
-            )
+            _forget_oldest(cursor)
             cursor.execute(
                 "DELETE FROM leases WHERE job NOT IN"
                 " (SELECT number FROM jobs WHERE state IN ('queued', 'running'))"
@@ -92,6 +88,7 @@ class JobTable:
                 (new.kind, new.lane, new.session),
             )
             _let_go(cursor, superseded_by=job)
+            _forget_oldest(cursor)
             return job
 
     def replace(self, job: str, request: dict[str, Any]) -> None:
@@ -210,19 +207,29 @@ class JobTable:
     def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest job of a kind in a memory directory that ran and has ended.
 
-        One that answered that it was skipped did nothing and does not count.
+        Where the directory is "", of all of them. One that answered that it was skipped did
+        nothing and does not count.
         """
-        rows = self._database.read(
-            f"{ROWS} WHERE directory = ? AND kind = ? AND started IS NOT NULL"
-            " AND ended IS NOT NULL ORDER BY number DESC",
-            (directory, kind),
+        query = (
+            f"{ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
+            " AND ended IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET ?"
         )
-        return next(
-            (job for job in self._jobs(rows) if (job.result or {}).get("status") != "skipped"), None
-        )
+        for offset in range(KEPT_ROWS):  # one by one: results may be large, and the first mostly is
+            jobs = self._jobs(self._database.read(query, (directory, kind, offset)))
+            if not jobs or (jobs[0].result or {}).get("status") != "skipped":
+                return jobs[0] if jobs else None
+        return None
 
     def _jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
         return tuple(read_job(row, self._pid) for row in rows)
+
+
+def _forget_oldest(cursor: Cursor) -> None:
+    """Forget ended jobs that are too many, also while one daemon runs for a year."""
+    cursor.execute(
+        "DELETE FROM jobs WHERE ended IS NOT NULL AND number <= (SELECT max(number) FROM jobs) - ?",
+        (KEPT_ROWS,),
+    )
 
 
 def _count_death(cursor: Cursor, number: int, at: float) -> None:

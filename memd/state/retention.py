@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from memd.state.ages import Bound
 from memd.state.database import Cursor, Database
+from memd.state.figures import used_bytes
 
 _SETS = 50  # pruned in one transaction, or fewer where they have many files
 _FILES = 500
@@ -78,7 +79,7 @@ class Retention:
         """Prune a little. Raises StateUnusableError; what was pruned so far stays pruned."""
         past = self._numbers(_PAST, (*self._old, _SETS))
         old = self._numbers(_OLD, (*self._old, _SETS))
-        if not past and not old and self._size() > self._most:
+        if not past and not old and used_bytes(self._database) > self._most:
             past = self._numbers(_OLDEST_PAST, (_SETS,))
             old = [] if past else self._numbers(_OLDEST, (_SETS,))
         if past:
@@ -93,14 +94,6 @@ class Retention:
 
     def _numbers(self, query: str, values: tuple[object, ...]) -> list[int]:
         return [row[0] for row in self._database.read(query, values)]
-
-    def _size(self) -> int:
-        """Return the bytes in use; free pages of the file are used again by what comes next."""
-        pages, free, size = (
-            self._database.read(f"PRAGMA {name}")[0][0]
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return int((pages - free) * size)
 
     def _prune(self, numbers: Iterable[int]) -> Pruned:
         changes, hashes, files = 0, set[str](), 0

@@ -135,6 +135,10 @@ class SpendTable:
         kinds = self._used(self._day(now))
         return kinds.get(kind, Sum()) if kind else sum(kinds.values(), Sum())
 
+    def kinds_today(self, now: float) -> dict[str, Sum]:
+        """Return what was used today by kind of work."""
+        return self._used(self._day(now))
+
     def summary(self, days: int, by: By, now: float) -> tuple[SpendRow, ...]:
         """Return the sums of the last ``days``, today's too, by one column.
 

@@ -24,6 +24,7 @@ from memd.state.caps import KINDS, Sum
 from memd.state.contexts import ContextRow, ContextTable, ContextTotals
 from memd.state.cursors import Cursors
 from memd.state.dreams import DreamTable, LockRow
+from memd.state.figures import Figures, RunningRow, StateCounts, StateTables
 from memd.state.imported import ImportTable
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
 from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
@@ -91,6 +92,7 @@ __all__ = [
     "ContextTotals",
     "Cursors",
     "DreamTable",
+    "Figures",
     "ImportTable",
     "Item",
     "Job",
@@ -111,11 +113,14 @@ __all__ = [
     "Pauses",
     "Programs",
     "Roots",
+    "RunningRow",
     "Runs",
     "Sighting",
     "SpendRow",
     "SpendTable",
     "StartedProgram",
+    "StateCounts",
+    "StateTables",
     "StoredMessage",
     "SuggestionCounts",
     "SuggestionTable",

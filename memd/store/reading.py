@@ -19,6 +19,7 @@ from functools import partial
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.histogram import CacheHits
 from memd.core.names import NameRefusedError, check_name
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
@@ -74,6 +75,7 @@ class DirectoryReader:
         self._watch: Watch | None = None
         self.dirty = Dirty()
         self.recent = RecentTexts()
+        self.cache = CacheHits()  # of catalogues: a hit needs no file
 
     def use_watch(self, watch: Watch | None) -> None:
         """Look from now on only at what a watch reports as changed; with ``None`` at everything."""
@@ -249,6 +251,7 @@ class DirectoryReader:
             watch.catch_up()
         paths = self.dirty.take(real)
         everything = number is None or number != live.number or paths is None
+        self.cache.add(hit=not (everything or paths))
         live.number = None  # until all went well
         if not everything and not paths:
             live.number = number

@@ -148,6 +148,49 @@ async def test_the_status_counts_what_waits_for_a_person(caller: Caller) -> None
     assert (await caller.plain("status"))["proposals"] == {directory: 1}
 
 
+async def test_the_status_tells_who_was_there_lately(caller: Caller) -> None:
+    """Sessions of prompts and of hooks are named with their project, the newest first."""
+    assert (await caller.plain("status"))["sessions"] == []
+    await caller.plain("hello", client="editor")
+    await caller.call("prefetch", session_id="one", query="tests")
+    caller.clock.advance(5)
+    payload = {"session_id": "two", "cwd": caller.cwd, "prompt": "tests"}
+    await caller.plain("hook", client="claude-code", event="UserPromptSubmit", payload=payload)
+    seen = [dict(each) for each in (await caller.plain("status"))["sessions"]]
+    assert [(each["client"], each["session"]) for each in seen] == [
+        ("claude-code", "two"),
+        ("editor", "one"),
+    ]
+    assert seen[0]["at"] == seen[1]["at"] + 5
+    assert {each["project"] for each in seen} == {caller.cwd}
+
+
+async def test_the_status_tells_of_the_last_dream_and_what_is_wrong(caller: Caller) -> None:
+    """The newest dream has its counts, and self-checks that are not ok come with their remedy."""
+    await caller.write()
+    status = await caller.plain("status")
+    assert (status["last_dream"], status["health"], status["held"]) == (None, [], 0)
+    await caller.call("dream", force=True, wait=True)
+    Path(caller.home.places.socket).chmod(0o666)
+    status = await caller.plain("status")
+    assert status["last_dream"]["directory"] == str(await caller.folder())
+    assert (status["last_dream"]["state"], status["last_dream"]["counts"]["removed"]) == (
+        "completed",
+        0,
+    )
+    (check,) = status["health"]
+    assert (check["name"], check["state"], bool(check["remedy"])) == ("socket", "failed", True)
+
+
+async def test_the_status_counts_messages_for_the_person(caller: Caller) -> None:
+    """A message that somebody has to decide is counted until it is decided."""
+    await caller.call("agent.register", name="ben")
+    sent = await caller.call("message.send", to="ben", body="hello")
+    assert (await caller.plain("status"))["held"] == 1
+    await caller.call("message.decide", cwd=None, id=sent["id"], accept=True)
+    assert (await caller.plain("status"))["held"] == 0
+
+
 WORDS = [{"role": "user", "content": "From now on, always write the tests first."}]
 
 

@@ -26,7 +26,8 @@ SPECIFIED = {
     "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
     "team.accept", "team.members",
     "export", "import",
-    "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
+    "subscribe", "unsubscribe", "status", "metrics", "debug", "spend", "doctor", "shutdown",
+    "rpc.discover",
 }  # fmt: skip
 
 

@@ -7,10 +7,12 @@ import anyio
 import pytest
 
 from memd.core.errors import MemdError
+from memd.core.histogram import RequestTimes
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher, contain
+from memd.testing.clock import FakeClock
 from memd.testing.server import RecordingLog
 
 
@@ -70,7 +72,7 @@ def call() -> Call:
 async def answered(method: str, *, log: RecordingLog | None = None, **params: Any) -> Any:
     """Return the answer to one request as a JSON value."""
     table = {"give": give, "echo": echo, "fail": fail}
-    dispatcher = Dispatcher(table, log or RecordingLog())
+    dispatcher = Dispatcher(table, log or RecordingLog(), RequestTimes(), FakeClock())
     return json.loads(await dispatcher.answer(RpcRequest(method, params, 7), call()))
 
 
@@ -175,7 +177,7 @@ async def test_a_cancelled_request_finishes_its_shielded_part() -> None:
         await anyio.lowlevel.checkpoint()
         steps.append("never")
 
-    dispatcher = Dispatcher({"write": write}, RecordingLog())
+    dispatcher = Dispatcher({"write": write}, RecordingLog(), RequestTimes(), FakeClock())
     async with anyio.create_task_group() as group:
         group.start_soon(dispatcher.answer, RpcRequest("write"), call())
         await entered.wait()

@@ -136,3 +136,20 @@ def test_the_newest_job_that_ran_is_found(table: JobTable) -> None:
         assert (results.id, results.state) == (job, state)
     assert table.newest("/n", "extract") is None
     assert table.newest("/m", "dream") is None
+
+
+def test_ended_jobs_are_forgotten_while_one_daemon_runs(
+    table: JobTable, database: Database
+) -> None:
+    """No restart is needed: each new job lets the oldest ended one go, and no other."""
+    waiting = table.add(_new(), 1.0)
+    with database.transaction() as cursor:
+        cursor.executemany(
+            "INSERT INTO jobs (kind, lane, directory, session, request, state, created, ended)"
+            " VALUES ('extract', '/m', '/m', ?, '{}', 'completed', 1.0, 2.0)",
+            [(f"s{number}",) for number in range(jobs.KEPT_ROWS)],
+        )
+    table.add(_new("other"), 3.0)
+    kept = database.read("SELECT count(*) FROM jobs WHERE ended IS NOT NULL")[0][0]
+    assert kept == jobs.KEPT_ROWS - 1
+    assert table.get(waiting).state is JobState.QUEUED

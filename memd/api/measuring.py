@@ -1,0 +1,280 @@
+"""metrics and debug: the daemon in numbers.
+
+Labels and names come from tables of memd: methods, kinds of errors, states, kinds of work. What a
+person or a model wrote, a path, a session or a query is in neither.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import metadata
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+from memd import __version__
+from memd.api.doctor import quick_checks
+from memd.api.method import Result, method
+from memd.api.services import Services
+from memd.core.histogram import BOUNDS
+from memd.core.options import shareable
+from memd.rpc.connection import Call
+from memd.state.tables import StateTables, SuggestionCounts
+
+_LIBRARIES = ("anyio", "jsonrpcserver", "msgspec", "psutil", "structlog", "tantivy", "watchdog")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Sample(Result):
+    """One value of a family. Of a histogram it is the sum of what was observed.
+
+    ``counts`` then has how many values lay between the bounds, the last what is above them all.
+    """
+
+    value: float
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    counts: list[int] = msgspec.field(default_factory=list)
+
+
+class Family(Result):
+    """One metric; ``type`` is counter, gauge, histogram or info, as OpenMetrics names them.
+
+    ``bounds`` are those of a histogram, each included in what lies below it.
+    """
+
+    name: str
+    type: str
+    help: str
+    samples: list[Sample]
+    unit: str = ""
+    bounds: tuple[float, ...] = ()
+
+
+class Metrics(Result):
+    """All metrics. Counters begin at 0 with the daemon."""
+
+    families: list[Family]
+
+
+class FolderSize(Result):
+    """How many files lie in a folder and below, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+class DebugFacts(Result):
+    """What helps to find a fault, without any text of a person.
+
+    ``settings`` has numbers, switches and names of a fixed set; of others whether they are set.
+    ``checks`` are names and states of ``doctor``'s self-checks that ask no server. ``tasks`` and
+    ``threads`` are those of the daemon.
+    """
+
+    versions: dict[str, str]
+    platform: str
+    uptime: float
+    state: StateTables
+    folders: dict[str, FolderSize]
+    settings: dict[str, bool | int | float | str]
+    settings_problems: int
+    checks: dict[str, str]
+    tasks: int
+    threads: int
+
+
+@method("metrics", "read")
+async def metrics(services: Services, _call: Call) -> Metrics:
+    """Latencies, errors, caches, extractions, suggestions, sizes and spending, as numbers."""
+    return Metrics(
+        families=[
+            *_requests(services),
+            *_learning(services),
+            *await to_thread.run_sync(_stored, services),
+            _fates(await services.suggestions.counts()),
+            *await to_thread.run_sync(_process, services),
+        ]
+    )
+
+
+@method("debug", "read")
+async def debug(services: Services, _call: Call) -> DebugFacts:
+    """Versions, sizes and counts for whoever looks for a fault; no text of a person is in it.
+
+    It counts every row, which takes a while where there is much.
+    """
+    settings, problems = await services.store.settings(None)
+    checks = await quick_checks(services, problems)
+    places = services.places
+    folders = {
+        "index": f"{places.state_dir}/index",
+        "headers": places.headers,
+        "spool": places.spool,
+    }
+    return DebugFacts(
+        versions=await to_thread.run_sync(_versions),
+        platform=f"{sys.platform} {platform.machine()}",
+        uptime=round(services.clock.monotonic() - services.started, 3),
+        state=await to_thread.run_sync(services.figures.tables),
+        folders={
+            name: await to_thread.run_sync(_folder_size, path) for name, path in folders.items()
+        },
+        settings=dict(shareable(settings)),
+        settings_problems=len(problems),
+        checks={check.name: check.state for check in checks},
+        tasks=len(anyio.get_running_tasks()),
+        threads=_entries("/proc/self/task"),
+    )
+
+
+def resident_bytes() -> int:
+    """Return the bytes of this process that are in memory, 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except OSError:  # pragma: no cover - a system without /proc
+        return 0
+
+
+def _requests(services: Services) -> Iterable[Family]:
+    times = services.hub.times
+    yield Family(
+        name="memd_request_seconds",
+        type="histogram",
+        unit="seconds",
+        help="How long requests took to answer, by method.",
+        bounds=BOUNDS,
+        samples=[
+            Sample(value=each.sum, labels={"method": name}, counts=list(each.counts))
+            for name, each in sorted(times.seconds.items())
+        ],
+    )
+    yield Family(
+        name="memd_request_errors",
+        type="counter",
+        help="Requests that were answered with an error, by method and kind of the error.",
+        samples=[
+            Sample(value=count, labels={"method": name, "kind": kind})
+            for (name, kind), count in sorted(times.errors.items())
+        ],
+    )
+    caches = {
+        "catalogue": services.store.reading.cache,
+        "index": services.recall.cache,
+        "instructions": services.instructions.cache,
+    }
+    hits = {name: each.hits for name, each in caches.items()}
+    lookups = {name: each.lookups for name, each in caches.items()}
+    yield _by("cache", hits, "memd_cache_hits", "Lookups that a cache could answer.")
+    yield _by("cache", lookups, "memd_cache_lookups", "Lookups in a cache.")
+
+
+def _learning(services: Services) -> Iterable[Family]:
+    tally = services.extract.tally
+    yield _by("outcome", tally.outcomes, "memd_extractions", "Extractions by how they ended.")
+    words = "Memories that extractions saved, updated or removed, and statements they suggested."
+    yield _by("fate", tally.memories, "memd_extracted_memories", words)
+
+
+def _stored(services: Services) -> Iterable[Family]:
+    """Return what the state file says. Blocks."""
+    now = services.clock.now()
+    counts, size = services.figures.counts(), services.figures.size()
+    spent = services.spent.kinds_today(now)
+    return [
+        _gauge("memd_memories", size.memories, "Memories of all directories that memd knows."),
+        _gauge("memd_journal_bytes", size.bytes, "Bytes in use in the state file.", "bytes"),
+        _by("state", counts.jobs, "memd_jobs", "Background jobs, the newest 200.", "gauge"),
+        _gauge("memd_messages_held", counts.held, "Messages that wait for the person."),
+        _by(
+            "kind",
+            {kind: round(used.dollars, 6) for kind, used in spent.items()},
+            "memd_spend_dollars",
+            "US dollars that were spent today, by kind of work.",
+            "gauge",
+            unit="dollars",
+        ),
+    ]
+
+
+def _fates(counts: SuggestionCounts) -> Family:
+    words = "Suggestions that are kept, by what became of them."
+    return _by("fate", asdict(counts), "memd_suggestions", words, "gauge")
+
+
+def _process(services: Services) -> Iterable[Family]:
+    """Return what the system says of this process. Blocks."""
+    used = os.times()
+    uptime = services.clock.monotonic() - services.started
+    began = services.clock.now() - uptime
+    cpu = [Sample(value=used.user + used.system)]
+    return [
+        Family(
+            name="memd_build",
+            type="info",
+            help="The version that runs.",
+            samples=[Sample(value=1, labels={"version": __version__})],
+        ),
+        _gauge("memd_connections", services.hub.connections(), "Clients that are connected."),
+        _gauge("process_resident_memory_bytes", resident_bytes(), "Bytes in memory.", unit="bytes"),
+        Family(
+            name="process_cpu_seconds",
+            type="counter",
+            unit="seconds",
+            help="Seconds of the processor that were used.",
+            samples=cpu,
+        ),
+        _gauge("process_open_fds", _entries("/proc/self/fd"), "Open file descriptors."),
+        _gauge("process_threads", _entries("/proc/self/task"), "Threads."),
+        _gauge("process_start_time_seconds", began, "When it began, since 1970.", unit="seconds"),
+    ]
+
+
+def _by(
+    label: str,
+    values: Mapping[str, float],
+    name: str,
+    words: str,
+    type_: str = "counter",
+    *,
+    unit: str = "",
+) -> Family:
+    samples = [Sample(value=value, labels={label: key}) for key, value in sorted(values.items())]
+    return Family(name=name, type=type_, help=words, unit=unit, samples=samples)
+
+
+def _gauge(name: str, value: float, words: str, unit: str = "") -> Family:
+    return Family(name=name, type="gauge", help=words, unit=unit, samples=[Sample(value=value)])
+
+
+def _entries(folder: str) -> int:
+    try:
+        return len(os.listdir(folder))
+    except OSError:  # pragma: no cover - a system without /proc
+        return 0
+
+
+def _folder_size(path: str) -> FolderSize:
+    """Return the size of a folder; what goes meanwhile is not counted."""
+    total = FolderSize()
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                total.bytes += os.lstat(f"{folder}/{name}").st_size
+                total.files += 1
+    return total
+
+
+def _versions() -> dict[str, str]:
+    versions = {"memd": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
+
+
+METHODS = (metrics, debug)

@@ -1,0 +1,42 @@
+"""The daemon's metrics as OpenMetrics text. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+_SUFFIXES = {"counter": "_total", "info": "_info"}
+
+
+def text(families: Iterable[Mapping[str, Any]]) -> str:
+    """Return the families of ``metrics`` as text, ended by the line that says it is whole."""
+    return "\n".join([line for family in families for line in _family(family)] + ["# EOF", ""])
+
+
+def _family(family: Mapping[str, Any]) -> Iterator[str]:
+    name = family["name"]
+    yield f"# TYPE {name} {family['type']}"
+    if family["unit"]:
+        yield f"# UNIT {name} {family['unit']}"
+    yield f"# HELP {name} {_escaped(family['help'])}"
+    for sample in family["samples"]:
+        if family["type"] == "histogram":
+            yield from _histogram(name, sample, family["bounds"])
+        else:
+            yield f"{name}{_SUFFIXES.get(family['type'], '')}{_labels(sample)} {sample['value']}"
+
+
+def _histogram(name: str, sample: Mapping[str, Any], bounds: Iterable[float]) -> Iterator[str]:
+    total = 0
+    for bound, count in zip((*map(float, bounds), "+Inf"), sample["counts"], strict=True):
+        total += count
+        yield f"{name}_bucket{_labels(sample, le=str(bound))} {total}"
+    yield f"{name}_count{_labels(sample)} {total}"
+    yield f"{name}_sum{_labels(sample)} {sample['value']}"
+
+
+def _labels(sample: Mapping[str, Any], **more: str) -> str:
+    pairs = [f'{key}="{_escaped(value)}"' for key, value in {**sample["labels"], **more}.items()]
+    return f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+def _escaped(words: str) -> str:
+    return words.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
