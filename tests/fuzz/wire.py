@@ -118,7 +118,7 @@ def session() -> Iterator[Use]:
         async def served(data: bytes, log: RecordingLog) -> bytes:
             ours, theirs = socket.socketpair()
             clock, hub, answer = SystemClock(), Hub(), bytearray()
-            dispatcher = Dispatcher({"echo": _echo, "typed": _typed}, log)
+            dispatcher = Dispatcher({"echo": _echo, "typed": _typed}, log, hub.times, clock)
             peer = PeerSession(dispatcher, hub, clock, Turns(clock), Caller(1, 0, os.getpid()))
             ours.settimeout(0)
             async with (
