@@ -4,6 +4,7 @@ The same cases each time, so that a green run stays green and a machine's speed 
 ``MEMD_HYPOTHESIS=explore`` looks for new ones.
 """
 
+import importlib
 import os
 
 import pytest
@@ -18,3 +19,14 @@ settings.load_profile(os.environ.get("MEMD_HYPOTHESIS", "steady"))
 def anyio_backend() -> str:
     """Run async tests on asyncio, the loop that the daemon runs on."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _loaded(request: pytest.FixtureRequest) -> None:
+    """Load the library that asks models before a test that uses it: a request's time is for more.
+
+    Loading takes seconds on a busy machine, and a daemon that is its own process does it at its
+    start.
+    """
+    if request.node.get_closest_marker("xdist_group") is not None:
+        importlib.import_module("anthropic")

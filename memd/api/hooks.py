@@ -29,7 +29,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-from anyio import move_on_after
 
 from memd.api import delivering, dialects, notes, prompting, subagents, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
@@ -55,7 +54,7 @@ _REMEMBERED_EVENTS = 1024
 _SESSIONS = 64  # whose memory section is in memory, some 30 KB each
 _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
 _START_SECONDS = 0.2  # of a session's start for what may be worth remembering
-_SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
+_SUGGESTED_SHARE = 0.2  # of a prompt's time for the same, if it is left
 _LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
 _SAVED_SECONDS = 0.02  # for what was saved; what is late is told with the next prompt
 _GATE_SECONDS = 0.02  # of a turn's end for the gates of its notes; the job asks them again
@@ -241,20 +240,20 @@ class HookMethod:
     ) -> tuple[str, str]:
         """Return the memories that matter, and what may be worth remembering if there is time."""
         project, settings, payload = received.project, received.settings, received.payload
-        waiting = self._waiting.pop(received.session, 0)
+        seconds = max(0.0, until - services.clock.monotonic())
         prompt = Prompt(
             session=received.session,
             query=payload.prompt,
-            seconds=max(0.0, until - services.clock.monotonic()),
+            seconds=seconds,
             parents=_parents(payload),
             index=self._sections.get(received.session, ""),
-            room=limits.BLOCK_CHARACTERS - waiting,
+            room=limits.BLOCK_CHARACTERS - self._waiting.pop(received.session, 0),
         )
         prefetched = await services.recall.prefetch(project, settings, prompt)
         if payload.prompt_id:
             brought = [memory.path for memory in prefetched.memories]
             self._prompts[received.session, payload.prompt_id] = brought
-        left = min(until - services.clock.monotonic(), _SUGGESTED_SECONDS)
+        left = min(until - services.clock.monotonic(), _SUGGESTED_SHARE * seconds)
         suggested = await services.suggestions.surface(project, settings, received.session, left)
         return prefetched.block, suggested
 
@@ -264,7 +263,7 @@ class HookMethod:
             return ""
         began = services.clock.now() - (services.clock.monotonic() - services.started)
         results = []
-        with move_on_after(_SAVED_SECONDS), suppress(MemdError):
+        with services.clock.move_on_after(_SAVED_SECONDS), suppress(MemdError):
             for job in await services.jobs.list(received.project.memory_dir, _JOBS):
                 ended = job.kind == "extract" and (job.ended or 0) >= began
                 if ended and job.id not in self._reported:
@@ -320,7 +319,7 @@ async def _before_compaction(
     """Have the notes written from the transcript, and return a sentence for who wants one."""
     request = _about(call, received, force=True)
     try:
-        with move_on_after(until - services.clock.monotonic()):
+        with services.clock.move_on_after(until - services.clock.monotonic()):
             path = (await services.session_notes.write_locally(request)).path
             sentence = f"The notes of this conversation are in {path}; they outlast the compaction."
             wanted = path and request.settings.notes.precompact
@@ -384,7 +383,8 @@ async def _spilled(services: Services, received: _Received, until: float) -> Any
         return None
     text = dialects.longest_text(payload.tool_response)
     request = ContextRequest(received.project, settings, received.session, reader=_READER)
-    with suppress(MemdError), move_on_after(until - services.clock.monotonic()):
+    in_time = services.clock.move_on_after(until - services.clock.monotonic())
+    with suppress(MemdError), in_time:
         result = await services.contexts.spill(
             request, tool=name, tool_use_id=payload.tool_use_id, content=text
         )

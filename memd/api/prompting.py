@@ -112,7 +112,9 @@ async def recall_probe(services: Services, _call: Call) -> ModelProbe:
 
     It costs one small request.
     """
-    return await services.recall.probe((await services.store.settings(None))[0])
+    settings, _ = await services.store.settings(None)
+    await services.models.warm(settings)  # what loading takes is not what a model takes
+    return await services.recall.probe(settings)
 
 
 @method("session.start", "read", NoProjectError)

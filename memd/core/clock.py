@@ -3,6 +3,7 @@
 The daemon brings the real one (``daemon/clock.py``), tests the one in ``memd.testing.clock``.
 """
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 
@@ -19,4 +20,8 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds of this clock."""
+        ...
+
+    def move_on_after(self, seconds: float) -> AbstractContextManager[object, bool]:
+        """Cancel what runs in a block after so many seconds of this clock, and go on behind it."""
         ...

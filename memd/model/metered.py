@@ -99,7 +99,11 @@ class Metered:
     async def _finish(self, booking: Booking, used: Sum | None) -> None:
         if used is None:
             return
-        with anyio.move_on_after(_SETTLE_SECONDS, shield=True), suppress(MemdError):
+        with (
+            anyio.CancelScope(shield=True),
+            self._clock.move_on_after(_SETTLE_SECONDS),
+            suppress(MemdError),
+        ):
             await to_thread.run_sync(self._table.finish, booking, used, abandon_on_cancel=True)
 
     def _most(self, ask: Ask) -> Sum:

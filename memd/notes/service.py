@@ -100,7 +100,7 @@ class Notes:
         """
         gate = gates.closed(request.switches, force=True)
         if not gate:
-            with anyio.move_on_after(seconds):
+            with self._clock.move_on_after(seconds):
                 gate = await self._in_thread(partial(self._keeper.gate, request), abandon=True)
         return gate
 
@@ -155,7 +155,7 @@ class Notes:
         if not request.switches.enabled:
             return ""
         due, check = not resumed, self._keeper.lacks_notes if resumed else self._keeper.refresh
-        with anyio.move_on_after(seconds):
+        with self._clock.move_on_after(seconds):
             due = await self._in_thread(partial(check, request), abandon=True) or due
         if not due:
             return ""

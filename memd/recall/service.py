@@ -133,7 +133,7 @@ class Recall:
         reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
-            with anyio.move_on_after(until - self._clock.monotonic()):
+            with self._clock.move_on_after(until - self._clock.monotonic()):
                 await self._begin(request.session, prompt.parents, use=not prompt.explain)
                 if not reason and self._ledger.surfaced(request.session).bytes >= cap:
                     reason = select.SESSION_BUDGET
@@ -153,7 +153,7 @@ class Recall:
         if self._models is None or model is None:
             return ModelProbe(None, 0, selector.NO_MODEL)
         began = self._clock.monotonic()
-        with anyio.move_on_after(selector.PROBE_SECONDS):
+        with self._clock.move_on_after(selector.PROBE_SECONDS):
             try:
                 await model.ask(selector.sample(self._models.name(settings, "recall")))
                 return selector.measured(self._clock.monotonic() - began)
@@ -296,7 +296,7 @@ class Recall:
         )
         reply, problem = None, selector.OVERDUE
         try:
-            with anyio.move_on_after(seconds), self._priority.uncounted():
+            with self._clock.move_on_after(seconds), self._priority.uncounted():
                 reply = await model.ask(question)
         except CapReachedError as error:  # nobody waited, and the model did nothing wrong
             return None, f"{error.sentence}; the local ranker answered"
@@ -341,7 +341,7 @@ class Recall:
     async def _save(self, session: str, marked: Sequence[Item]) -> None:
         """Have marks written, without waiting for a slow disk; cancelled, take them back."""
         try:
-            with anyio.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
+            with self._clock.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
                 await self._in_thread(self._ledger.flush)
         except anyio.get_cancelled_exc_class():
             self._ledger.unmark(session, marked)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import anyio
 from anyio import to_thread
 
 from memd.core import limits
@@ -128,7 +127,7 @@ class Suggestions:
             return ""
         directory, until = project.memory_dir, self._clock.monotonic() + seconds
         in_thread = partial(to_thread.run_sync, abandon_on_cancel=True)
-        with anyio.move_on_after(seconds):
+        with self._clock.move_on_after(seconds):
             try:
                 fitting = await in_thread(self._fitting, directory, session)
                 if fitting:

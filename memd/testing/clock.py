@@ -1,15 +1,18 @@
 """A clock that moves only when it is told to."""
 
+from weakref import WeakKeyDictionary
+
 import anyio
 
 
 class FakeClock:
-    """A clock for tests: ``advance`` moves it and wakes who sleeps on it."""
+    """A clock for tests: ``advance`` moves it, wakes who sleeps on it and ends what is overdue."""
 
     def __init__(self, now: float = 1_760_000_000.0) -> None:
         self._now = now
         self._monotonic = 1000.0
         self._sleepers: list[tuple[float, anyio.Event]] = []
+        self._scopes: WeakKeyDictionary[anyio.CancelScope, float] = WeakKeyDictionary()
 
     def now(self) -> float:
         """Return the time that was set."""
@@ -33,15 +36,28 @@ class FakeClock:
         self._sleepers.append((self._monotonic + seconds, event))
         await event.wait()
 
+    def move_on_after(self, seconds: float) -> anyio.CancelScope:
+        """Return a scope that ends once the clock was advanced so far, however long that takes."""
+        scope = anyio.CancelScope()
+        self._scopes[scope] = self._monotonic + seconds
+        self._end_overdue()
+        return scope
+
     def advance(self, seconds: float) -> None:
-        """Move the clock forward and wake every sleeper whose time has come."""
+        """Move the clock forward, and wake or end all whose time has come."""
         self._now += seconds
         self._monotonic += seconds
         due = [item for item in self._sleepers if item[0] <= self._monotonic]
         self._sleepers = [item for item in self._sleepers if item[0] > self._monotonic]
         for _, event in due:
             event.set()
+        self._end_overdue()
 
     def jump(self, seconds: float) -> None:
         """Move the wall clock alone, as a correction of the system's time does."""
         self._now += seconds
+
+    def _end_overdue(self) -> None:
+        for scope, until in list(self._scopes.items()):
+            if until <= self._monotonic:
+                scope.cancel()

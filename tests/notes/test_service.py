@@ -48,6 +48,11 @@ class Session:
         """Read the notes."""
         self.views.append(await self.notes.read(self.request))
 
+    async def pass_time(self) -> None:
+        """Let a second pass once everything waits."""
+        await anyio.wait_all_tasks_blocked()
+        self.clock.advance(1.0)
+
     async def until(self, sleepers: int) -> None:
         """Return once so many wait for the clock."""
         with anyio.fail_after(20):
@@ -149,5 +154,6 @@ async def test_long_transcripts_hold_up_no_compaction(session: Session) -> None:
                 group.start_soon(work)
             while session.notes._threads.available_tokens:
                 await checkpoint()
+            group.start_soon(session.pass_time)
             block = await session.notes.block(request, 1_000, seconds=0.01)
     assert "Build the shelf." in block
