@@ -10,6 +10,8 @@ Rules of this file
   not.
 - A model that cannot be used says so when it is loaded, not at the first prompt.
 - The file of vectors is a cache: one that is damaged, or of another model, is begun anew.
+- Nothing goes out: onnxruntime from 1.29 reports each model to its maker unless it is told not to,
+  which has to be done before it is loaded.
 """
 
 import json
@@ -24,12 +26,14 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import tokenizers
-from onnxruntime.capi import onnxruntime_pybind11_state as _failures
 
 from memd.search.engine import private
 from memd.search.model_files import ModelUnusableError, find, read
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as _failures
 
 TEXT_TOKENS = 256  # what small sentence encoders were trained on
 QUERY_TOKENS = 64  # a prompt's beginning: a model of 6 layers takes 4 ms for it, 20 ms for 256

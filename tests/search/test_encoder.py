@@ -1,6 +1,9 @@
 """The user's model turns texts into vectors."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +174,14 @@ def test_many_vectors_are_looked_at_in_blocks(tmp_path: Path) -> None:
     assert near["64.md"] == 0.5
     assert near["2999.md"] == (2999 % 128) / 128
     assert max(near.values()) == 127 / 128
+
+
+def test_the_library_reports_to_nobody(tmp_path: Path) -> None:
+    """Its reports begin with a file of their own among temporary ones, and there is none."""
+    model, temporary = write_model(tmp_path / "model", WORDS), tmp_path / "temporary"
+    temporary.mkdir()
+    code = "import sys; from memd.search.encoder import Encoder; Encoder(sys.argv[1]).query('car')"
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(temporary)}
+    command = [sys.executable, "-c", code, str(model)]
+    subprocess.run(command, env=environ, cwd=os.getcwd(), check=True)
+    assert os.listdir(temporary) == []
