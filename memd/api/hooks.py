@@ -7,8 +7,7 @@ no new set-up.
   and otherwise what there is to say of a team's directory, of which no client knows.
 - A prompt brings the memories that matter, and what was said and is not remembered, at most 9,500
   characters.
-- The start of a sub-agent brings its memory where the settings name a scope for it and its client
-  does not load one itself.
+- A sub-agent's start brings its memory where the settings name a scope and its client loads none.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
   the turn. The one exception is a sentence before a compaction, for who wants it.
 - A context that was compacted gets the session's notes. All that is brought then, and with the
@@ -30,7 +29,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memd.api import delivering, dialects, notes, prompting, subagents, work
+from memd.api import delivering, dialects, notes, opened, prompting, subagents, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
@@ -173,6 +172,7 @@ class HookMethod:
         elif kind is Event.TOOL_USED:
             waiting = await self._delivered(services, call, received)
             texts = (waiting, await _written(services, call, received))
+            await opened.by_tool(services, call, received.project, received.payload)
             response = await _spilled(services, received, until)
         elif kind is Event.SESSION_START:
             texts = await self._start(services, call, received, until)

@@ -8,6 +8,7 @@ import msgspec
 from anyio import to_thread
 from msgspec.structs import asdict
 
+from memd.api import opened
 from memd.api.method import (
     Limit,
     Result,
@@ -38,6 +39,7 @@ from memd.store.history import ChangeNotFoundError, VersionNotFoundError
 from memd.store.service import MemoryNotFoundError, StorageFailedError
 from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 
+_TOOL_ROOT = "/memories/"
 _TEAM_OFF = "team.enabled is false"
 # A sub-agent's name, "" for the project's own memories; where those of a sub-agent lie.
 AgentName = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -152,6 +154,7 @@ async def memory_read(
     project = await project_of(services, call, cwd, agent, scope)
     if when is None:
         file = await services.store.read(project.memory_dir, path)
+        await opened.read(services, call, project, path)
     else:
         directory = project.memory_dir
         file = await services.store.consult(lambda past: past.version(directory, path, when))
@@ -284,7 +287,11 @@ async def memory_tool(
     find = project_of if command.get("command") == "view" else writable
     project = await find(services, call, cwd, agent, scope)
     by = _by(call, "memory.tool", session_id, "assistant")
-    return await services.memories.tool(project, command, by, request_id=request_id)
+    answer = await services.memories.tool(project, command, by, request_id=request_id)
+    if command.get("command") == "view" and not answer.is_error:
+        path = str(command.get("path")).removeprefix(_TOOL_ROOT)
+        await opened.read(services, call, project, path, session_id)
+    return answer
 
 
 async def project_of(

@@ -26,7 +26,7 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Call
 from memd.rpc.server import Hub
-from memd.state.tables import Ages, Figures, Runs, SpendTable, Visit
+from memd.state.tables import Ages, Figures, Runs, SpendTable, UsageTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
@@ -125,6 +125,7 @@ class Services:
     jobs: Jobs
     models: Models
     spent: SpendTable
+    usage: UsageTable
     ages: Ages
     figures: Figures
     runs: Runs

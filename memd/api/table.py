@@ -28,6 +28,7 @@ from memd.api import (
     strays,
     suggesting,
     team,
+    using,
     work,
 )
 from memd.api.discover import openrpc
@@ -44,6 +45,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *measuring.METHODS,
         *doctor.METHODS,
         *spending.METHODS,
+        *using.METHODS,
         *prompting.METHODS,
         *work.METHODS,
         *dreaming.METHODS,

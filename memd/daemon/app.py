@@ -73,6 +73,7 @@ from memd.state.tables import (
     SuggestionTable,
     Tally,
     TeamTable,
+    UsageTable,
     Visits,
 )
 from memd.store.service import Store
@@ -131,10 +132,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.messages.run)
             relay = PeerRelay(services.messages, ports.clock, ports.places.socket)
             group.start_soon(relay.run)
-            notes, contexts, store = services.session_notes, services.contexts, services.store
-            bounded = partial(keep_bounded, database, store, services.ages)
-            forget = services.messages.forget
-            bounded = partial(bounded, notes=notes, contexts=contexts, forget=forget)
+            notes, contexts = services.session_notes, services.contexts
+            bounded = partial(keep_bounded, database, services.store, services.ages, notes=notes)
+            bounded = partial(bounded, contexts=contexts, forget=services.messages.forget)
             group.start_soon(bounded, ports.clock, ports.log)
             methods = handlers(services)
             scope: anyio.CancelScope = await group.start(_serve, ports, methods, hub)
@@ -192,9 +192,8 @@ async def _compose(
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team = _shared(ports, database, relay, memberships, configuration)
-    spent = SpendTable(database, Tally(places.spent))
+    spent, records = SpendTable(database, Tally(places.spent)), Runs(database)
     models = _models(ports, database, spent)
-    records = Runs(database)
     instructions = Instructions(Approvals(database), store.projects.client_folders)
     cursors, covered, log = Cursors(database), instructions.covered, ports.log
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
@@ -233,6 +232,7 @@ async def _compose(
         jobs=work,
         models=models,
         spent=spent,
+        usage=UsageTable(database),
         ages=Ages(database),
         figures=Figures(database, SCHEMAS),
         runs=records,

@@ -12,17 +12,19 @@ from memd.core.errors import MemdError
 from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
 from memd.notes.service import Notes
-from memd.state.changes import Pruned, Retention
+from memd.state.changes import Baseline, Pruned, Retention
 from memd.state.database import Database, StateUnusableError
 from memd.state.tables import (
     KEPT_DAYS,
     OPEN_DAYS,
     RESUMED_DAYS,
     SIGHTED_DAYS,
+    UNUSED_DAYS,
     Ages,
     Ledger,
     SpendTable,
     SuggestionTable,
+    UsageTable,
     Visits,
 )
 from memd.store.service import Store
@@ -52,14 +54,17 @@ async def keep_bounded(
         settings, _ = await store.settings()
         try:
             check = await to_thread.run_sync(ages.inspect, clock.now(), clock.monotonic())
+            unused = await to_thread.run_sync(ages.bound, check, UNUSED_DAYS)
+            await to_thread.run_sync(UsageTable(database).count_day, check, unused)
             if clock.monotonic() >= due:
                 done = await prune(database, settings.journal, ages, check)
                 if done != Pruned():
                     facts = {"changes": done.changes, "bodies": done.bodies}
                     log.note("pruned", **facts, requests=done.requests)
                 await prune_notes(database, store, notes, ages, check)
-                unused = await to_thread.run_sync(ages.bound, check, settings.context.days)
-                await contexts.prune(unused.before)
+                over = await to_thread.run_sync(ages.bound, check, settings.context.days)
+                await contexts.prune(over.before)
+                await to_thread.run_sync(follow_usage, database, clock.now())
                 await forget()
                 due = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
@@ -91,6 +96,17 @@ async def prune(
     open_since = await to_thread.run_sync(ages.bound, check, OPEN_DAYS)
     await to_thread.run_sync(SuggestionTable(database).prune, open_since.before)
     return total
+
+
+def follow_usage(database: Database, now: float) -> None:
+    """Begin to count for memories that are new, and forget those that are long gone. Blocks.
+
+    Raises StateUnusableError.
+    """
+    baseline, usage = Baseline(database), UsageTable(database)
+    for directory in baseline.directories():
+        usage.follow_files(directory, baseline.fingerprints(directory), now)
+    usage.prune()
 
 
 async def prune_notes(

@@ -13,7 +13,7 @@ from memd.projects.agents import AgentMemory, Stray, agents_in, own_agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
 from memd.projects.git import find_checkout
-from memd.projects.known import KnownProject, known_project, known_projects
+from memd.projects.known import KnownProject, known_project, known_projects, working_directory
 from memd.projects.project import NoProjectError, find_project, locate, projects_folder
 from memd.projects.remotes import normalised, repository_of
 from memd.state.database import StateUnusableError
@@ -30,6 +30,7 @@ __all__ = [
     "own_agents",
     "repository_of",
     "with_other_root",
+    "working_directory",
 ]
 
 # Who chose the whole path wants it for every project that asks.
@@ -100,7 +101,8 @@ class Projects:
         visited = []
         for visit in visits:
             with suppress(NoProjectError):  # moved or removed
-                visited.append(self.where(visit.cwd, visit.environment)[0])
+                project = self.where(visit.cwd, visit.environment)[0]
+                visited.append(known_project(project, visit.at))
         return known_projects(self.base({}), self._roots.all(), visited)
 
     def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:

@@ -169,7 +169,8 @@ def propose(
         memory = select.surface(directory, file, request.now, own=own, author=author)
         shown = block.beside(memory, _line(request.index, header.path))
         if shown is not None:
-            item = Item(memory.path, select.mark_of(header), memory.bytes)
+            mark = select.mark_of(header)
+            item = Item(memory.path, mark, memory.bytes, real, header.path)
             result.append(SurfacedCandidate(shown, item))
     return tuple(result)
 

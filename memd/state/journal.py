@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
-from memd.state import baseline, blobs, effects, imported, proposed, roots, teams
+from memd.state import baseline, blobs, effects, imported, proposed, roots, teams, uses
 from memd.state.database import Cursor, Database
 from memd.state.records import (
     APPLIED,
@@ -92,14 +92,18 @@ CREATE TABLE IF NOT EXISTS requests (
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
 # The journal owns all bodies, those of the baseline, of teams and of imports too, and knows whose
-# each directory is.
-SCHEMA = f"{_TABLES}{blobs.SCHEMA}{baseline.SCHEMA}{roots.SCHEMA}{teams.SCHEMA}{imported.SCHEMA}"
+# each directory is. What counts uses follows its changes.
+_OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA, uses.SCHEMA)
+SCHEMA = "".join((_TABLES, *_OTHERS))
 
-_ATTRIBUTE = """
-UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ?
+_UNCLAIMED = """
+SELECT id FROM changes
 WHERE directory = ? AND state = 'applied' AND actor = 'external' AND at >= ? AND NOT EXISTS (
     SELECT 1 FROM change_files f WHERE f.change = changes.id
     AND f.path NOT IN (SELECT value FROM json_each(?)))
+"""
+_ATTRIBUTE = """
+UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ? WHERE id = ?
 """
 _ID = re.compile(r"c([0-9]{1,18})")
 
@@ -124,6 +128,7 @@ class Journal:
         """Write down what others have done already, and move the baseline with it."""
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
+            uses.follow(cursor, intent.directory, intent.by, intent.steps, intent.at)
             return insert(cursor, intent, APPLIED)
 
     def attribute(
@@ -132,7 +137,10 @@ class Journal:
         """Say who made those external changes since a time that are of these files alone."""
         values = (by.actor, by.client, by.session, by.reason, by.origin)
         with self._database.transaction() as cursor:
-            cursor.execute(_ATTRIBUTE, (*values, directory, since, json.dumps(sorted(paths))))
+            cursor.execute(_UNCLAIMED, (directory, since, json.dumps(sorted(paths))))
+            for number in [row["id"] for row in cursor.fetchall()]:
+                cursor.execute(_ATTRIBUTE, (*values, number))
+                uses.act(cursor, directory, by, self.steps(number), since)
 
     def applied(self, record: ChangeRecord, at: float, left: Collection[str] = ()) -> ChangeRecord:
         """Mark a set applied and make its effects true; ``left`` names files left alone."""
@@ -142,8 +150,10 @@ class Journal:
                 [(record.number, path) for path in left],
             )
             known = _end(cursor, record, APPLIED)
-            files = ((s.path, s.after, s.mode) for s in record.steps if s.path not in left)
+            done = [step for step in record.steps if step.path not in left]
+            files = ((step.path, step.after, step.mode) for step in done)
             baseline.committed(cursor, record.directory, files)
+            uses.follow(cursor, record.directory, record.by, done, at)
             effects.make_true(cursor, record.directory, record.effects, record.id, at)
             _answer(cursor, record, record.number if known else None)
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)

@@ -22,10 +22,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from memd.state import uses
 from memd.state.ages import Bound
 from memd.state.database import Database, StateUnusableError
 
-SCHEMA = """
+_TABLE = """
 CREATE TABLE IF NOT EXISTS surfaced (
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL,
@@ -41,6 +42,7 @@ CREATE INDEX IF NOT EXISTS surfaced_path ON surfaced (path, at);
 CREATE INDEX IF NOT EXISTS surfaced_at ON surfaced (at);
 CREATE INDEX IF NOT EXISTS surfaced_use ON surfaced (session) WHERE path = '';
 """
+SCHEMA = f"{_TABLE}{uses.SCHEMA}"
 
 RESUMED_DAYS = 30  # after that long Claude Code removes a transcript
 SIGHTED_DAYS = 90  # for so long "last surfaced" has an answer
@@ -78,11 +80,17 @@ Parents = Callable[[], Collection[str]]  # finds the sessions that one was made 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A memory about to go out: absolute path, fingerprint as text, bytes of its content."""
+    """A memory about to go out: absolute path, fingerprint as text, bytes of its content.
+
+    ``directory`` is the real path of its memory directory and ``name`` the path below it; without
+    them the item is noted as given, and does not count as surfaced.
+    """
 
     path: str
     fingerprint: str
     bytes: int
+    directory: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +177,8 @@ class Ledger:
             given.items[item.path, item.fingerprint] = item.bytes
             key = (session, item.path, item.fingerprint)
             self._unwritten.append((_MARK, (*key, item.bytes, at)))
+            if item.directory:
+                self._unwritten += uses.surfaced(item.directory, item.name, session, at)
         return marked, sum(given.items.values())
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
@@ -190,6 +200,8 @@ class Ledger:
         for item in items:
             given.items.pop((item.path, item.fingerprint), None)
             self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
+            if item.directory:
+                self._unwritten += uses.not_surfaced(item.directory, item.name, session)
 
     def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Let everything be surfaced again to a session that was compacted or cleared.

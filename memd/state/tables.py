@@ -52,6 +52,8 @@ from memd.state.suggestions import (
 )
 from memd.state.tally import Tally
 from memd.state.teams import TeamTable
+from memd.state.usage import DirectoryUse, MemoryUse, SingleUse, UsageTable
+from memd.state.uses import UNUSED_DAYS
 from memd.state.visits import Visit, Visits
 
 SCHEMAS = (
@@ -81,6 +83,7 @@ __all__ = [
     "SCHEMAS",
     "SIGHTED_DAYS",
     "TAKEN",
+    "UNUSED_DAYS",
     "Account",
     "AgentTable",
     "Ages",
@@ -91,6 +94,7 @@ __all__ = [
     "ContextTable",
     "ContextTotals",
     "Cursors",
+    "DirectoryUse",
     "DreamTable",
     "Figures",
     "ImportTable",
@@ -103,6 +107,7 @@ __all__ = [
     "Ledger",
     "LockRow",
     "MailboxUse",
+    "MemoryUse",
     "MessageCopy",
     "MessageTable",
     "NewJob",
@@ -116,6 +121,7 @@ __all__ = [
     "RunningRow",
     "Runs",
     "Sighting",
+    "SingleUse",
     "SpendRow",
     "SpendTable",
     "StartedProgram",
@@ -127,6 +133,7 @@ __all__ = [
     "Sum",
     "Tally",
     "TeamTable",
+    "UsageTable",
     "Visit",
     "Visits",
     "is_control",

@@ -7,11 +7,12 @@ directory and forwarded variables (``places.FORWARDED``) are kept for each direc
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memd.core.recent import Recent
 from memd.core.text import read_object
 from memd.state.database import Database
+from memd.state.records import time_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS visits (
@@ -28,12 +29,16 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A client at work: where, which one, what it forwarded; ``session`` is its session or ""."""
+    """A client at work: where, which one, what it forwarded; ``session`` is its session or "".
+
+    ``at`` is when it was, in seconds since 1970, of a visit that is remembered.
+    """
 
     cwd: str
     client: str
     environment: Mapping[str, str]
     session: str = ""
+    at: float = field(default=0.0, compare=False)
 
 
 class Visits:
@@ -78,7 +83,8 @@ class Visits:
     def _rows(self) -> Iterator[tuple[str, Visit]]:
         for row in self._database.read("SELECT * FROM visits ORDER BY at DESC, directory"):
             environment = _environment(row["environment"])
-            yield row["directory"], Visit(row["cwd"], row["client"], environment)
+            visit = Visit(row["cwd"], row["client"], environment, at=time_of(row["at"]))
+            yield row["directory"], visit
 
 
 def _environment(text: str) -> dict[str, str]:

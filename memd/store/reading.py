@@ -108,6 +108,22 @@ class DirectoryReader:
         with self._current(directory) as (live, _):
             return live.files()
 
+    def measured(self, directory: str) -> tuple[int, int]:
+        """Return how many memories a directory has and their bytes.
+
+        No catalogue is made for it: that of another directory might have to go. Raises what
+        ``Directory`` does.
+        """
+        headers = self.headers(directory)
+        if headers:
+            return len(headers), sum(header.size for header in headers.values())
+        sizes = []
+        with suppress(DirectoryMissingError), Directory(os.path.realpath(directory)) as opened:
+            for _, entry, _ in opened.walk():
+                with suppress(OSError):  # it has just gone
+                    sizes.append(entry.stat(follow_symlinks=False).st_size)
+        return len(sizes), sum(sizes)
+
     def listing(self, directory: str) -> Listing:
         """Return what a plan may ask about a directory."""
         return Listing(partial(self.listed, directory), partial(self.files, directory))

@@ -48,7 +48,7 @@ def test_what_fits_is_offered(shelf: Shelf) -> None:
     """An offer is the memory as it goes out and what the ledger will count."""
     choice = local.choose(Indexes(shelf, Lock), shelf, WISH)
     (propose,) = choice.offers
-    assert propose.item == Item("/m/freeze.md", "1:1759740800000000000:21", 21)
+    assert propose.item == Item("/m/freeze.md", "1:1759740800000000000:21", 21, "/m", "freeze.md")
     assert propose.memory.content == "Begins on 2026-03-05."
     assert (choice.empty, choice.left, choice.count, choice.rows) == (False, 0, 3, ())
 

@@ -1,0 +1,326 @@
+"""project.list, usage.list and usage.recent: where memories are, and which of them are used.
+
+Looking counts as no use: nothing here does, no search and no explanation.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from operator import itemgetter
+from os.path import basename
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.listing import PAGE_BYTES, CursorRefusedError
+from memd.api.memory import project_of
+from memd.api.method import Limit, Result, SessionId, method
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.text import iso_time
+from memd.core.values import Header
+from memd.projects.project import NoProjectError
+from memd.projects.projects import KnownProject, working_directory
+from memd.rpc.connection import Call
+from memd.state.tables import DirectoryUse, MemoryUse
+
+T = TypeVar("T")
+R = TypeVar("R")
+_Key = tuple[float, float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A project: where it is worked in, and when somebody last was, in seconds since 1970."""
+
+    cwd: str
+    name: str
+    directory: str
+    at: float | None
+
+
+class ListedProject(Result):
+    """A project: where it is worked in, what it is called, and what it has.
+
+    ``last_at`` is when somebody last worked there (ISO 8601), null where memd did not see it.
+    ``team`` says whether it joined one. ``proposals`` and ``suggestions`` wait for a person.
+    """
+
+    cwd: str
+    name: str
+    directory: str
+    memories: int
+    bytes: int
+    last_at: str | None
+    team: bool
+    proposals: int
+    suggestions: int
+
+
+class ListedProjects(Result):
+    """Projects, where somebody worked last first; ``next`` names the page after this one."""
+
+    projects: list[ListedProject]
+    next: str | None = None
+
+
+class UsedMemory(Result):
+    """A memory and how it was used; times are ISO 8601 or null for never.
+
+    ``sessions`` counts those that it was surfaced to. ``unused``: it is older than 90 days and in
+    90 days in which memd counted it was not used.
+    """
+
+    path: str
+    name: str
+    description: str
+    type: str | None
+    size: int
+    mtime: str
+    surfaced: int
+    sessions: int
+    read: int
+    acted: int
+    last_surfaced: str | None
+    last_read: str | None
+    last_acted: str | None
+    unused: bool
+
+
+class UsedMemories(Result):
+    """How memories were used ``since`` counting began there (null: it did not yet)."""
+
+    since: str | None
+    memories: list[UsedMemory]
+    next: str | None = None
+
+
+class Surfacing(Result):
+    """A memory that went out with a prompt; ``cwd`` is where somebody works with it, or ""."""
+
+    id: int
+    at: str
+    session_id: str
+    cwd: str
+    directory: str
+    path: str
+
+
+class Surfacings(Result):
+    """What went out, newest first."""
+
+    surfacings: list[Surfacing]
+
+
+@method("project.list", "read", CursorRefusedError)
+async def project_list(
+    services: Services, _call: Call, *, limit: Limit = 50, after: str = ""
+) -> ListedProjects:
+    """All projects with memories that can be found, where somebody worked last first.
+
+    ``after`` is the ``next`` of the page before.
+    """
+    known = await services.exports.projects()
+    waiting = await services.reviews.waiting()
+
+    def listed() -> tuple[list[ListedProject], str | None]:
+        joined = {os.path.realpath(one.directory) for one in services.memberships.all()}
+        measured = services.store.reading.measured
+        shape = partial(_listed, measured=measured, joined=joined, waiting=waiting)
+        return _page(_places(known), limit, after, shape)
+
+    projects, more = await to_thread.run_sync(listed)
+    for each in projects:
+        each.suggestions = len(await services.suggestions.waiting(each.directory))
+    return ListedProjects(projects=projects, next=more)
+
+
+@method("usage.list", "read", NoProjectError, CursorRefusedError)
+async def usage_list(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    order: Literal["least", "most", "recent"] = "least",
+    unused: bool = False,
+    paths: Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)] | None = None,
+    limit: Limit | None = None,
+    after: str = "",
+) -> UsedMemories:
+    """How the memories of a project are used; asking counts as no use.
+
+    All of them or those at some ``paths``, the ``unused`` alone if wanted: the ``least`` or
+    ``most`` used first, or those that were used most ``recent``. ``after`` is the ``next`` of the
+    page before.
+    """
+    project = await project_of(services, call, cwd)
+    snapshot = await services.store.snapshot(project.memory_dir)
+
+    def listed() -> UsedMemories:
+        counted = services.usage.of(os.path.realpath(project.memory_dir), paths)
+        wanted = [h for h in snapshot.headers if paths is None or h.path in paths]
+        if unused:
+            wanted = [h for h in wanted if counted.unused(h.path, h.mtime_ns)]
+        uses = {header.path: counted.memories.get(header.path, MemoryUse()) for header in wanted}
+        rows = sorted((_key(order, uses[header.path], header.path), header) for header in wanted)
+        page, more = _page(rows, limit, after, partial(_used, counted))
+        return UsedMemories(since=_iso(counted.since), memories=page, next=more)
+
+    return await to_thread.run_sync(listed)
+
+
+@method("usage.recent", "read", NoProjectError)
+async def usage_recent(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str | None = None,
+    session_id: SessionId = "",
+    path: str = "",
+    limit: Limit = 50,
+    before: int = 0,
+) -> Surfacings:
+    """What went out with prompts, when and to which session, newest first; kept for 90 days.
+
+    Of all projects or one, of a session, of a memory; ``before`` is the ``id`` of the last one of
+    the page before.
+    """
+    directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
+    known = await services.exports.projects()
+    work = partial(
+        _recent, services, known, directory, path, session_id, limit=limit, before=before
+    )
+    return Surfacings(surfacings=await to_thread.run_sync(work))
+
+
+def _places(known: Sequence[KnownProject]) -> list[tuple[_Key, _Place]]:
+    """Return where each project is worked in, where somebody did so last first."""
+    result = []
+    for each in known:
+        cwd = working_directory(each)
+        if cwd:
+            name = each.name if each.root else basename(cwd)
+            place = _Place(cwd, name, each.directory, each.at or None)
+            result.append(((-each.at, 0.0, each.directory), place))
+    return sorted(result)
+
+
+def _listed(
+    place: _Place,
+    *,
+    measured: Callable[[str], tuple[int, int]],
+    joined: Collection[str],
+    waiting: Mapping[str, int],
+) -> ListedProject:
+    count = size = 0
+    with suppress(MemdError):  # it cannot be read: its own methods say why
+        count, size = measured(place.directory)
+    return ListedProject(
+        cwd=place.cwd,
+        name=place.name,
+        directory=place.directory,
+        memories=count,
+        bytes=size,
+        last_at=_iso(place.at),
+        team=place.directory in joined,
+        proposals=waiting.get(place.directory, 0),
+        suggestions=0,
+    )
+
+
+def _recent(
+    services: Services,
+    known: Sequence[KnownProject],
+    directory: str,
+    path: str,
+    session: str,
+    *,
+    limit: int,
+    before: int,
+) -> list[Surfacing]:
+    real = os.path.realpath(directory) if directory else ""
+    wanted = {"directory": real, "path": path, "session": session}
+    cwds = {each.directory: each.cwd or each.root for each in known}
+    uses = services.usage.uses(limit, kind="surfaced", before=before, **wanted)
+    return [
+        Surfacing(
+            id=use.id,
+            at=iso_time(use.at),
+            session_id=use.session,
+            cwd=cwds.get(use.directory, ""),
+            directory=use.directory,
+            path=use.path,
+        )
+        for use in uses
+    ]
+
+
+def _key(order: str, use: MemoryUse, path: str) -> _Key:
+    match order:
+        case "most":
+            return (-use.times, -use.last, path)
+        case "recent":
+            return (-use.last, -use.times, path)
+    return (use.times, use.last, path)
+
+
+def _used(counted: DirectoryUse, header: Header) -> UsedMemory:
+    use = counted.memories.get(header.path, MemoryUse())
+    return UsedMemory(
+        path=header.path,
+        name=header.name,
+        description=header.description,
+        type=header.type,
+        size=header.size,
+        mtime=iso_time(header.mtime_ns / 1e9),
+        surfaced=use.surfaced,
+        sessions=use.sessions,
+        read=use.read,
+        acted=use.acted,
+        last_surfaced=_iso(use.last_surfaced),
+        last_read=_iso(use.last_read),
+        last_acted=_iso(use.last_acted),
+        unused=counted.unused(header.path, header.mtime_ns),
+    )
+
+
+def _iso(at: float | None) -> str | None:
+    return None if at is None else iso_time(at)
+
+
+def _page(
+    rows: Sequence[tuple[_Key, T]], limit: int | None, after: str, shape: Callable[[T], R]
+) -> tuple[list[R], str | None]:
+    """Return as many sorted rows as are wanted and an answer has room for, and what is next.
+
+    Raises CursorRefusedError.
+    """
+    start = bisect_right(rows, _key_of(after), key=itemgetter(0)) if after else 0
+    page: list[R] = []
+    room = PAGE_BYTES
+    for _, row in islice(rows, start, None if limit is None else start + limit):
+        shown = shape(row)
+        room -= len(msgspec.json.encode(shown))
+        if room < 0 and page:
+            break
+        page.append(shown)
+    end = start + len(page)
+    return page, " ".join(map(str, rows[end - 1][0])) if page and end < len(rows) else None
+
+
+def _key_of(cursor: str) -> _Key:
+    """Return the key that a cursor names. Raises CursorRefusedError."""
+    parts = cursor.split(" ", 2)
+    try:
+        first, second, path = parts
+        return float(first), float(second), path
+    except ValueError:
+        raise CursorRefusedError from None
+
+
+METHODS = (project_list, usage_list, usage_recent)

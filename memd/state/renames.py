@@ -1,0 +1,44 @@
+"""Which files of a change set are the same memory under another name. Pure."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
+
+from memd.core.names import TEAM
+from memd.state.records import Step
+
+Key = Callable[[str, str | None, int | None], Hashable]
+
+
+def renamed(steps: Sequence[Step]) -> dict[str, str]:
+    """Return the old path of each file that was renamed with its new one.
+
+    It has the same bytes, or it went to the team or back, or, where memd put another name into its
+    head, the same time: then best under the same name in another folder.
+    """
+    gone = {step.path: step for step in steps if step.before is not None and step.after is None}
+    new = {step.path: step for step in steps if step.before is None and step.after is not None}
+    result: dict[str, str] = {}
+    for key in _KEYS if gone and new else ():
+        free: dict[Hashable, deque[str]] = defaultdict(deque)
+        for path, step in new.items():
+            free[key(path, step.after, step.after_mtime_ns)].append(path)
+        for path, step in list(gone.items()):
+            wanted = key(path, step.before, step.before_mtime_ns)
+            if wanted is not None and free.get(wanted):
+                result[path] = free[wanted].popleft()
+                del gone[path], new[result[path]]
+    return result
+
+
+def _file(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+# Each of a path, the hash and the time of its file; two are the same where they have the same key.
+_KEYS: tuple[Key, ...] = (
+    lambda path, key, _: (key, _file(path)),
+    lambda _path, key, _time: key,
+    lambda path, _key, _time: path.removeprefix(TEAM),
+    lambda path, _, time: None if time is None else (time, _file(path)),
+    lambda _path, _key, time: time,
+)

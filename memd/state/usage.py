@@ -1,0 +1,203 @@
+"""How memories are used: a row for each, and each single use of the last 90 days.
+
+Rules of this file
+- The clock is not believed. Days are counted, one for each date on which memd ran for a while
+  without a jump of the clock; a row has the number of days that were counted at its last event. It
+  is old once 90 more were counted and the time agrees, with a bound of ``state/ages.py``. So time
+  in which nothing was counted proves nothing, and no row is old before 90 days were counted.
+- A row stays 90 counted days when its memory is gone. Rows are input: a time that is none is 0.
+"""
+
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.core.clock_check import DAY_SECONDS, ClockCheck
+from memd.core.names import in_catalogue
+from memd.state.ages import NOTHING, Bound
+from memd.state.database import Database, Row
+from memd.state.records import text_of, time_of
+from memd.state.uses import BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
+
+_RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
+_PAGE = 500  # rows written in one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """How one memory was used; times are seconds since 1970, ``None`` for never.
+
+    ``sessions`` counts those that it was surfaced to. ``old``: for 90 counted days nothing of all
+    that happened to it, nor did it change.
+    """
+
+    surfaced: int = 0
+    sessions: int = 0
+    read: int = 0
+    acted: int = 0
+    last_surfaced: float | None = None
+    last_read: float | None = None
+    last_acted: float | None = None
+    since: float | None = None
+    old: bool = False
+
+    @property
+    def times(self) -> int:
+        """How often it was used in any way."""
+        return self.surfaced + self.read + self.acted
+
+    @property
+    def last(self) -> float:
+        """When it was used last in any way, 0 for never."""
+        return max(self.last_surfaced or 0.0, self.last_read or 0.0, self.last_acted or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryUse:
+    """How the memories of a directory were used, by path.
+
+    ``since`` is when counting began there, ``None`` for not yet. A memory that did not change since
+    ``before`` may be unused. Both are seconds since 1970.
+    """
+
+    since: float | None = None
+    before: float = 0.0
+    memories: Mapping[str, MemoryUse] = field(default_factory=dict)
+
+    def unused(self, path: str, mtime_ns: int) -> bool:
+        """Say whether a memory with this time of its last change was not used for 90 days."""
+        use = self.memories.get(path)
+        return bool(use and use.old and mtime_ns < self.before * 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class SingleUse:
+    """One use: ``kind`` is surfaced, read or acted, ``at`` seconds since 1970."""
+
+    id: int
+    kind: str
+    session: str
+    directory: str
+    path: str
+    at: float
+
+
+class UsageTable:
+    """The rows. All methods block and raise StateUnusableError; directories are real paths."""
+
+    def __init__(self, database: Database, most: int = 100_000) -> None:
+        self._database = database
+        self._most = most  # rows of all directories
+
+    def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:
+        """Return how the memories of a directory were used: all of them, or those of some paths."""
+        days, before = self._days()
+        query, values = "SELECT * FROM usage WHERE directory = ?", [directory]
+        if paths is not None:
+            query += " AND path IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(sorted(paths)))
+        rows = self._database.read(query, values)
+        first = "SELECT min(since) FROM usage WHERE directory = ?"
+        since = self._database.read(first, (directory,))[0][0]
+        memories = {row["path"]: _use(row, days, before) for row in rows}
+        return DirectoryUse(None if since is None else time_of(since), before, memories)
+
+    def uses(
+        self,
+        limit: int,
+        *,
+        kind: str = "",
+        directory: str = "",
+        path: str = "",
+        session: str = "",
+        before: int = 0,
+    ) -> tuple[SingleUse, ...]:
+        """Return the newest uses that meet what is given, newest first; ``before`` is an id."""
+        wanted = {"kind": kind, "directory": directory, "path": path, "session": session}
+        given = {name: value for name, value in wanted.items() if value}
+        conditions = [f"{name} = ?" for name in given] + ["id < ?"] * bool(before)
+        values = [*given.values(), *[before] * bool(before), limit]
+        where = " AND ".join(conditions) or "1"
+        query = f"SELECT * FROM uses WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608 - our own names
+        return tuple(map(_single, self._database.read(query, values)))
+
+    def read(self, directory: str, path: str, session: str, at: float) -> None:
+        """Count that an assistant read a memory, in a ``session`` or "".
+
+        ``directory`` may be any path that leads there.
+        """
+        use = (os.path.realpath(directory), path, session.encode(errors="replace").decode(), at)
+        with self._database.transaction(synced=False) as cursor:
+            for query in READ:
+                cursor.execute(query, use)
+
+    def count_day(self, check: ClockCheck, bound: Bound) -> None:
+        """Count a day that has begun; ``bound`` is what is older than ``UNUSED_DAYS``, if known."""
+        with self._database.transaction(synced=False) as cursor:
+            cursor.execute("INSERT OR IGNORE INTO usage_days VALUES (1, 0, -1, 0, 0)")
+            cursor.execute("SELECT days, date, steady, before FROM usage_days")
+            days, date, steady, before = cursor.fetchone()
+            run = check.steady - (steady if check.steady >= steady else 0.0)
+            today = int(check.at // DAY_SECONDS)
+            if today != date and run >= _RUN_SECONDS:
+                days, date, steady = days + 1, today, check.steady
+            before = before if bound == NOTHING else bound.before
+            cursor.execute(
+                "UPDATE usage_days SET days = ?, date = ?, steady = ?, before = ?",
+                (days, date, steady, before),
+            )
+
+    def follow_files(self, directory: str, files: Iterable[str], at: float) -> None:
+        """Begin a row for each memory that has none; ``files`` are all paths of the directory."""
+        rows = self._database.read(
+            "SELECT path FROM usage WHERE directory = ? AND gone IS NULL", (directory,)
+        )
+        known = {row["path"] for row in rows}
+        there = {path for path in files if in_catalogue(path)}
+        room = self._most - int(self._database.read("SELECT count(*) FROM usage")[0][0])
+        self._each(BEGIN, [(directory, path, at) for path in sorted(there - known)[: max(0, room)]])
+        self._each(GONE, [(directory, path) for path in sorted(known - there)])
+
+    def prune(self) -> None:
+        """Forget memories that are gone for 90 counted days, and uses that are older."""
+        for query in PRUNE:
+            self._database.write(query.format(self._most), synced=False)
+
+    def _each(self, query: str, rows: list[tuple[Any, ...]]) -> None:
+        for start in range(0, len(rows), _PAGE):
+            with self._database.transaction(synced=False) as cursor:
+                cursor.executemany(query, rows[start : start + _PAGE])
+
+    def _days(self) -> tuple[int, float]:
+        rows = self._database.read("SELECT days, before FROM usage_days")
+        return (rows[0]["days"], rows[0]["before"]) if rows else (0, 0.0)
+
+
+def _use(row: Row, days: int, before: float) -> MemoryUse:
+    times = [row[name] for name in ("last_surfaced", "last_read", "last_acted")]
+    at = [None if time is None else time_of(time) for time in times]
+    old = row["counted"] <= days - UNUSED_DAYS and row["at"] < before
+    return MemoryUse(
+        surfaced=row["surfaced"],
+        sessions=row["sessions"],
+        read=row["read"],
+        acted=row["acted"],
+        last_surfaced=at[0],
+        last_read=at[1],
+        last_acted=at[2],
+        since=time_of(row["since"]),
+        old=old and row["gone"] is None,
+    )
+
+
+def _single(row: Row) -> SingleUse:
+    return SingleUse(
+        id=row["id"],
+        kind=text_of(row["kind"]),
+        session=text_of(row["session"]),
+        directory=text_of(row["directory"]),
+        path=text_of(row["path"]),
+        at=time_of(row["at"]),
+    )

@@ -1,0 +1,189 @@
+"""What counts the uses of memories, as statements for the transactions of others.
+
+A memory is *surfaced* when it goes out with a prompt, *read* when an assistant opens it, *acted on*
+when a session changes what it was given or has read. Rules of this file
+- What is surfaced is written with the ledger's marks (``state/ledger.py``), unsynced like all uses:
+  a power cut may cost those of the last moments. What the journal tells becomes true with it.
+- A row follows the file when that is renamed, also where two looks notice a half each, stays when
+  it is gone, and goes on when it comes back.
+"""
+
+from collections.abc import Iterable
+
+from memd.core.names import in_catalogue
+from memd.core.values import Actor, Provenance
+from memd.state.database import Cursor
+from memd.state.records import Step
+from memd.state.renames import renamed
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS usage (
+    directory TEXT NOT NULL,
+    path TEXT NOT NULL,
+    surfaced INTEGER NOT NULL DEFAULT 0,
+    sessions INTEGER NOT NULL DEFAULT 0,
+    read INTEGER NOT NULL DEFAULT 0,
+    acted INTEGER NOT NULL DEFAULT 0,
+    last_surfaced REAL,
+    last_read REAL,
+    last_acted REAL,
+    since REAL NOT NULL,
+    at REAL NOT NULL,
+    counted INTEGER NOT NULL,
+    gone INTEGER,
+    PRIMARY KEY (directory, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS uses (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    session TEXT NOT NULL,
+    directory TEXT NOT NULL,
+    path TEXT NOT NULL,
+    at REAL NOT NULL,
+    counted INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS uses_of_memory ON uses (directory, path, session);
+CREATE TABLE IF NOT EXISTS usage_days (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    days INTEGER NOT NULL,
+    date INTEGER NOT NULL,
+    steady REAL NOT NULL,
+    before REAL NOT NULL
+) STRICT;
+"""
+UNUSED_DAYS = 90
+_USES = 200_000
+_HALF_SECONDS = 600.0  # between the two looks that notice a rename
+_ACTORS = (Actor.CLIENT, Actor.ASSISTANT, Actor.EXTRACT)
+_DAYS = "coalesce((SELECT days FROM usage_days), 0)"
+_HAD = """
+EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
+    AND kind = 'surfaced')
+"""
+
+
+def _count(kind: str) -> tuple[str, str]:
+    """Return what counts a use by (directory, path, session, at)."""
+    return (
+        f"""
+INSERT INTO usage (directory, path, {kind}, last_{kind}, since, at, counted)
+VALUES (?1, ?2, 1, ?4, ?4, ?4, {_DAYS}) ON CONFLICT DO UPDATE
+SET {kind} = {kind} + 1, last_{kind} = ?4, at = ?4, counted = {_DAYS}
+""",  # noqa: S608 - our own words
+        f"""
+INSERT INTO uses (kind, directory, path, session, at, counted)
+VALUES ('{kind}', ?1, ?2, ?3, ?4, {_DAYS})
+""",  # noqa: S608 - our own words
+    )
+
+
+def _statements(script: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in script.split(";") if part.strip())
+
+
+# By (directory, path, session): one session more, unless it had the memory before.
+_SESSION = f"UPDATE usage SET sessions = sessions + NOT {_HAD} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
+_SURFACED, READ, _ACTED = map(_count, ("surfaced", "read", "acted"))
+_NOT_SURFACED = _statements(f"""
+DELETE FROM uses WHERE id = (
+    SELECT max(id) FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
+    AND kind = 'surfaced');
+UPDATE usage SET surfaced = max(0, surfaced - 1), sessions = max(0, sessions - NOT {_HAD}),
+    last_surfaced = (SELECT max(at) FROM uses WHERE directory = ?1 AND path = ?2
+    AND kind = 'surfaced')
+WHERE (directory, path) = (?1, ?2)
+""")  # noqa: S608 - our own words
+_KNOWS = """
+SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
+AND kind IN ('surfaced', 'read') LIMIT 1
+"""
+# By (directory, path, at).
+BEGIN = f"""
+INSERT INTO usage (directory, path, since, at, counted) VALUES (?1, ?2, ?3, ?3, {_DAYS})
+ON CONFLICT DO UPDATE SET gone = NULL, at = ?3, counted = {_DAYS}
+"""  # noqa: S608 - our own words
+_CHANGED = f"UPDATE usage SET at = ?3, counted = {_DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
+GONE = f"UPDATE usage SET gone = {_DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
+# By (directory, hash, at, path): a file that came with the bytes of one that goes and was not used
+# yet, and a file that went with the bytes of one that comes. A look that met half of a rename
+# leaves the other half to the next one.
+_HALF = f"""
+SELECT f.path FROM change_files f JOIN changes c ON c.id = f.change
+JOIN usage u ON (u.directory, u.path) = (c.directory, f.path)
+WHERE c.directory = ?1 AND c.state = 'applied' AND abs(c.at - ?3) <= {_HALF_SECONDS}
+    AND f.path <> ?4 AND NOT f.conflict AND {{}} ORDER BY f.change DESC LIMIT 1
+"""  # noqa: S608 - our own words
+_CAME = _HALF.format(
+    "f.after = ?2 AND f.before IS NULL AND u.gone IS NULL AND u.surfaced + u.read + u.acted = 0"
+)
+_WENT = _HALF.format("f.before = ?2 AND f.after IS NULL AND u.gone IS NOT NULL")
+PRUNE = _statements(f"""
+DELETE FROM usage WHERE gone < {_DAYS} - {UNUSED_DAYS};
+DELETE FROM uses WHERE counted < {_DAYS} - {UNUSED_DAYS};
+DELETE FROM uses WHERE id <= (SELECT max(id) FROM uses) - {_USES};
+DELETE FROM usage WHERE (directory, path) IN (
+    SELECT directory, path FROM usage
+    ORDER BY gone IS NOT NULL, counted DESC, at DESC LIMIT -1 OFFSET {{}})
+""")  # noqa: S608 - our own words
+Statement = tuple[str, tuple[object, ...]]
+
+
+def surfaced(directory: str, path: str, session: str, at: float) -> tuple[Statement, ...]:
+    """Return what counts that a memory went out to a session."""
+    first, use = _SURFACED
+    values = (directory, path, session)
+    return (first, (*values, at)), (_SESSION, values), (use, (*values, at))
+
+
+def not_surfaced(directory: str, path: str, session: str) -> tuple[Statement, ...]:
+    """Return what takes the last count of a memory that went out to a session back."""
+    return tuple((query, (directory, path, session)) for query in _NOT_SURFACED)
+
+
+def follow(
+    cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float
+) -> None:
+    """Let rows follow what became of files, inside the transaction that makes it true."""
+    touched = [step for step in steps if in_catalogue(step.path) and not step.conflict]
+    act(cursor, directory, by, touched, at)
+    moves = renamed(touched)
+    for step in touched:
+        if step.path not in moves and step.path not in moves.values():
+            moves |= _moved_before(cursor, directory, step, at)
+    for old, new in moves.items():
+        for table in ("usage", "uses"):
+            cursor.execute(
+                f"UPDATE OR REPLACE {table} SET path = ?3 WHERE directory = ?1 AND path = ?2",  # noqa: S608 - our own names
+                (directory, old, new),
+            )
+    for step in touched:
+        if step.path in moves:
+            continue
+        if step.after is None:
+            cursor.execute(GONE, (directory, step.path))
+        else:
+            began = step.before is None
+            cursor.execute(BEGIN if began else _CHANGED, (directory, step.path, at))
+
+
+def _moved_before(cursor: Cursor, directory: str, step: Step, at: float) -> dict[str, str]:
+    """Return the old path with the new one where the other half of a rename was noticed before."""
+    if (step.before is None) == (step.after is None):
+        return {}
+    query = _CAME if step.after is None else _WENT
+    cursor.execute(query, (directory, step.before or step.after, at, step.path))
+    row = cursor.fetchone()
+    if row is None:
+        return {}
+    return {step.path: row["path"]} if step.after is None else {row["path"]: step.path}
+
+
+def act(cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float) -> None:
+    """Count what a session changed of what it was given or has read, inside a transaction."""
+    if not by.session or by.actor not in _ACTORS:
+        return
+    for step in steps:
+        values = (directory, step.path, by.session, at)
+        if step.before is not None and cursor.execute(_KNOWS, values[:3]).fetchone():
+            for query in _ACTED:
+                cursor.execute(query, values)
