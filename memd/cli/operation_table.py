@@ -26,8 +26,9 @@ COMMANDS = (
     Command(
         ("status",),
         "say how the daemon is",
-        "Version, uptime, size, jobs, projects, the model and what it cost today.",
-        "operation:status",
+        "On one screen: whether it is well, what waits for you, what it is doing, what models cost "
+        "today, the last dream, sessions and projects. The most important comes first.",
+        "status:status",
         method="status",
         examples=(("memctl status --json", "for a program"),),
     ),

@@ -22,6 +22,7 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 # What moves a cursor, ends a line, turns the direction of text or hides in it. Of the joiners those
 # that change nothing on a terminal; variation selectors belong to emoji that it draws.
 _CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
+_SIZE = (80, 24)
 _MIN_CELL = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 
@@ -51,12 +52,21 @@ class Screen:
     @property
     def width(self) -> int | None:
         """The columns of the terminal, or ``None`` where lines may be as long as they like."""
-        if not self.terminal:
-            return None
+        return self.size[0] if self.terminal else None
+
+    @property
+    def height(self) -> int | None:
+        """The lines of the terminal, or ``None`` where there may be any number."""
+        return self.size[1] if self.terminal else None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The columns and lines of the terminal, 80 and 24 where it does not tell."""
         try:
-            return os.get_terminal_size(self._stdout.fileno()).columns or 80
+            columns, lines = os.get_terminal_size(self._stdout.fileno())
         except OSError:
-            return 80
+            return _SIZE
+        return columns or _SIZE[0], lines or _SIZE[1]
 
     def answer(self, result: object, text: str) -> None:
         """Print a result: as JSON where that was asked for, else as the text if there is any."""
@@ -168,9 +178,19 @@ def _cut(text: str, room: int | None) -> str:
     return f"{text.rstrip()}…"
 
 
-def facts(pairs: Iterable[tuple[str, object]]) -> str:
+def facts(pairs: Iterable[tuple[str, object]], width: int | None = None) -> str:
     """Return names and values, one pair a line, without those that are empty."""
-    return table((name, str(value)) for name, value in pairs if value not in (None, "", [], {}))
+    shown = [(name, str(value)) for name, value in pairs if value not in (None, "", [], {})]
+    return table(shown, width)
+
+
+def place(path: str, home: str) -> str:
+    """Return a directory as a person knows it: below ``~``, a memory directory by its project."""
+    folder, _, name = path.rpartition("/")
+    above, _, project = folder.rpartition("/")
+    if name == "memory" and above.endswith("/projects"):
+        return project
+    return f"~{path[len(home) :]}" if f"{path}/".startswith(f"{home}/") else path
 
 
 def size(count: int) -> str:
@@ -202,5 +222,9 @@ def ago(at: str) -> str:
     seconds = written(at)
     if seconds is None:
         return at
-    passed = time.time() - seconds
-    return f"{duration(passed)} ago" if passed >= 1 else "just now"
+    return age(time.time() - seconds)
+
+
+def age(seconds: float) -> str:
+    """Return how long ago something was that happened so many seconds ago."""
+    return f"{duration(seconds)} ago" if seconds >= 1 else "just now"

@@ -160,4 +160,5 @@ def test_the_commands_that_a_suggestion_names_work(started: Home) -> None:
         in _memctl(home, "show", "feedback_makefiles-want-tabs.md").stdout
     )
     assert _memctl(home, "suggestions").stdout.strip() == ""
-    assert "0 open: memctl suggestions; 2 offered, 2 taken" in _memctl(home, "status").stdout
+    counts = json.loads(_memctl(home, "status", "--json").stdout)["suggestions"]
+    assert (counts["open"], counts["offered"], counts["taken"]) == (0, 2, 2)

@@ -1,4 +1,4 @@
-"""status, spend, doctor, watch, stop, sockname and discover: the daemon itself."""
+"""spend, doctor, watch, stop, sockname and discover: the daemon itself."""
 
 import os
 import time
@@ -6,103 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import output
+from memd.cli.commands import status
 from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.client.errors import DaemonUnavailableError
 
 _HEAD = ("requests", "input", "output", "cached", "dollars")
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
-
-
-def status(invocation: Invocation) -> None:
-    """Print how the daemon is."""
-    answer = invocation.request(cwd=None)
-    jobs = ", ".join(f"{count} {state}" for state, count in sorted(answer["jobs"].items()))
-    pairs: list[tuple[str, object]] = [
-        (answer["name"], f"{answer['version']}, up {output.duration(answer['uptime'])}"),
-        ("pid", answer["pid"]),
-        ("size", output.size(answer["rss"]) if answer["rss"] else ""),
-        ("socket", answer["socket"]),
-        ("state", answer["state_dir"]),
-        ("connections", answer["connections"]),
-        ("jobs", jobs),
-    ]
-    pairs += _held_up(answer)
-    pairs += [("project", directory) for directory in answer["projects"]]
-    pairs += _proposals(answer)
-    pairs += _suggestions(answer)
-    pairs += _contexts(answer)
-    pairs += _teams(answer)
-    pairs += _model(answer)
-    pairs += [("note", note) for note in answer["notes"]]
-    invocation.screen.answer(answer, output.facts(pairs))
-
-
-def _model(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return the model and what it cost today, as far as the daemon is new enough to tell."""
-    model, spend = answer.get("model"), answer.get("spend")
-    pairs: list[tuple[str, object]] = []
-    if model:
-        names = ", ".join(sorted(set(model["names"].values())))
-        pairs.append(("model", f"{names} at {model['host']}" if model["configured"] else "none"))
-        pairs += [("", model["problem"]), ("", model.get("source") and f"by {model['source']}")]
-    if spend:
-        pairs.append(("spend", f"{_bounded(spend)} today"))
-        pairs += [("", line) for line in _standing_still(spend)]
-    return pairs
-
-
-def _proposals(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return what dreams want a person to decide, if the daemon is new enough to tell."""
-    return [
-        ("dream", f"{count} proposal{wait} for you in {directory}: memctl dream review")
-        for directory, count in (answer.get("proposals") or {}).items()
-        for wait in (" waits" if count == 1 else "s wait",)
-    ]
-
-
-def _suggestions(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return how many suggestions wait and what became of others, if there were any."""
-    counts = answer.get("suggestions") or {}
-    words = f"{counts.get('open', 0)} open: memctl suggestions; " + ", ".join(
-        f"{count} {state}" for state, count in counts.items() if state != "open"
-    )
-    return [("suggested", words)] if any(counts.values()) else []
-
-
-def _contexts(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return what is stored of conversations and which caches were lost, if there are any."""
-    totals = answer.get("contexts") or {}
-    if not totals.get("conversations"):
-        return []
-    stored = f"stored results: {totals['results']}, {output.size(totals['bytes'])}"
-    lost = f"caches lost: {totals['breaks']}; {totals['missed']:,} tokens paid again"
-    return [
-        ("context", f"conversations: {totals['conversations']}; {stored}"),
-        ("", lost if totals["breaks"] else ""),
-    ]
-
-
-def _teams(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return the projects that joined a team and are not equal with it."""
-    return [
-        ("team", f"{state} in {directory}: memctl team status")
-        for directory, state in (answer.get("teams") or {}).items()
-        if state != "equal"
-    ]
-
-
-def _held_up(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return what keeps background work from going on."""
-    pairs: list[tuple[str, object]] = []
-    now = time.time()
-    since = answer.get("paused_since")
-    if since is not None:
-        words = f"for {output.duration(now - since)}; memctl resume lets background work go on"
-        pairs.append(("paused", words))
-    for row in answer.get("breakers") or ():
-        left = output.duration(row["until"] - now)
-        pairs.append(("no model", f"for {row['directory']} in the next {left}: {row['why']}"))
-    return pairs
 
 
 def spend(invocation: Invocation) -> None:
@@ -113,8 +22,8 @@ def spend(invocation: Invocation) -> None:
     rows: list[tuple[str, ...]] = [(answer["by"], *_HEAD)]
     rows += [(row["label"], *_cells(row)) for row in answer["rows"]]
     rows.append(("all", *_cells(answer["total"])))
-    lines = [output.table(rows, screen.width), f"today: {_bounded(today)}"]
-    lines += _standing_still(today)
+    lines = [output.table(rows, screen.width), f"today: {status.bounded(today)}"]
+    lines += status.standing_still(today)
     screen.answer(answer, "\n".join(lines))
 
 
@@ -204,18 +113,6 @@ def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
     remedy = "memctl shutdown, and the next command starts this one"
     row = {"name": "version", "state": "warning", "detail": other, "remedy": remedy}
     return [row] if other else []
-
-
-def _bounded(today: Mapping[str, Any]) -> str:
-    """Return today's money, or a program's runs, with the bound."""
-    used, runs = today["used"], today.get("runs_per_day")
-    money = f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}"
-    return f"{money}, {used['requests']} {'requests' if runs is None else f'of {runs} runs'}"
-
-
-def _standing_still(today: Mapping[str, Any]) -> list[str]:
-    """Return a line for each kind of work that a cap has stopped."""
-    return [f"{kind} stands still until tomorrow: {cap}" for kind, cap in today["caps"].items()]
 
 
 def _cells(used: Mapping[str, Any]) -> tuple[str, ...]:

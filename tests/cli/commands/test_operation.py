@@ -1,109 +1,11 @@
-"""status, spend, doctor, watch, stop, sockname and discover."""
+"""spend, doctor, watch, stop, sockname and discover."""
 
 import json
-import time
 from typing import Any
 
 from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
-
-STATUS: dict[str, Any] = {
-    "name": "memd",
-    "version": "1.2",
-    "pid": 7,
-    "uptime": 61.0,
-    "socket": "/s",
-    "state_dir": "/d",
-    "connections": 1,
-    "rss": 45 * 1024**2,
-    "jobs": {"running": 1, "completed": 2},
-    "projects": ["/p/memory", "/q/memory"],
-    "notes": ["something was mended"],
-}
-
-
-def test_the_status_reads_like_a_page(home: Home) -> None:
-    """Version, age, size, jobs and projects, one fact a line."""
-    with ScriptedDaemon(home.places.socket, {"status": STATUS}):
-        ran = memctl(home, "status")
-        small = memctl(home, "status", "--json")
-    assert ran.out.splitlines() == [
-        "memd         1.2, up 1 min 1 s",
-        "pid          7",
-        "size         45.0 MiB",
-        "socket       /s",
-        "state        /d",
-        "connections  1",
-        "jobs         2 completed, 1 running",
-        "project      /p/memory",
-        "project      /q/memory",
-        "note         something was mended",
-    ]
-    assert small.json == STATUS
-
-
-def test_the_status_tells_what_holds_work_up(home: Home) -> None:
-    """A pause, and each directory that does without a model for a while, with the reason."""
-    now = time.time()
-    row = {"directory": "/p/memory", "until": now + 600.5, "why": "the server is overloaded"}
-    held_up = {"paused_since": now - 3600.5, "breakers": [row]}
-    with ScriptedDaemon(home.places.socket, {"status": STATUS | held_up}):
-        lines = memctl(home, "status").out.splitlines()
-    assert lines[7:9] == [
-        "paused       for 1 h; memctl resume lets background work go on",
-        "no model     for /p/memory in the next 10 min: the server is overloaded",
-    ]
-
-
-def test_the_status_tells_of_conversations(home: Home) -> None:
-    """What is stored of them, and which caches were lost, where there are any."""
-    totals = {"conversations": 3, "results": 2, "bytes": 2 * 1024**2, "breaks": 1, "missed": 5_000}
-    with ScriptedDaemon(home.places.socket, {"status": STATUS | {"contexts": totals}}):
-        lines = memctl(home, "status").out.splitlines()
-    assert lines[9:11] == [
-        "context      conversations: 3; stored results: 2, 2.0 MiB",
-        "             caches lost: 1; 5,000 tokens paid again",
-    ]
-
-
-def test_the_status_tells_of_teams(home: Home) -> None:
-    """Projects that are equal with their team are not worth a line."""
-    answer = {**STATUS, "teams": {"/m/a": "equal", "/m/b": "waits"}}
-    with ScriptedDaemon(home.places.socket, {"status": answer}):
-        ran = memctl(home, "status")
-    lines = [line for line in ran.out.splitlines() if line.startswith("team")]
-    assert [" ".join(line.split()) for line in lines] == ["team waits in /m/b: memctl team status"]
-
-
-def test_the_status_tells_of_suggestions(home: Home) -> None:
-    """Where there are or were any, a line counts them and names the command."""
-    none = {"open": 0, "offered": 0, "taken": 0, "dismissed": 0, "expired": 0}
-    for counts, number in ((none, 0), (none | {"open": 2, "taken": 1}, 1)):
-        with ScriptedDaemon(home.places.socket, {"status": STATUS | {"suggestions": counts}}):
-            lines = memctl(home, "status").out.splitlines()
-        shown = [line for line in lines if line.startswith("suggested")]
-        assert len(shown) == number
-    assert "2 open: memctl suggestions; 0 offered, 1 taken, 0 dismissed" in shown[0]
-
-
-def test_the_status_tells_of_the_model(home: Home) -> None:
-    """The model with its server, today's money and what stands still; or why there is none."""
-    used = {"dollars": 0.5, "requests": 4}
-    spend = {"used": used, "dollars_per_day": 1.0, "caps": {"dream": "spend.dream_share"}}
-    names = {"recall": "small", "extract": "small", "dream": "big"}
-    model = {"configured": True, "problem": "", "host": "localhost:1", "names": names}
-    none = {"configured": False, "problem": "no key", "host": "", "names": {}}
-    with ScriptedDaemon(home.places.socket, {"status": STATUS | {"model": model, "spend": spend}}):
-        lines = memctl(home, "status").out.splitlines()
-    assert lines[9:12] == [
-        "model        big, small at localhost:1",
-        "spend        $0.5000 of $1.00, 4 requests today",
-        "             dream stands still until tomorrow: spend.dream_share",
-    ]
-    with ScriptedDaemon(home.places.socket, {"status": STATUS | {"model": none}}):
-        lines = memctl(home, "status").out.splitlines()
-    assert lines[9:11] == ["model        none", "             no key"]
 
 
 def test_the_doctor_gives_a_remedy(home: Home) -> None:

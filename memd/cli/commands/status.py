@@ -1,0 +1,209 @@
+"""status: on one screen whether memd is well, what waits for the person, and what it does.
+
+The most important comes first; on a terminal the end is left out where it does not fit.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+
+_FEW = 3  # names on a line
+_MANY = 2  # lines about one thing
+_STYLES = {"failed": "red", "warning": "yellow"}
+Pairs = Iterator[tuple[str, object]]
+
+
+def status(invocation: Invocation) -> None:
+    """Print how the daemon is."""
+    answer = invocation.request(cwd=None)
+    view = StatusView(answer, invocation.around.home, invocation.other_version())
+    screen = invocation.screen
+    lines = output.facts(view.pairs(screen), screen.width).splitlines()
+    if screen.height:
+        del lines[screen.height - 1 :]  # the last one is the shell's
+    screen.answer(answer, "\n".join(lines))
+
+
+class StatusView:
+    """What a person reads of a daemon's status; older daemons do not tell all of it."""
+
+    def __init__(self, answer: Mapping[str, Any], home: str, other_version: str = "") -> None:
+        self._answer = answer
+        self._home = home
+        self._other_version = other_version
+        self._now = time.time()
+
+    def pairs(self, screen: output.Screen) -> Pairs:
+        """Yield names and values, the most important first."""
+        answer = self._answer
+        size = output.size(answer["rss"]) if answer["rss"] else ""
+        count = answer["connections"]
+        connected = f"{count} connection{'s' * (count != 1)}"
+        alive = (answer["version"], f"up {output.duration(answer['uptime'])}")
+        facts = (*alive, f"pid {answer['pid']}", size, connected)
+        yield answer["name"], ", ".join(filter(None, facts))
+        if self._other_version:
+            yield "", f"{self._other_version}: memctl shutdown; the next command starts this one"
+        yield from _named("health", self._health(screen), "")
+        yield from _named("waiting", self._waiting(), "nothing for you")
+        yield from _named("working", self._working(), "nothing runs")
+        yield from _named("paused", self._paused(), "")
+        yield from _named("no model", _few(self._breakers(), "memctl resume asks at once"), "")
+        yield from self._model()
+        yield "last dream", self._last_dream()
+        yield "sessions", self._sessions()
+        yield "projects", self._projects()
+        yield "context", self._contexts()
+        yield from _named("note", _few(list(answer["notes"])[::-1], "memctl logs"), "")
+        yield "socket", answer["socket"]
+        yield "state", answer["state_dir"]
+
+    def _health(self, screen: output.Screen) -> Iterator[str]:
+        """Yield the worst of what is wrong with its remedy, and how much more is."""
+        checks = self._answer.get("health")
+        if checks is None:  # an older daemon
+            return
+        if not checks:
+            yield screen.paint("all is well", "green")
+            return
+        worst = min(checks, key=lambda check: check["state"] != "failed")
+        state = screen.paint(worst["state"], _STYLES.get(worst["state"], "dim"))
+        yield f"{state}: {worst['name']}: {worst['detail']}"
+        more = f" ({len(checks) - 1} more: memctl doctor)" if len(checks) > 1 else ""
+        yield f"→ {worst['remedy'] or 'memctl doctor'}{more}"
+
+    def _waiting(self) -> Iterator[str]:
+        """Yield what a person has to decide, each with its command."""
+        answer = self._answer
+        proposals = answer.get("proposals") or {}
+        conflicts = answer.get("conflicts") or {}
+        suggestions = (answer.get("suggestions") or {}).get("open", 0)
+        where = f" in {', '.join(map(self.place, list(proposals)[:_FEW]))}" if proposals else ""
+        yield from _counted(sum(proposals.values()), "proposal", where, "memctl dream review")
+        yield from _counted(suggestions, "suggestion", "", "memctl suggestions")
+        yield from _counted(answer.get("held", 0), "message", " for agents", "memctl message held")
+        yield from _counted(sum(conflicts.values()), "team file", "", "memctl team status")
+        unequal = [
+            f"{state} in {self.place(directory)}"
+            for directory, state in (answer.get("teams") or {}).items()
+            if state not in {"equal", "changed"} and directory not in conflicts
+        ]
+        if unequal:
+            yield f"team: {', '.join(unequal[:_FEW])}: memctl team status"
+
+    def _working(self) -> Iterator[str]:
+        """Yield the jobs that run, and how many others there are by state."""
+        for job in self._answer.get("running") or ():
+            yield f"{job['kind']} in {self.place(job['directory'])}: {job_words(job, self._now)}"
+        jobs = self._answer["jobs"]
+        waiting = [f"{jobs[state]} {state}" for state in ("queued", "failed") if jobs.get(state)]
+        if jobs.get("parked"):
+            waiting.append(f"{jobs['parked']} parked (memctl job list --parked)")
+        if waiting:
+            yield ", ".join(waiting)
+
+    def _paused(self) -> Iterator[str]:
+        since = self._answer.get("paused_since")
+        if since is not None:
+            passed = output.duration(self._now - since)
+            yield f"for {passed}; memctl resume lets background work go on"
+
+    def _breakers(self) -> list[str]:
+        """Return where no model is asked for a while, and why."""
+        return [
+            f"for {self.place(row['directory'])} in the next "
+            f"{output.duration(row['until'] - self._now)}: {row['why']}"
+            for row in self._answer.get("breakers") or ()
+        ]
+
+    def _model(self) -> Pairs:
+        """Yield what was spent today and who answers."""
+        model, spend = self._answer.get("model"), self._answer.get("spend")
+        if spend:
+            yield "spend", f"{bounded(spend)} today"
+            yield from (("", line) for line in standing_still(spend)[:_MANY])
+        if model:
+            names = ", ".join(sorted(set(model["names"].values())))
+            by = f", by {model['source']}" if model.get("source") else ""
+            name = f"{names} at {model['host']}{by}" if model["configured"] else "none"
+            yield "model", f"{name}: {model['problem']}" if model["problem"] else name
+
+    def _last_dream(self) -> str:
+        dream = self._answer.get("last_dream")
+        if not dream:
+            return ""
+        counts = ", ".join(f"{count} {name}" for name, count in dream["counts"].items() if count)
+        done = counts or ("nothing to do" if dream["state"] == "completed" else dream["state"])
+        passed = output.age(self._now - dream["at"])
+        return f"{passed} in {self.place(dream['directory'])}: {done}"
+
+    def _sessions(self) -> str:
+        seen = [
+            f"{each['client']} in {self.place(each['project'])} "
+            f"{output.age(self._now - each['at'])}"
+            for each in (self._answer.get("sessions") or ())[:_FEW]
+        ]
+        return "; ".join(seen)
+
+    def _projects(self) -> str:
+        projects = self._answer["projects"]
+        more = f" and {len(projects) - _FEW} more" if len(projects) > _FEW else ""
+        names = ", ".join(map(self.place, projects[:_FEW]))
+        return f"{len(projects)}: {names}{more}" if projects else ""
+
+    def _contexts(self) -> str:
+        """Return what is stored of conversations and which caches were lost, "" for none."""
+        totals = self._answer.get("contexts") or {}
+        if not totals.get("conversations"):
+            return ""
+        lost = f"; caches lost: {totals['breaks']}, {totals['missed']:,} tokens paid again"
+        count = totals["conversations"]
+        stored = f"{totals['results']} results, {output.size(totals['bytes'])}"
+        return f"{count} conversations, {stored}{lost if totals['breaks'] else ''}"
+
+    def place(self, directory: str) -> str:
+        """Return a directory as a person knows it."""
+        return output.place(directory, self._home)
+
+
+def job_words(job: Mapping[str, Any], now: float) -> str:
+    """Return where a running job is, in a few words."""
+    progress = job.get("progress") or {}
+    turn = f"turn {progress['turn']:g}" if progress.get("turn") else ""
+    passed = output.duration(now - job["since"]) if job.get("since") else ""
+    return ", ".join(filter(None, (job["phase"], turn, passed))) or "it begins"
+
+
+def bounded(today: Mapping[str, Any]) -> str:
+    """Return today's money, or a program's runs, with the bound."""
+    used, runs = today["used"], today.get("runs_per_day")
+    money = f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}"
+    return f"{money}, {used['requests']} {'requests' if runs is None else f'of {runs} runs'}"
+
+
+def standing_still(today: Mapping[str, Any]) -> list[str]:
+    """Return a line for each kind of work that a cap has stopped."""
+    return [f"{kind} stands still until tomorrow: {cap}" for kind, cap in today["caps"].items()]
+
+
+def _named(name: str, lines: Iterator[str], nothing: str) -> Pairs:
+    """Yield lines below each other with a name before the first; ``nothing`` where none is."""
+    for place, line in enumerate(lines):
+        yield (name if place == 0 else ""), line
+        nothing = ""
+    yield name, nothing
+
+
+def _few(lines: list[str], more: str) -> Iterator[str]:
+    """Yield the first lines, and where the others are told."""
+    yield from lines[:_MANY]
+    if len(lines) > _MANY:
+        yield f"{len(lines) - _MANY} more: {more}"
+
+
+def _counted(count: int, what: str, where: str, command: str) -> Iterator[str]:
+    if count:
+        yield f"{count} {what}{'s' * (count != 1)}{where}: {command}"
