@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,6 +36,7 @@ _SEARCH = "memory.search"
 _PATH = "notes/zürich-記憶.md"
 _SENTENCE = "the lantern is out of oil"
 _SECONDS = 10.0
+_PAUSE_SECONDS = 0.02
 _SHOWN = 200
 _PIECE = 5
 _HIT = {"path": _PATH, "name": "n", "description": "d", "score": 1.0, "snippet": "s"}
@@ -55,11 +58,14 @@ class CaseResult:
 
 
 class _Rehearsal:
-    """Runs a client's program, each time beside a daemon with another script."""
+    """Runs a client's program for at most ``seconds``, each time beside another scripted daemon."""
 
-    def __init__(self, command: Sequence[str], folder: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: str, environ: Mapping[str, str], seconds: float
+    ) -> None:
         self._command = [*command, WORD]
         self._folder = folder
+        self._seconds = seconds
         self.path = f"{folder}/socket/memd.sock"
         self._environ = {**environ, CONFIG: f"{folder}/memd.toml"}
         self._place(self.path)
@@ -125,10 +131,14 @@ class _Rehearsal:
             return Silence()
 
         with ScriptedDaemon(self.path, {_SEARCH: silence}), self._start() as process:
-            came.wait(_SECONDS)
-            os.killpg(process.pid, signal.SIGINT)
-            _, _, ended = _communicate(process)
-        return "" if ended else f"it goes on for {_SECONDS:g} s"
+            until = time.monotonic() + _SECONDS
+            while not came.wait(_PAUSE_SECONDS) and time.monotonic() < until:
+                if process.poll() is not None:  # it ended without asking anything
+                    break
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            _, _, ended = self._communicate(process)
+        return "" if ended else f"it goes on for {self._seconds:g} s"
 
     def _start(self) -> "subprocess.Popen[str]":
         # A shell's background job ignores SIGINT, and so would the program that it starts.
@@ -149,19 +159,18 @@ class _Rehearsal:
 
     def _run(self) -> "subprocess.CompletedProcess[str]":
         with self._start() as process:
-            out, err, ended = _communicate(process)
+            out, err, ended = self._communicate(process)
         if not ended:
-            err += f"it does not end within {_SECONDS:g} s"
+            err += f"it does not end within {self._seconds:g} s"
         return subprocess.CompletedProcess(self._command, process.returncode, out, err)
 
-
-def _communicate(process: "subprocess.Popen[str]") -> tuple[str, str, bool]:
-    """Return what a program says, and whether it ended in time; otherwise it is ended."""
-    try:
-        return *process.communicate(timeout=_SECONDS), True
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return *process.communicate(), False
+    def _communicate(self, process: "subprocess.Popen[str]") -> tuple[str, str, bool]:
+        """Return what a program says, and whether it ended in time; otherwise it is ended."""
+        try:
+            return *process.communicate(timeout=self._seconds), True
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return *process.communicate(), False
 
 
 def _success(ended: "subprocess.CompletedProcess[str]") -> str:
@@ -180,8 +189,11 @@ def _failure(ended: "subprocess.CompletedProcess[str]", words: str) -> str:
     return "" if said.strip() and words in said else "it does not say what is wrong"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Try a program, print what came of each case, and return 1 where something is wrong."""
+def main(arguments: Sequence[str] | None = None, seconds: float = _SECONDS) -> int:
+    """Try a program, print what came of each case, and return 1 where something is wrong.
+
+    One run of the program may take so many seconds.
+    """
     parser = argparse.ArgumentParser(prog="memctl conformance")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -189,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     results: list[CaseResult] = []
     with tempfile.TemporaryDirectory(prefix="memd-") as folder:
-        rehearsal = _Rehearsal(command, folder, os.environ)
+        rehearsal = _Rehearsal(command, folder, os.environ, seconds)
         try:
             for result in rehearsal.results():
                 results.append(result)

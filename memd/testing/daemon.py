@@ -19,7 +19,7 @@ from memd.daemon.app import Log, Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.dream.gates import Pressure
 from memd.rpc.listener import make_listener
-from memd.testing.leaks import no_leaks_here, no_leaks_of
+from memd.testing.leaks import SETTLING_SECONDS, no_leaks_here, no_leaks_of
 
 _STOP_SECONDS = 70
 _MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"
@@ -133,13 +133,21 @@ def memctl_command(*arguments: str) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def daemon_here(
-    home: Home, clock: Clock | None = None, pressure: Callable[[], Pressure] = Pressure
+    home: Home,
+    clock: Clock | None = None,
+    pressure: Callable[[], Pressure] = Pressure,
+    *,
+    settling: float = SETTLING_SECONDS,
 ) -> AsyncIterator[anyio.Event]:
     """Run a daemon in this process and loop; the event is set once it is asked to stop.
 
-    ``pressure`` is what the machine says of itself; it says nothing unless it is told to.
+    ``pressure`` is what the machine says of itself; it says nothing unless it is told to. What is
+    left of the daemon after so many seconds (``settling``) is a leak.
     """
-    with no_leaks_here(home.path), _ports(home, clock or SystemClock(), pressure) as ports:
+    with (
+        no_leaks_here(home.path, settling),
+        _ports(home, clock or SystemClock(), pressure) as ports,
+    ):
         async with daemon(ports) as stop:
             yield stop
 

@@ -3,7 +3,7 @@
 Rules of this file
 - A process of its own is looked at while it still runs; a daemon in this process after its end,
   when nothing of it may be left.
-- What comes late (a client that has just left, a file held for a moment) gets a few seconds.
+- What comes late (a client that has just left, a file held for a moment) gets half a minute.
 - What a daemon may come to hold is in one table with its reason. All else is named as a leak.
 """
 
@@ -34,7 +34,7 @@ _INDEX = 2  # descriptors of a file of a search index in use: the file, and the 
 _POOLED_THREADS = 80  # 40 of anyio's pool, 16 of recall's, the rest for libraries: they stay idle
 # Pools of the event loop, which outlives a daemon here: anyio's, and asyncio's that looks up names.
 _POOLS = ("AnyIO worker thread", "asyncio_")
-_SETTLING_SECONDS = 5.0
+SETTLING_SECONDS = 30.0
 _PAUSE_SECONDS = 0.02
 
 
@@ -46,7 +46,7 @@ class LeakError(AssertionError):
 
 
 @contextmanager
-def no_leaks_here(home: str, settling: float = _SETTLING_SECONDS) -> Iterator[None]:
+def no_leaks_here(home: str, settling: float = SETTLING_SECONDS) -> Iterator[None]:
     """Fail when a block leaves descriptors, threads or temporary files of a daemon behind."""
     descriptors, threads = _descriptors(os.getpid()), set(threading.enumerate())
     files = _temporary(home)
@@ -62,7 +62,7 @@ def no_leaks_here(home: str, settling: float = _SETTLING_SECONDS) -> Iterator[No
 
 
 @contextmanager
-def no_leaks_of(pid: int, places: Places, settling: float = _SETTLING_SECONDS) -> Iterator[None]:
+def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) -> Iterator[None]:
     """Fail when a daemon's process, if it still runs, holds too much at the end of a block."""
     once = Counter(_ONCE) + Counter(f"{places.database}{end}" for end in _DATABASE)
     allowed = _descriptors(pid) | once

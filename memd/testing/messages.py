@@ -154,7 +154,7 @@ class MessagesServer:
         """Let so many waits of ``Hang`` and ``Drip`` go on, now or when they come."""
         self.gate.release(times)
 
-    def wait_for(self, requests: int, seconds: float = 10.0) -> bool:
+    def wait_for(self, requests: int, seconds: float = 60.0) -> bool:
         """Return whether so many requests of any kind have come in so many seconds. Blocks."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.requests) >= requests, seconds)

@@ -73,7 +73,7 @@ class ReceivedMessage:
         self.end_of = self.end_of or result
         self._ended.set()
 
-    def wait(self, seconds: float = 10.0) -> str:
+    def wait(self, seconds: float = 60.0) -> str:
         """Return how it ended, "" when it has not after so many seconds. Blocks."""
         self._ended.wait(seconds)
         return self.end_of

@@ -65,7 +65,7 @@ class Heard:
 
 async def ran(workspace: Workspace, model: ScriptedModel, **more: Any) -> RunEnd:
     """Run a task on a workspace."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         return await run(task(**more), model, workspace, FakeClock(), Heard())
 
 
@@ -169,7 +169,7 @@ async def test_time_ends_a_run_that_waits(home: Home) -> None:
         async def go() -> None:
             ended.append(await run(task(seconds=60), model, workspace, clock, Heard()))
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(go)
                 while not model.requested:
@@ -186,7 +186,7 @@ async def test_a_cancelled_run_leaves_its_record_and_nothing_else(home: Home) ->
     model = ScriptedModel([
         calls(("Write", {"file_path": "n.md", "content": memory("n")})), HANG
     ])  # fmt: skip
-    with home.workspace() as workspace, anyio.fail_after(20):
+    with home.workspace() as workspace, anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(
                 lambda: run(task(), model, workspace, FakeClock(), Heard(), record=record)
@@ -226,7 +226,7 @@ async def test_cancelling_stops_a_tool_that_works(home: Home) -> None:
             return super().call(name, given, now, over)
 
     model = ScriptedModel([calls(("Bash", {"command": "ls"}))])
-    with Slow(str(home.memory)) as workspace, anyio.fail_after(20):
+    with Slow(str(home.memory)) as workspace, anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: run(task(), model, workspace, FakeClock(), Heard()))
             while not begun.is_set():
@@ -243,7 +243,7 @@ async def test_a_run_over_real_http(home: Home) -> None:
         messages.text("Saved n.md."),
     ]
     connections = Connections()
-    with messages_server(script) as server, home.workspace() as workspace, anyio.fail_after(30):
+    with messages_server(script) as server, home.workspace() as workspace, anyio.fail_after(60):
         claude = Claude(Endpoint(server.url, "sk-key-of-the-test"), connections)
         try:
             wanted = task(model="claude-haiku-5-5")

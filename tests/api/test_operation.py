@@ -50,7 +50,7 @@ async def test_subscribers_hear_of_changes(caller: Caller) -> None:
     async with AsyncClient(caller.home.places.socket, name="watcher") as watcher:
         await watcher.call("subscribe", {"topics": ["memory.changed"], "cwd": caller.cwd})
         written = await caller.write()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             notification = await anext(aiter(watcher.notifications))
         assert notification.method == "memory.changed"
         assert notification.params["change"] == written["change"]

@@ -39,7 +39,7 @@ def does(path: Path, name: str, given: dict[str, Any]) -> None:
 
 async def heard(watcher: AsyncClient) -> dict[str, Any]:
     """Return what the next line of progress tells."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async for told in watcher.notifications:
             if told.method == "agent.progress":
                 return dict(told.params)

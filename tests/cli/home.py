@@ -23,7 +23,7 @@ class Home:
 @contextmanager
 def throw_away_home() -> Iterator[Home]:
     """Make a HOME with a short path (a socket's path must fit) and remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix="memctl-", ignore_cleanup_errors=True) as path:
+    with tempfile.TemporaryDirectory(prefix="memctl-") as path:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         kept |= {n: v for n, v in os.environ.items() if n.startswith("COVERAGE_")}
         environ = kept | {

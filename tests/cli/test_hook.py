@@ -44,7 +44,7 @@ def _run(
             **environ,
         },
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
 

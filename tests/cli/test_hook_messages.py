@@ -14,7 +14,7 @@ from tests.cli.home import Home
 
 PAYLOAD = b'{"session_id": "s",\n "cwd": "/p", "prompt": "caf\xc3\xa9"}'
 PRINTED = b'{"jsonrpc":"2.0","method":"hook.printed"}'
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 def _exchange(home: Home, result: bytes, *more: str) -> tuple[bytes, bytes, bytes]:

@@ -33,7 +33,7 @@ def _run(home: Home, event: str, payload: dict[str, Any] | bytes = WHERE, **envi
         input=payload if isinstance(payload, bytes) else json.dumps(payload).encode(),
         env={**home.environ, "MEMD_HOOK_NO_START": "1", **environ},
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -168,5 +168,5 @@ def test_an_input_that_hangs_is_no_event(home: Home) -> None:
         stdin=subprocess.PIPE,
         env={**home.environ, "MEMD_HOOK_NO_START": "1"},
     ) as process:
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert not os.path.exists(home.places.spool)

@@ -62,4 +62,4 @@ class Stranger:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.received = int(self._process.communicate(timeout=30)[0])
+        self.received = int(self._process.communicate(timeout=60)[0])

@@ -213,7 +213,7 @@ async def test_notifications_come_in_order() -> None:
             with Client(running.path, environment={}) as client:
                 client.call("subscribe")
                 subscribed.set()
-                published.wait(10)
+                published.wait(60)
                 client.call("echo")
                 return [note.params["n"] for note in client.notifications(timeout=0.05)]
 

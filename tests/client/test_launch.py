@@ -56,7 +56,7 @@ except AlreadyRunningError:
     sys.exit(0)
 """
 COMMAND = (sys.executable, "-c", DAEMON)
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @pytest.fixture

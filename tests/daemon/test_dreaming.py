@@ -75,7 +75,7 @@ class Daemon:
 
     async def until_dreams(self, count: int) -> None:
         """Return once there are so many dreams, all of them over."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(results := await self.dreams()) < count:
                 pass
             for job in results:
@@ -89,7 +89,7 @@ class Daemon:
         await self._timer_sleeps()
 
     async def _timer_sleeps(self) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             wakes = self.clock.monotonic() + CHECK
             while all(when != wakes for when, _ in self.clock._sleepers):
                 await anyio.lowlevel.checkpoint()

@@ -63,14 +63,14 @@ class Missing:
 
     async def emptied(self, *left: str) -> None:
         """Return once nothing but these is in the spool; the clock goes on."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while sorted(os.listdir(self.spool)) != [*left]:
                 self.clock.advance(LOOK_SECONDS)
                 await anyio.lowlevel.checkpoint()
 
     async def jobs(self, client: AsyncClient, count: int) -> list[dict[str, Any]]:
         """Return the extractions once so many have ended, the newest first."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while True:
                 jobs = (await client.call("job.list"))["jobs"]
                 jobs = [job for job in jobs if job["kind"] == "extract"]
@@ -224,7 +224,7 @@ async def test_a_conversation_that_goes_on_is_left_to_its_client(missing: Missin
     async with missing.daemon() as client:
         await client.call("status")
         missing.say(WORDS)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(jobs := (await client.call("job.list"))["jobs"]) == 2:
                 missing.clock.advance(10)
         assert jobs[0]["session"] == "t"

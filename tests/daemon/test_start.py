@@ -44,7 +44,7 @@ def test_a_term_signal_ends_it_cleanly() -> None:
         with client(home) as connection:
             assert connection.call("status", {})["pid"] == process.pid
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         assert not Path(home.places.socket).exists()
         assert "ready" in Path(home.places.log).read_text()
 
@@ -158,7 +158,7 @@ def test_sockets_of_a_supervisor_are_served() -> None:
             "    os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()),\n"
             f"        NOTIFY_SOCKET='{folder}/notify', WATCHDOG_USEC='30000000')\n"
             "    os.execv(sys.executable, [sys.executable, '-m', 'memd'])\n"
-            "notify.settimeout(30)\n"
+            "notify.settimeout(60)\n"
             "heard = set()\n"
             "while not {b'READY=1', b'WATCHDOG=1'} <= heard:\n"
             "    heard.add(notify.recv(100))\n"

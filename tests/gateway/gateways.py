@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from memd.testing.daemon import Home
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @dataclass

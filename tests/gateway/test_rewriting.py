@@ -234,7 +234,7 @@ def test_what_memd_could_not_be_told_in_time_is_told_afterwards() -> None:
     busy, asked = threading.Event(), []
 
     def plan(params: dict[str, Any]) -> dict[str, Any]:
-        busy.wait(10)
+        busy.wait(60)
         asked.append((params["from"], len(params["messages"])))
         return {"status": "ok", "decisions": [], "request": {}}
 

@@ -46,7 +46,7 @@ class Program:
         """Send the conversation and take in the reply. Raises AssertionError for a refusal."""
         body = json.dumps({**self.members, "messages": self.messages})
         host, _, path = url.removeprefix("http://").partition("/")
-        connection = HTTPConnection(host, timeout=30)
+        connection = HTTPConnection(host, timeout=60)
         try:
             connection.request("POST", f"/{path}/v1/messages", body, {"x-api-key": KEY, **headers})
             response = connection.getresponse()
@@ -308,7 +308,7 @@ def test_the_upstream_is_a_setting(home: Home) -> None:
             Program("setting").send(process.stdout.readline().decode().strip())
         finally:
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=60)
         assert len(server.messages) == 1
 
 

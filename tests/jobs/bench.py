@@ -150,7 +150,7 @@ async def submit(service: Jobs, name: str, session: str = "", lane: str = "/m") 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let other tasks and threads go on until something holds."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not condition():
             await anyio.lowlevel.checkpoint()
 
@@ -171,7 +171,7 @@ async def fail_often(bench: Bench, service: Jobs, job: str, times: int) -> None:
 
 async def blocked(service: Jobs, job: str) -> None:
     """Wait until a failed attempt is written down and everything waits for the clock."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while (await service.get(job)).state is not JobState.QUEUED:
             await anyio.lowlevel.checkpoint()
     await anyio.wait_all_tasks_blocked()

@@ -197,7 +197,7 @@ class Story:
         async with self._daemon(database) as service:
             await service.resume()
             await self._retry(service)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 for job in await service.list(limit=1000):
                     await service.wait(job.id)
             ended = {job.id: job.state for job in await service.list(limit=1000)}

@@ -15,7 +15,7 @@ def ask(**members: Any) -> Ask:
         "model": "claude-sonnet-5-5",
         "messages": ({"role": "user", "content": "hello"},),
         "max_tokens": 100,
-        "seconds": 10.0,
+        "seconds": 60.0,
         "project": "/m",
     }
     return Ask(**(plain | members))

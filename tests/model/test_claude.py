@@ -162,11 +162,13 @@ async def test_a_refusal_is_a_reply() -> None:
 @pytest.mark.parametrize("step", [Hang(text("late")), Drip(text("late"), size=1)])
 async def test_the_time_is_kept_and_the_request_ends(step: Any) -> None:
     """A server that hangs or drips is left in time, and the request is ended on the wire."""
-    with messages_server(step) as server:
+    with messages_server([text("hi"), step]) as server:
         async with asking(server.url) as claude:
+            await claude.ask(ask())  # so that the time is not spent on the way there
             with failing(errors.ModelUnavailableError) as caught:
-                await claude.ask(ask(seconds=0.5))
-            end_of = await anyio.to_thread.run_sync(server.messages[0].wait)
+                await claude.ask(ask(seconds=1.0))
+            await anyio.to_thread.run_sync(server.wait_for, 2)
+            end_of = await anyio.to_thread.run_sync(server.messages[1].wait)
     assert end_of == "gone"
     assert caught.value.may_cost
 

@@ -55,7 +55,7 @@ class Session:
 
     async def until(self, sleepers: int) -> None:
         """Return once so many wait for the clock."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while self.clock.sleepers != sleepers:
                 await checkpoint()
 
@@ -149,7 +149,7 @@ async def test_long_transcripts_hold_up_no_compaction(session: Session) -> None:
     request = replace(session.request, settings=Settings(notes=NotesSettings(use_model=False)))
     work = partial(session.notes.run, request, job="", progress=lambda *_, **__: None)
     async with anyio.create_task_group() as group:
-        with session.notes._keeper._locked(request), anyio.fail_after(20):
+        with session.notes._keeper._locked(request), anyio.fail_after(60):
             for _ in range(8):
                 group.start_soon(work)
             while session.notes._threads.available_tokens:

@@ -140,7 +140,7 @@ class ProgressBench:
         """Let time pass; wait until a round is over or nobody listens, or ``until`` holds."""
         self.clock.advance(seconds)
         over = until or (lambda: self.clock.timer or not self.listens)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await anyio.wait_all_tasks_blocked()
             while not over():
                 await anyio.to_thread.run_sync(lambda: None)

@@ -17,7 +17,7 @@ from memd.client.launch import Client, wait_until_up
 from memd.testing.daemon import Home, client, throw_away_home
 from tests.api import transcripts
 
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @dataclass(frozen=True)

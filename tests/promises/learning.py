@@ -43,12 +43,12 @@ class Desk:
 
     async def call(self, method: str, **params: Any) -> Any:
         """Call a method of this project."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await self.client.call(method, {"cwd": self.cwd, **params})
 
     async def call_plain(self, method: str, **params: Any) -> Any:
         """Call a method that is about no project."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await self.client.call(method, params)
 
     def conversation(self, session: str) -> Conversation:

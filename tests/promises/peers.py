@@ -37,7 +37,7 @@ class Agents:
 
     async def call(self, method: str, **params: Any) -> Any:
         """Call a method."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await self.client.call(method, params)
 
     async def error(self, method: str, **params: Any) -> RemoteError:

@@ -35,7 +35,7 @@ class LocalProject:
 
     async def call(self, method: str, **params: Any) -> Any:
         """Call a method about the project."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             return await self._client.call(method, {"cwd": self.cwd, **params})
 
     async def extract(self, session: str, *said: str) -> Any:

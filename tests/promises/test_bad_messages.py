@@ -156,7 +156,7 @@ async def test_floods_have_an_end() -> None:
 
 def _batch(here: Agents, request: str) -> list[dict[str, Any]]:
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
+        connection.settimeout(60)
         connection.connect(here.home.places.socket)
         connection.sendall(request.encode() + b"\n")
         connection.shutdown(socket.SHUT_WR)

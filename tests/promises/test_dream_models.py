@@ -197,7 +197,7 @@ async def test_a_model_that_loops_fails_with_its_reason() -> None:
         before = await filled(here)
         wanted.append(loops)
         job = (await here.call("dream", force=True))["job"]
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while (results := await here.call_plain("job.get", job=job))["ended"] is None:
                 if results["state"] == "queued":  # it waits for its next try
                     here.clock.advance(10.0)

@@ -27,7 +27,7 @@ def home() -> Iterator[Home]:
 def attack(home: Home, data: bytes) -> None:
     """Send bytes, end our side, and read what comes until the daemon ends its own."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(30)
+        connection.settimeout(60)
         connection.connect(home.places.socket)
         try:
             connection.sendall(data)

@@ -89,7 +89,7 @@ async def remember(client: AsyncClient, cwd: str) -> None:
 async def ask(client: AsyncClient, cwd: str, session: str, query: str = QUERY) -> Any:
     """Return who answered a prompt of a session, the memories' names, and the bytes so far."""
     params = {"cwd": cwd, "session_id": session, "query": query}
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         results = await client.call("prefetch", params)
     return results["strategy"], [m["name"] for m in results["memories"]], results["session_bytes"]
 
@@ -99,7 +99,7 @@ async def chosen(client: AsyncClient, clock: FakeClock, cwd: str, name: str) -> 
 
     Until the SDK is loaded, and on a busy machine, the local ranker answers.
     """
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         for number in count():
             clock.advance(SECONDS_MOST)
             results = await ask(client, cwd, f"{name} {number}")

@@ -15,7 +15,7 @@ from tests.promises.installed_hook import BREAKAGES, SHORTAGES, Installed, insta
 
 ANSWER = {"hookSpecificOutput": {"additionalContext": "found"}}
 NOBODY = 65534
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @pytest.fixture(name="hook")

@@ -36,7 +36,7 @@ class Person:
 
     async def reported(self) -> dict[str, Any]:
         """Wait for the next change of somebody else."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while True:
                 note = await self.client.notifications.receive()
                 if note.method == "memory.changed" and note.params["actor"] == "external":

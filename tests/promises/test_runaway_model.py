@@ -63,7 +63,7 @@ class _Desk:
 
     async def call(self, method: str, number: int, **params: Any) -> Any:
         """Call a method of one project."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             return await self.client.call(method, {"cwd": self.projects[number], **params})
 
     async def submit(self, number: int, session: str = "s") -> str:
@@ -83,7 +83,7 @@ class _Desk:
         """
         query = {"session_id": "prompts", "query": "how do we deploy the parser?"}
         tries = 0
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while True:
                 results = await self.client.call("job.get", {"job": job})
                 if results["ended"] is not None:

@@ -41,7 +41,7 @@ class Person:
 
     def end(self) -> None:
         """Wait until it is done."""
-        assert self._done.acquire(timeout=30)
+        assert self._done.acquire(timeout=60)
 
     def _run(self, rounds: int) -> None:
         for number in range(rounds):

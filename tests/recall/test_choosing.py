@@ -8,7 +8,6 @@ import pytest
 
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.daemon.clock import SystemClock
 from memd.model.errors import ModelUnavailableError
 from memd.model.port import Ask, Reply, Usage
 from memd.recall.indexes import Indexes
@@ -16,6 +15,7 @@ from memd.recall.selector import ModelProbe, measured
 from memd.recall.service import Recall
 from memd.state.database import Database
 from memd.state.ledger import Ledger
+from memd.testing.clock import FakeClock
 from tests.recall.shelf import FREEZE, PROJECT, Shelf, ask, remembering
 
 pytestmark = pytest.mark.anyio
@@ -88,15 +88,24 @@ async def test_a_model_that_fails_costs_nothing(
 
 async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database: Database) -> None:
     """The local answer is there when the time is up; with too little time nobody is asked."""
-    model = Chooser()
-    recall = Recall(shelf, Ledger(database), SystemClock(), Indexes(shelf, Lock), model)
+    model, clock = Chooser(), FakeClock()
+    recall = Recall(shelf, Ledger(database), clock, Indexes(shelf, Lock), model)
+
+    async def pass_time() -> None:
+        while not model.requested:
+            await anyio.lowlevel.checkpoint()
+        clock.advance(0.47)  # of which it has 0.46
+
     said = ("the model did not answer in time", "there was no time to ask the model")
-    for seconds, words in zip((0.5, 0.2), said, strict=True):
-        results = await ask(
-            recall, PROJECT, Settings(), session=f"{seconds}", query=FREEZE, seconds=seconds
-        )
-        assert (len(results.memories), results.strategy, len(model.requested)) == (1, "local", 1)
-        assert words in (results.note or "")
+    async with anyio.create_task_group() as group:
+        group.start_soon(pass_time)
+        for seconds, words in zip((0.5, 0.2), said, strict=True):
+            results = await ask(
+                recall, PROJECT, Settings(), session=f"{seconds}", query=FREEZE, seconds=seconds
+            )
+            about = len(results.memories), results.strategy, len(model.requested)
+            assert about == (1, "local", 1)
+            assert words in (results.note or "")
     local = await ask(recall, PROJECT, Settings(), session="l", query=FREEZE, strategy="local")
     assert (local.strategy, local.note, len(model.requested)) == ("local", None, 1)
 

@@ -201,7 +201,7 @@ class Stuck(Shelf):
 
     def catalogue(self, directory: str, since: int = -1) -> Catalogue:
         """Wait for the disk."""
-        self.freed.wait(10)
+        self.freed.wait(60)
         return super().catalogue(directory, since)
 
 
@@ -220,7 +220,8 @@ async def test_a_stuck_disk_holds_no_prompt(database: Database) -> None:
         assert ledger.surfaced("s").bytes == 0
     finally:
         shelf.freed.set()
-    assert (await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)).memories
+    done = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, seconds=60.0)
+    assert done.memories
 
 
 async def test_without_a_ledger_nothing_comes(shelf: Shelf, tmp_path: Path) -> None:

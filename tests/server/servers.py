@@ -91,4 +91,4 @@ def server_process(data: Path | str, *options: str) -> Iterator[tuple[str, subpr
             yield process.stdout.readline().strip(), process
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0

@@ -162,7 +162,7 @@ def test_a_server_finishes_what_was_begun(tmp_path: Path) -> None:
                 process.wait(0.5)
             connection.sendall(body[10:])
             assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert not (tmp_path / "data" / "team.db-wal").exists()
 
 

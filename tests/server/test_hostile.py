@@ -325,14 +325,13 @@ def exchange(server: TeamServer, request: str | bytes) -> bytes:
     data = request.encode("latin-1") if isinstance(request, str) else request
     address = urlsplit(server.url)
     with socket.create_connection((address.hostname, address.port)) as connection:
-        connection.settimeout(0.3)
+        connection.settimeout(60)  # each of these requests gets an answer
         connection.sendall(data)
         answer = b""
-        try:
+        with suppress(TimeoutError):
             while piece := connection.recv(65536):
                 answer += piece
-        except TimeoutError:
-            pass
+                connection.settimeout(0.3)
         return answer
 
 

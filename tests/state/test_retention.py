@@ -169,7 +169,7 @@ def test_a_kill_in_the_middle_leaves_whole_sets(
         process.stdout.readline()
     process.send_signal(signal.SIGKILL)
     process.stdout.close()
-    process.wait(30)
+    process.wait(60)
     after = open_database(path, SCHEMAS)
     assert after.file.repaired is None
     assert whole(after)

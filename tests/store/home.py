@@ -34,7 +34,7 @@ class Events:
 
     async def wait(self, count: int) -> Event:
         """Wait until there were so many events; return the last of them."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while len(self.got) < count:
                 self._more = anyio.Event()
                 await self._more.wait()
@@ -100,7 +100,7 @@ class Home:
 
     async def until_it_waits(self) -> None:
         """Return once something waits for the clock."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not self.clock.sleepers:
                 await anyio.lowlevel.checkpoint()
 

@@ -84,7 +84,7 @@ async def test_writers_wait_until_it_is_over(home: Home) -> None:
 
     def work(still: StillDirectory) -> list[str]:
         reached.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return list(files(still))
 
     seen: list[list[str]] = []

@@ -33,7 +33,7 @@ def hostile(answers: Answers, secure: ssl.SSLContext | None = None) -> Iterator[
 
     def serve(connection: socket.socket) -> None:
         with suppress(OSError), connection:
-            connection.settimeout(10)
+            connection.settimeout(60)
             if secure is not None:
                 connection = secure.wrap_socket(connection, server_side=True)
             head = b""
@@ -62,8 +62,11 @@ def hostile(answers: Answers, secure: ssl.SSLContext | None = None) -> Iterator[
 
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> list[bytes]:
-    """Return an answer with a true length."""
-    head = ("HTTP/1.1 " + status, f"Content-Length: {len(body)}", *headers)
+    """Return an answer with a true length, behind which the server hangs up, as ``hostile`` does.
+
+    It has to say so: the next request may be on its way while the end is.
+    """
+    head = ("HTTP/1.1 " + status, f"Content-Length: {len(body)}", "Connection: close", *headers)
     return ["\r\n".join((*head, "", "")).encode("latin-1"), body]
 
 

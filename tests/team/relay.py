@@ -27,7 +27,7 @@ from typing import Any
 
 FAULTS = ("lose", "keep", "mute", "unheard", "half", "double", "429", "503")
 _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
-_SECONDS = 30.0
+_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def counting() -> Iterator[tuple[str, list[bytes]]]:
 
 def put(through: Relay, body: bytes) -> tuple[int, bytes]:
     """Send a body; a status of 0 stands for no whole answer."""
-    connection = http.client.HTTPConnection(through.url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(through.url.removeprefix("http://"), timeout=60)
     try:
         connection.request("PUT", "/x", body)
         answer = connection.getresponse()

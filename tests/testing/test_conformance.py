@@ -14,11 +14,13 @@ README = (ROOT / "clients" / "README.md").read_text()
 (CLIENT,) = re.findall("```python\n(.*?)```", README, re.DOTALL)
 
 
-def _run(folder: Path, code: str, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+def _run(
+    folder: Path, code: str, capsys: pytest.CaptureFixture[str], seconds: float
+) -> dict[str, str]:
     """Return the faults that the command finds in a client, by what is at fault."""
     program = folder / "client.py"
     program.write_text(code)
-    status = conformance.main(["--json", "--", sys.executable, str(program)])
+    status = conformance.main(["--json", "--", sys.executable, str(program)], seconds)
     cases = json.loads(capsys.readouterr().out)["cases"]
     faults = {case["case"]: case["fault"] for case in cases if case["fault"]}
     assert status == (1 if faults else 0)
@@ -32,7 +34,7 @@ def test_the_client_of_the_manual_has_all_that_it_needs(
     assert sum(bool(line.strip()) for line in CLIENT.splitlines()) <= 50
     program = tmp_path / "search.py"
     program.write_text(CLIENT)
-    assert conformance.main(["--", sys.executable, str(program)]) == 0
+    assert conformance.main(["--", sys.executable, str(program)], 60.0) == 0
     assert README.endswith(capsys.readouterr().out + "```\n")
 
 
@@ -57,7 +59,9 @@ def test_what_is_missing_is_named(
 ) -> None:
     """Each way to get it wrong fails the case that is about it."""
     assert CLIENT.count(right) == 1
-    faults = _run(tmp_path, CLIENT.replace(right, wrong), capsys)
+    # Who ignores what it should end at is waited for; the others end before, whatever they find.
+    seconds = 1.0 if case == "interrupted" else 10.0
+    faults = _run(tmp_path, CLIENT.replace(right, wrong), capsys, seconds)
     assert [name for name in faults if case in name]
 
 

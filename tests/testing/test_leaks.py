@@ -86,7 +86,7 @@ async def test_a_daemon_here_that_leaks_fails_its_test() -> None:
 
     async def leak() -> None:
         nonlocal leaked
-        async with daemon_here(home):
+        async with daemon_here(home, settling=0.2):
             leaked = os.open(f"{home.path}/left.tmp", os.O_CREAT)
             thread.start()
 

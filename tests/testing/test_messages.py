@@ -49,7 +49,7 @@ def served(script: Script, **options: Any) -> Iterator[tuple[MessagesServer, ant
     with (
         messages_server(script, **options) as server,
         anthropic.Anthropic(
-            api_key="secret", base_url=server.url, max_retries=0, timeout=20
+            api_key="secret", base_url=server.url, max_retries=0, timeout=60
         ) as client,
     ):
         yield server, client
@@ -166,6 +166,7 @@ def test_a_hang_ends_with_a_release_or_with_the_client() -> None:
         assert results == ["end_turn"]
         with pytest.raises(anthropic.APITimeoutError):
             client.with_options(timeout=0.05).messages.create(**ASK)
+        assert server.wait_for(2)
         assert server.messages[1].wait() == "gone"
         server.release()
         with client.messages.stream(**ASK) as stream:

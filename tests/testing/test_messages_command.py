@@ -17,7 +17,7 @@ BODY = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]
 
 def ask(url: str) -> bytes:
     """Ask a server and return its answer."""
-    connection = HTTPConnection(urlsplit(url).netloc, timeout=10)
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
     try:
         connection.request("POST", "/v1/messages", BODY)
         return connection.getresponse().read()
@@ -40,7 +40,7 @@ def test_it_says_its_address_and_ends_with_a_signal(tmp_path: Path) -> None:
             "m",
         )
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_without_a_script_it_echoes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ def ask(
     server: MessagesServer, body: bytes = BODY, path: str = "/v1/messages", **more: Any
 ) -> tuple[int, dict[str, str], bytes]:
     """Post a body and return status, headers and body of the answer."""
-    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     try:
         connection.request("POST", path, body, **more)
         answer = connection.getresponse()
@@ -28,7 +28,7 @@ def ask(
 def raw(server: MessagesServer, *sent: bytes) -> bytes:
     """Send bytes as they are and return all that comes back."""
     where = urlsplit(server.url)
-    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+    with socket.create_connection((where.hostname, where.port), timeout=60) as connection:
         for part in sent:
             connection.sendall(part)
         connection.shutdown(socket.SHUT_WR)
@@ -70,7 +70,7 @@ def test_a_server_that_ends_leaves_nobody_waiting() -> None:
     """A hanging request ends with the server and is told as closed."""
     with messages_server(Hang(text("never"), at=5)) as server:
         where = urlsplit(server.url)
-        client = socket.create_connection((where.hostname, where.port), timeout=10)
+        client = socket.create_connection((where.hostname, where.port), timeout=60)
         head = b"POST /v1/messages HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(BODY)
         client.sendall(head + BODY)
         received = b""
@@ -86,7 +86,7 @@ def test_a_client_that_leaves_during_the_answer_is_gone() -> None:
     """Writing to somebody who has left ends the request as gone."""
     with messages_server(Raw(b"x" * (64 << 20))) as server:
         where = urlsplit(server.url)
-        with socket.create_connection((where.hostname, where.port), timeout=10) as client:
+        with socket.create_connection((where.hostname, where.port), timeout=60) as client:
             head = b"POST /v1/messages HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(BODY)
             client.sendall(head + BODY)
             client.recv(12)

@@ -41,7 +41,7 @@ def served(script: Script, **options: Any) -> Iterator[tuple[MessagesServer, Any
     with (
         messages_server(script, **options) as server,
         anthropic.Anthropic(
-            api_key="secret", base_url=server.url, max_retries=0, timeout=20
+            api_key="secret", base_url=server.url, max_retries=0, timeout=60
         ) as client,
     ):
         yield server, client.beta.messages

@@ -16,7 +16,7 @@ def test_nothing_is_left() -> None:
     """With the block end the port, all connections and all threads, idle ones too."""
     before = set(threading.enumerate())
     with messages_server(text("fine")) as server:
-        idle = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        idle = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
         idle.request("GET", "/v1/models")
         assert idle.getresponse().read()
         where = urlsplit(server.url)
@@ -40,7 +40,7 @@ def test_a_script_that_fails_is_heard_of() -> None:
         raise ScriptFailedError
 
     with messages_server(broken) as server:
-        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
         body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
         connection.request("POST", "/v1/messages", body)
         with pytest.raises(ConnectionError):

@@ -84,7 +84,7 @@ class Starter:
 
     def end(self) -> int:
         """End it and return its status."""
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=60)
         return self.process.returncode
 
 

@@ -14,7 +14,7 @@ from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
-SECONDS = 30.0  # only what does not work needs them
+SECONDS = 60.0  # only what does not work needs them
 TERMINAL = "import pty, sys; pty.spawn(sys.argv[1:])"
 START = {
     "bash": ("bash", "--rcfile", "{home}/.bashrc", "-i"),
