@@ -60,7 +60,7 @@ OUTSIDE := $(addprefix tests/soak/test_,clocks.py floods.py full_disk.py inherit
 soak-outside: $(STAMP) ## what was found from outside, 200 rounds each, as a table
 	@$(BIN)/python -m pytest -m soak $(OUTSIDE) -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first scale level' SIZES=200,10000 MINUTES=20 PLOT=file.svg
+bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first commands scale level' SIZES=200,10000 MINUTES=20 PLOT=file.svg
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PLOT),--plot $(PLOT))
 
@@ -133,6 +133,16 @@ dist: $(STAMP)    ## sdist and wheel of the last commit in dist/, with their SHA
 
 dist-check: $(STAMP) ## build both in two clones that differ in all else: the same bytes, each file in its place
 	@$(BIN)/python -m tools.dist --check
+
+PYTHONS ?= 3.11 3.12 3.13
+PIP := $(BIN)/pip --disable-pip-version-check
+packages: dist    ## the wheel with pipx and uv on bare Pythons: PYTHONS='3.11 3.12'; MEMD_PYTHONS=paths, where they are not on PATH
+	@$(PIP) wheel --quiet -c constraints.txt -w build/wheels dist/*.whl pip pipx uv
+	@for version in $(PYTHONS); do \
+	    $(PIP) download --quiet -c constraints.txt -f build/wheels -d build/wheels \
+	        --only-binary=:all: --python-version $$version dist/*.whl pip pipx uv || exit 1; \
+	done
+	@tests/e2e/loopback.sh $(BIN)/python -m pytest -m e2e tests/e2e/test_packages.py -rs
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -4,8 +4,9 @@
 round trips), ``hook`` (each event of a client, with memd at rest, beside a dream, hung and absent),
 ``extract`` (until an extraction is accepted), ``damage`` (what a dream does to planted facts),
 ``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories), ``first`` (the
-first prompt after a start; 200 to 10,000 memories) and ``scale`` (200 to 100,000 memories); the
-last three take minutes. ``level`` (20 minutes of mixed load) runs only where it is named.
+first prompt after a start; 200 to 10,000 memories), ``commands`` (memctl without a daemon) and
+``scale`` (200 to 100,000 memories). ``dream``, ``first`` and ``scale`` take minutes. ``level`` (20
+minutes of mixed load) runs only where it is named.
 
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails but ``damage``,
 whose bars hold on any machine; the aims stand beside the figures.
@@ -22,11 +23,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import damage, dreaming, first, hooks, level, scale
+from benchmarks import commands, damage, dreaming, first, hooks, level, scale
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
-PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "scale")
+PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "commands", "scale")
 LONG = ("level",)  # only where it is named
 MEMORIES = 200
 ROUNDS = 400
@@ -46,6 +47,7 @@ def main() -> int:
         "--sizes", default=sizes, help=f"memories, for dream, first and scale: {sizes}"
     )
     parser.add_argument("--minutes", type=float, default=level.MINUTES, help="of the part level")
+    parser.add_argument("--memctl", default="", help="of the part commands: an installed memctl")
     parser.add_argument("--plot", default="", help="the SVG that the part level draws")
     options = parser.parse_args()
     parts = options.part or PARTS
@@ -53,7 +55,7 @@ def main() -> int:
     if unknown := set(parts) - {*PARTS, *LONG}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     whole = "damage" not in parts or damage.run()
-    if set(parts) - {"damage", "dream", "first", "hook", "scale", *LONG}:
+    if set(parts) - {"damage", "dream", "first", "hook", "scale", "commands", *LONG}:
         _small(parts)
     if "hook" in parts:
         hooks.run()
@@ -61,6 +63,8 @@ def main() -> int:
         dreaming.run([size for size in chosen if size <= max(dreaming.SIZES)])
     if "first" in parts:
         first.run([size for size in chosen if size <= max(first.SIZES)])
+    if "commands" in parts:
+        commands.run(options.memctl)
     if "scale" in parts:
         scale.run(chosen)
     if "level" in parts:

@@ -1,114 +1,28 @@
-"""memctl from its first line to its exit status: the command line's edge.
+"""Where memctl begins. What needs no command line parsed is answered before one is loaded.
 
 Rules of this file
-- Whatever happens, a person reads a sentence and never a traceback, and the exit status is one of
-  the documented ones (``arguments.EXIT_STATUS``).
-- A reader who stops reading (``memctl list | head``) is no failure.
 - ``memctl hook`` never ends with another status than 0, not even for a wrong command line: a
   client takes 2 for an order to block its user's prompt.
-- A command's module is imported when the command runs; ``memctl --version`` loads none.
 """
 
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
-from importlib import import_module
-from io import TextIOWrapper
-from typing import TextIO
 
-from memd.cli.arguments import parser
-from memd.cli.grammar import MEMORIES
-from memd.cli.invocation import Invocation, Surroundings, surrogate
-from memd.core.errors import MemdError
-
-USAGE = 2
-INTERRUPTED = 130
+from memd import __version__
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run memctl as a process and return its exit status."""
-    if arguments is None:
-        arguments = sys.argv[1:]
-    helps = {"-h", "--help"} & set(arguments)
-    if tuple(arguments[:1]) == ("hook",) and not helps:  # pragma: no cover - leaves by _exit
-        from memd.cli.commands.shells import hook  # noqa: PLC0415 - the hot path loads nothing else
-
-        return hook(arguments[1:])
-    around = Surroundings(
-        os.environ, os.path.expanduser("~"), _input(), _output(sys.stdout), _output(sys.stderr)
-    )
-    return run(arguments, around)
-
-
-def run(arguments: Sequence[str], around: Surroundings) -> int:
-    """Run one command line and return its exit status; every failure becomes a sentence."""
-    try:
-        status = _command(arguments, around)
-        around.stdout.flush()
-    except SystemExit as error:  # argparse, after --help or a wrong command line
-        return error.code if isinstance(error.code, int) else USAGE
-    except KeyboardInterrupt:
-        around.stderr.write("\n")
-        return INTERRUPTED
-    except BrokenPipeError:
-        _stop_writing(around)
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    if given == ["--version"]:
+        print(f"memctl {__version__}")
         return 0
-    except MemdError as error:
-        hint = f"\n  {error.hint}" if error.hint else ""
-        around.stderr.write(f"memctl: {error}{hint}\n")
-        return error.exit_status
-    except Exception as error:  # noqa: BLE001 - the edge: a person gets a sentence, never a traceback
-        around.stderr.write(f"memctl: {type(error).__name__}: {error}\n")
-        return 1
-    return status
+    if given[:1] == ["hook"] and not {"-h", "--help"} & {*given}:
+        from memd.cli import hook  # noqa: PLC0415 - the hot path loads nothing else
 
+        sys.argv[1:] = given[1:]
+        hook.main()
+        return 0
+    from memd.cli.running import start  # noqa: PLC0415 - the above is answered without it
 
-def _command(arguments: Sequence[str], around: Surroundings) -> int:
-    top = parser()
-    if any(surrogate(word) for word in arguments):
-        top.error("an argument is not UTF-8")
-    options = top.parse_args(arguments)
-    if options.run is None:
-        around.stderr.write(top.format_help())
-        return USAGE
-    module, _, function = options.run.run.partition(":")
-    command = getattr(import_module(f"memd.cli.commands.{module}"), function)
-    with closing(Invocation(options, around)) as invocation:
-        name = ""
-        for operand in options.run.operands:
-            if operand.listed == MEMORIES and (given := getattr(options, operand.attribute)):
-                name = invocation.memory(given)
-                setattr(options, operand.attribute, name)
-        try:
-            return int(command(invocation) or 0)
-        except MemdError as error:
-            if error.kind != "not_found" or not name:
-                raise
-            raise invocation.no_memory(name) from error
-
-
-def _input() -> TextIO:
-    """Return standard input as memories are written: UTF-8, line ends as they are."""
-    if sys.stdin is None:
-        return open(os.devnull, encoding="utf-8")
-    if isinstance(sys.stdin, TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8", errors="strict", newline="")
-    return sys.stdin
-
-
-def _output(stream: TextIO | None) -> TextIO:
-    """Return a stream that never fails for what its encoding cannot say."""
-    if stream is None:
-        return open(os.devnull, "w", encoding="utf-8")
-    if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
-    return stream
-
-
-def _stop_writing(around: Surroundings) -> None:
-    """Give the rest of standard output to nobody, or Python would complain while it ends."""
-    with suppress(OSError, ValueError):
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, around.stdout.fileno())
-        os.close(nobody)
+    return start(given)

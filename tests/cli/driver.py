@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.cli.arguments import parser
 from memd.cli.invocation import Invocation, Surroundings
-from memd.cli.main import run
+from memd.cli.running import run
 from tests.cli.home import Home
 
 

@@ -85,7 +85,7 @@ EDGES = (
     "memd/mcp/server.py",
     "memd/jobs/service.py",
     "memd/team/service.py",
-    "memd/cli/main.py",
+    "memd/cli/running.py",
     "memd/server/app.py",
 )
 

@@ -1,7 +1,6 @@
 """completion, conformance, help, hook, mcp and version: what shells and programs start."""
 
 import sys
-from collections.abc import Sequence
 
 from memd import __version__
 from memd.cli.arguments import CompletionHints, parser
@@ -68,15 +67,10 @@ def conformance(invocation: Invocation) -> int:
     return subprocess.run(command, env=dict(invocation.environ), check=False).returncode
 
 
-def hook(arguments: Sequence[str] | Invocation) -> int:  # pragma: no cover - leaves by _exit
-    """Serve one event in the place of this process; never returns in practice.
-
-    The file leaves with status 0 whatever happens, so no exit status comes from here.
-    """
+def hook(invocation: Invocation) -> int:  # pragma: no cover - leaves by _exit
+    """Serve one event in the place of this process; never returns in practice."""
     from memd.cli import hook as file  # noqa: PLC0415 - imports posix, which a help text can do without
 
-    if isinstance(arguments, Invocation):
-        arguments = [arguments.options.client, arguments.options.event]
-    sys.argv[1:] = arguments
+    sys.argv[1:] = [invocation.options.client, invocation.options.event]
     file.main()
     return 0

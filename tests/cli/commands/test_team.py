@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memd.cli.invocation import Surroundings
-from memd.cli.main import run
+from memd.cli.running import run
 from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
