@@ -22,6 +22,7 @@ from memd.cli import (
     observing_table,
     operation_table,
     portable_table,
+    report_table,
     suggestion_table,
     team_table,
 )
@@ -38,6 +39,7 @@ COMMANDS = (
     *agent_table.COMMANDS,
     *message_table.COMMANDS,
     *portable_table.COMMANDS,
+    *report_table.COMMANDS,
     *observing_table.COMMANDS,
     *operation_table.COMMANDS,
 )
