@@ -76,11 +76,13 @@ def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
                 slowest = max(slowest, time.thread_time() - begun)
                 answers.append(result.text)
                 refused += bool(result.fault)
-        assert me.num_fds() == descriptors
+        assert me.num_fds() <= descriptors
         proposal = workspace.proposal()
     assert _EVENTS.bad == []
     assert home.snapshot() == before
-    assert (len(me.children()), len(me.net_connections("all")), me.num_threads()) == resources
+    left = (len(me.children()), len(me.net_connections("all")), me.num_threads())
+    # What earlier tests of this process have left may end meanwhile; nothing may come.
+    assert all(now <= then for now, then in zip(left, resources, strict=True))
     assert len(answers) >= 1000
     reported = "\n".join(answers)
     assert CANARY not in reported
