@@ -134,10 +134,8 @@ def test_no_file_harms_the_daemon(step: int, record_property: Record) -> None:
 
 @pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.soak)])
 def test_a_minute_of_fuzz_finds_nothing(seconds: float, record_property: Record) -> None:
-    """Whatever bytes come, reading and rewriting end in a value or a typed error.
-
-    The sample is the same inputs each time, the minute others.
-    """
+    """Whatever bytes come, reading and rewriting end in a value or a typed error."""
+    # The sample is the same inputs in each run, the minute others.
     new = str(random.SystemRandom().getrandbits(32)) if seconds else "sample"
     seed = os.environ.get("MEMD_FUZZ_SEED") or new
     chance = random.Random(seed)  # noqa: S311 - the seed is told, so that a failure repeats
