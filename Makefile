@@ -144,5 +144,8 @@ packages: dist    ## the wheel with pipx and uv on bare Pythons: PYTHONS='3.11 3
 	done
 	@tests/e2e/loopback.sh $(BIN)/python -m pytest -m e2e tests/e2e/test_packages.py -rs
 
+sbom: dist        ## what comes with the wheel and all extras, as CycloneDX beside it, and whether each licence goes with MIT
+	@$(BIN)/python -m tools.sbom
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -47,7 +47,7 @@ class Dist:
 
 def build(repository: Path, to: Path) -> Dist:
     """Build both packages of the last commit into a folder."""
-    epoch = int(_git(repository, "log", "-1", "--format=%ct"))
+    epoch = commit_time(repository)
     with tempfile.TemporaryDirectory() as folder:
         source, unpacked = Path(folder, "commit"), Path(folder, "sdist")
         _unpack(_git(repository, "archive", "HEAD"), source)
@@ -114,6 +114,16 @@ def data_files(tracked: Sequence[str], project: Mapping[str, object]) -> set[str
     }
 
 
+def commit_time(repository: Path) -> int:
+    """Return when the last commit was made, in seconds since 1970."""
+    return int(_git(repository, "log", "-1", "--format=%ct"))
+
+
+def hashed(path: Path) -> str:
+    """Return the SHA-256 and the name of a file, as sha256sum prints them."""
+    return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+
+
 def main() -> int:
     """Build, or build twice and compare; 1 where something differs or is not where it belongs."""
     parser = argparse.ArgumentParser(prog="python -m tools.dist")
@@ -122,7 +132,7 @@ def main() -> int:
     options = parser.parse_args()
     if not options.check:
         dist = build(ROOT, options.folder)
-        print(f"{_sum(dist.sdist)}\n{_sum(dist.wheel)}")
+        print(f"{hashed(dist.sdist)}\n{hashed(dist.wheel)}")
         return 0
     return _check()
 
@@ -130,7 +140,7 @@ def main() -> int:
 def _check() -> int:
     with tempfile.TemporaryDirectory() as folder:
         made = [_built_in_clone(Path(folder), number) for number in range(len(_SETTINGS))]
-        sums = [(_sum(dist.sdist), _sum(dist.wheel)) for dist in made]
+        sums = [(hashed(dist.sdist), hashed(dist.wheel)) for dist in made]
         print("\n".join(sums[0]))
         wrong = [f"another clone gave {line}" for line in {*sums[1], *sums[0]} - {*sums[0]}]
         tracked = _git(ROOT, "ls-tree", "-r", "-z", "--name-only", "HEAD").decode().split("\0")[:-1]
@@ -181,10 +191,6 @@ def _unpack(archive: bytes, to: Path) -> None:
 
 def _git(repository: Path, *words: str) -> bytes:
     return subprocess.run(["git", *words], cwd=repository, check=True, capture_output=True).stdout
-
-
-def _sum(path: Path) -> str:
-    return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
 
 
 if __name__ == "__main__":  # pragma: no cover - run as a process

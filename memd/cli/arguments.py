@@ -22,7 +22,6 @@ from memd.cli import (
     observing_table,
     operation_table,
     portable_table,
-    report_table,
     suggestion_table,
     team_table,
 )
@@ -39,7 +38,6 @@ COMMANDS = (
     *agent_table.COMMANDS,
     *message_table.COMMANDS,
     *portable_table.COMMANDS,
-    *report_table.COMMANDS,
     *observing_table.COMMANDS,
     *operation_table.COMMANDS,
 )

@@ -61,7 +61,7 @@ class SdkTooOldError(MemdError, ImportError):
 
     code = 1009
     kind = "sdk_too_old"
-    hint = "pip install -U 'memd[anthropic]'"
+    hint = "pip install -U 'memdir-daemon[anthropic]'"
 
     def __init__(self, version: str) -> None:
         super().__init__(f"anthropic {version} has no middleware", version=version)

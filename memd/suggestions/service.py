@@ -35,7 +35,6 @@ from memd.core.values import (
 from memd.state.database import StateUnusableError
 from memd.state.tables import (
     DISMISSED,
-    OTHER_WORDS,
     TAKEN,
     OpenSuggestion,
     SuggestionCounts,
@@ -152,7 +151,7 @@ class Suggestions:
             Actor.CLIENT,
             client,
             chosen.session,
-            reason=f"accepted suggestion {suggestion} {OTHER_WORDS if text else ''}".rstrip(),
+            reason=f"accepted suggestion {suggestion}",
             # Without a quotation nothing shows that the person ever said it.
             origin=PERSON if chosen.origin == PERSON else "assistant",
         )

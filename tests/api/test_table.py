@@ -26,7 +26,7 @@ SPECIFIED = {
     "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
     "team.accept", "team.members",
     "export", "import",
-    "project.list", "usage.list", "usage.recent", "report",
+    "project.list", "usage.list", "usage.recent",
     "subscribe", "unsubscribe", "status", "metrics", "debug", "spend", "doctor", "shutdown",
     "rpc.discover",
 }  # fmt: skip
