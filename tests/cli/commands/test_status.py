@@ -89,16 +89,16 @@ def test_what_it_does_now_and_what_keeps_it(home: Home) -> None:
     job = {"job": "j1", "kind": "dream", "directory": "/p/memory", "phase": "merging"}
     shown = lines(
         home,
-        running=[job | {"since": now - 120.5, "progress": {"turn": 3}}],
+        running=[job | {"since": now - 7200.5, "progress": {"turn": 3}}],
         jobs={"running": 1, "queued": 2, "parked": 1, "failed": 1},
         paused_since=now - 3600.5,
-        breakers=[{"directory": "/p/memory", "until": now + 600.5, "why": "it is overloaded"}],
+        breakers=[{"directory": "/p/memory", "until": now + 7230, "why": "it is overloaded"}],
     )
     assert shown[3:8] == [
-        "working   dream in /p/memory: merging, turn 3, 2 min",
+        "working   dream in /p/memory: merging, turn 3, 2 h",
         "          2 queued, 1 failed, 1 parked (memctl job list --parked)",
         "paused    for 1 h; memctl resume lets background work go on",
-        "no model  for /p/memory in the next 10 min: it is overloaded",
+        "no model  for /p/memory in the next 2 h: it is overloaded",
         "projects  2: -h-p, /q/memory",
     ]
 
@@ -112,7 +112,7 @@ def test_the_model_its_cost_and_the_last_dream(home: Home) -> None:
     model = {"configured": True, "problem": "", "host": "localhost:1", "names": names}
     counts = {"created": 0, "merged": 2, "removed": 1}
     dream = {"job": "j", "directory": f"{home.path}/x", "state": "completed", "counts": counts}
-    seen = {"client": "editor", "session": "s", "project": home.path, "at": now - 5.5}
+    seen = {"client": "editor", "session": "s", "project": home.path, "at": now - 7200.5}
     totals = {"conversations": 3, "results": 2, "bytes": 2 * 1024**2, "breaks": 1, "missed": 5_000}
     shown = lines(
         home,
@@ -127,7 +127,7 @@ def test_the_model_its_cost_and_the_last_dream(home: Home) -> None:
         "            dream stands still until tomorrow: spend.dream_share",
         "model       big, small at localhost:1",
         "last dream  2 h ago in ~/x: 2 merged, 1 removed",
-        "sessions    editor in ~ 5 s ago",
+        "sessions    editor in ~ 2 h ago",
         "projects    2: -h-p, /q/memory",
         "context     3 conversations, 2 results, 2.0 MiB; caches lost: 1, 5,000 tokens paid again",
     ]
