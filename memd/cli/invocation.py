@@ -272,6 +272,7 @@ class Invocation:
             raise InputUnreadableError(path, _NOT_UTF8) from error
 
     def close(self) -> None:
-        """Hang up, where there is a connection."""
+        """Hang up, where there is a connection; the next call makes another."""
         if self._client is not None:
             self._client.close()
+        self._client = None

@@ -216,9 +216,11 @@ COMMANDS = (
             Option("--all", "the changes of all projects", param="all_projects"),
             _LIMIT,
             Option("--before", "only changes older than this one", "CHANGE"),
+            Option("--follow", "go on with what changes, the newest last", param="", short="-f"),
             *_SUBAGENT,
         ),
         examples=(
+            ("memctl log -f --all --actor extract", "what is being learnt, as it happens"),
             ("memctl log --since yesterday --actor dream", "what consolidation did of late"),
             ("memctl log user_role.md", "what became of one memory"),
         ),

@@ -1,7 +1,7 @@
 """The commands about the daemon, its jobs, and the programs around it."""
 
-from memd.cli.grammar import Command, Operand, Option, number
-from memd.core.events import TOPICS
+from memd.cli.grammar import Command, Operand, Option, moment, number
+from memd.core.events import LOG_LEVELS, TOPICS
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
 _SESSION = Operand("SESSION", "the client's session", param="session_id")
@@ -281,10 +281,24 @@ COMMANDS = (
     Command(
         ("logs",),
         "print the daemon's log",
-        "The last lines of the log of a daemon that a client started. A service logs to the "
-        "journal of systemd instead: journalctl --user -u memd.",
+        "The last lines of the log of a daemon that a client started; with --follow also those "
+        "that come, over restarts and rotations. FILE is another log, or - for standard input: a "
+        "service logs to the journal of systemd. With --json and --follow each line is one JSON "
+        "object.",
         "files:logs",
-        options=(Option("--lines", "how many lines (default: 50)", "N", number),),
+        operands=(Operand("FILE", "the log (default: the daemon's own)", optional=True),),
+        options=(
+            Option("--follow", "go on with what comes", short="-f"),
+            Option("--lines", "how many lines at first (default: 50)", "N", number),
+            Option("--level", "only lines of this level or a worse one", choices=LOG_LEVELS),
+            Option("--event", "only lines about this event", "NAME"),
+            Option("--client", "only faults of requests of this program", "NAME"),
+            Option("--since", "only lines from then on", "TIME", moment),
+        ),
+        examples=(
+            ("memctl logs -f --level warning", "what somebody should look at, as it happens"),
+            ("journalctl --user -u memd -o cat -f | memctl logs -f -", "the log of the service"),
+        ),
     ),
     Command(
         ("version",),

@@ -10,6 +10,7 @@ Rules of this file
 import json
 import os
 import re
+import select
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
@@ -68,6 +69,16 @@ class Screen:
             return _SIZE
         return columns or _SIZE[0], lines or _SIZE[1]
 
+    @property
+    def reader_gone(self) -> bool:
+        """Whether nobody reads standard output any more: the pipe's other end is closed."""
+        try:
+            poll = select.poll()
+            poll.register(self._stdout.fileno(), 0)
+            return bool(poll.poll(0))
+        except (OSError, ValueError):  # no file of the system
+            return False
+
     def answer(self, result: object, text: str) -> None:
         """Print a result: as JSON where that was asked for, else as the text if there is any."""
         if self.as_json:
@@ -80,6 +91,10 @@ class Screen:
         layout: dict[str, Any] = {"indent": 2} if self.terminal else {"separators": (",", ":")}
         self._put(json.dumps(value, ensure_ascii=False, **layout) + "\n")
         self._stdout.flush()
+
+    def record(self, value: object) -> None:
+        """Print a value as JSON on one line, and let it be seen at once."""
+        self.line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
     def raw(self, text: str) -> None:
         """Print a text as it is, without adding a newline; control characters as ever."""

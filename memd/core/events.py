@@ -16,6 +16,14 @@ MESSAGE_PENDING = "message.pending"
 MESSAGE_ENDED = "message.ended"
 _AGENTS = (AGENT_CHANGED, AGENT_PROGRESS, MESSAGE_PENDING, MESSAGE_ENDED)
 _TEAM = (TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED)
+LOG_LEVELS = ("debug", "info", "warning", "error")
+# What lines of the daemon's log are about; who shows a log to others goes by these names.
+LOG_EVENTS = (
+    *("accept_failed", "clock", "connections_exhausted", "drained", "fault", "hook"),
+    *("no dream begun", "no dreams looked for", "not pruned", "out_of_memory", "peer_refused"),
+    *("prefix_changed", "pruned", "ready", "record_lost", "recovered", "repaired", "settings"),
+    *("spool", "stopping", "unreachable"),
+)
 TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE, *_TEAM, *_AGENTS)
 
 

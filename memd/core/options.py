@@ -87,6 +87,17 @@ def applied(
     return current
 
 
+def options_of(cls: type, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Yield each option's dotted name, default and words, in the order of declaration."""
+    for item in fields(cls):
+        factory: Any = item.default_factory  # MISSING, or the class of a table
+        if isinstance(factory, type):
+            yield from options_of(factory, f"{prefix}{item.name}.")
+        else:
+            default = {} if item.default is MISSING else item.default
+            yield f"{prefix}{item.name}", default, item.metadata["doc"]
+
+
 def shareable(current: Any, prefix: str = "") -> Iterator[tuple[str, bool | int | float | str]]:
     """Yield each option's dotted name and value, as far as no person's own words are in it.
 

@@ -6,12 +6,13 @@ declarations below.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from memd.core import prices
 from memd.core.agents import AgentScope
-from memd.core.options import Layer, applied, names, numbers, one_of, option
+from memd.core.events import LOG_LEVELS
+from memd.core.options import Layer, applied, names, numbers, one_of, option, options_of
 
 INBOUND = ("accept", "hold", "refuse")  # the strictest last
 
@@ -253,7 +254,7 @@ class LogSettings:
     level: str = option(
         "info",
         "debug, info, warning or error; read when the daemon starts",
-        problem=one_of("debug", "info", "warning", "error"),
+        problem=one_of(*LOG_LEVELS),
     )
 
 
@@ -388,12 +389,6 @@ def parse(layers: Sequence[Layer]) -> tuple[Settings, tuple[str, ...]]:
     return settings, tuple(problems)
 
 
-def declared(cls: type = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+def declared() -> Iterator[tuple[str, Any, str]]:
     """Yield each option's dotted name, default and words, in the order of declaration."""
-    for item in fields(cls):
-        factory: Any = item.default_factory  # MISSING, or the class of a table
-        if isinstance(factory, type):
-            yield from declared(factory, f"{prefix}{item.name}.")
-        else:
-            default = {} if item.default is MISSING else item.default
-            yield f"{prefix}{item.name}", default, item.metadata["doc"]
+    return options_of(Settings)

@@ -54,11 +54,11 @@ class Log:
         """Write what somebody should look at."""
         self._logger.warning(event, **facts)
 
-    def unexpected(self, error: BaseException) -> str:
+    def unexpected(self, error: BaseException, **facts: str) -> str:
         """Write a fault with its traceback; return the id under which the client hears of it."""
         fault = uuid.uuid4().hex[:12]
         lines = traceback.format_exception(error)
-        self._logger.error("fault", id=fault, traceback="".join(lines))
+        self._logger.error("fault", id=fault, **facts, traceback="".join(lines))
         return fault
 
 

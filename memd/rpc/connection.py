@@ -94,7 +94,7 @@ Handler = Callable[[Call, dict[str, Any]], Awaitable[Any]]
 class ServerLog(Protocol):
     """Where the server says what happened; the daemon brings the real log."""
 
-    def unexpected(self, error: BaseException) -> str:
+    def unexpected(self, error: BaseException, **facts: str) -> str:
         """Log an exception with its traceback and return the id it can be found under."""
         ...
 

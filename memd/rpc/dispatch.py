@@ -100,9 +100,13 @@ class Dispatcher:
         Cancellation passes through uncounted; every other failure is an answer.
         """
         begun = self._clock.monotonic()
-        result = await contain(self._log, partial(self._run, request, call))
         # Names and kinds come from tables of memd, so nobody can make labels without end.
         method = request.method if request.method in self._methods else OTHER
+
+        def about() -> dict[str, str]:  # a hook says meanwhile whose it is
+            return {"method": method, "client": call.connection.caller.client}
+
+        result = await contain(self._log, partial(self._run, request, call), about)
         error = "" if isinstance(result, bytes) else type(result).kind
         self._times.add(method, self._clock.monotonic() - begun, error)
         if not request.answered:
@@ -127,15 +131,18 @@ class Dispatcher:
         return body
 
 
-async def contain(log: ServerLog, work: Callable[[], Awaitable[T]]) -> T | MemdError:
+async def contain(
+    log: ServerLog, work: Callable[[], Awaitable[T]], about: Callable[[], dict[str, str]] = dict
+) -> T | MemdError:
     """Await some work and return its result, or the failure as a value.
 
-    An unexpected exception goes to the log; what is returned names only the id it has there.
+    An unexpected exception goes to the log, with facts ``about`` the work; what is returned names
+    only the id it has there.
     """
     try:
         return await work()
     except Exception as error:  # noqa: BLE001 - the dispatch edge: no failure goes further
-        return _failure(log, error)
+        return _failure(log, error, about)
 
 
 def refusal(request_id: Any, error: MemdError) -> bytes:
@@ -151,7 +158,7 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _failure(log: ServerLog, error: Exception) -> MemdError:
+def _failure(log: ServerLog, error: Exception, about: Callable[[], dict[str, str]]) -> MemdError:
     """Return the failure that a client is told of, without the groups that task groups make."""
     failure: BaseException = error
     while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
@@ -160,7 +167,7 @@ def _failure(log: ServerLog, error: Exception) -> MemdError:
         return bare(failure)
     try:
         if not isinstance(failure, MemoryError):
-            return InternalError(log.unexpected(error))
+            return InternalError(log.unexpected(error, **about()))
         log.note("out_of_memory")
     except MemoryError:  # the log needs some too
         pass

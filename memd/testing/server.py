@@ -23,10 +23,12 @@ class RecordingLog:
 
     notes: list[str] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
+    facts: list[dict[str, str]] = field(default_factory=list)
 
-    def unexpected(self, error: BaseException) -> str:
-        """Keep an exception; its id is its number."""
+    def unexpected(self, error: BaseException, **facts: str) -> str:
+        """Keep an exception with what was told of it; its id is its number."""
         self.errors.append(error)
+        self.facts.append(facts)
         return f"error-{len(self.errors)}"
 
     def note(self, event: str, **_facts: str | float | bool | None) -> None:

@@ -2,12 +2,18 @@
 
 import io
 import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from memd.cli.arguments import parser
 from memd.cli.invocation import Invocation, Surroundings
 from memd.cli.running import run
+from memd.testing.daemon import memctl_command
 from tests.cli.home import Home
 
 
@@ -59,6 +65,48 @@ def memctl(
     assert isinstance(around.stdout, Stream)
     assert isinstance(around.stderr, Stream)
     return Ran(status, around.stdout.getvalue(), around.stderr.getvalue())
+
+
+class Following:
+    """A command line that goes on, as a process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", output: TextIO) -> None:
+        self.process = process
+        self.output = output
+
+    def lines(self, count: int) -> list[str]:
+        """Return the next lines of its output, once they are there."""
+        return [self.output.readline().rstrip("\n") for _ in range(count)]
+
+    def ended(self, number: signal.Signals | None = None) -> int:
+        """Return its status once it has ended, by a signal if one is given."""
+        if number is not None:
+            self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+@contextmanager
+def following(
+    home: Home, *arguments: str, pipe: tuple[int, int] | None = None
+) -> Iterator[Following]:
+    """Run a command line that goes on, as a process; end it with the block.
+
+    Its output goes through ``pipe``, a new one unless given.
+    """
+    reading, writing = pipe or os.pipe()
+    command = memctl_command("--cwd", home.cwd, "--no-start", *arguments)
+    environ = dict(home.environ)
+    with (
+        os.fdopen(reading) as output,
+        subprocess.Popen(
+            command, env=environ, stdout=writing, stderr=subprocess.DEVNULL
+        ) as process,
+    ):
+        os.close(writing)
+        try:
+            yield Following(process, output)
+        finally:
+            process.kill()
 
 
 def invocation(home: Home, *arguments: str, terminal: bool = False, **environ: str) -> Invocation:

@@ -42,9 +42,9 @@ def test_a_fault_is_found_under_its_id() -> None:
     """The id that a client hears leads to the traceback."""
     stream = io.StringIO()
     log = Log(stream)
-    fault = log.unexpected(_raised())
+    fault = log.unexpected(_raised(), method="hello", client="editor")
     entry = json.loads(stream.getvalue())
-    assert entry["id"] == fault
+    assert (entry["id"], entry["method"], entry["client"]) == (fault, "hello", "editor")
     assert "it broke" in entry["traceback"]
     assert "_raised" in entry["traceback"]
 

@@ -102,6 +102,19 @@ async def test_a_result_that_is_no_json_is_an_internal_error(which: str) -> None
     error = (await answered("give", log=log, which=which))["error"]
     assert (error["code"], error["data"]["error"]) == (-32603, "error-1")
     assert len(log.errors) == 1
+    assert log.facts == [{"method": "give", "client": ""}]
+
+
+@pytest.mark.anyio
+async def test_each_answer_is_timed_under_a_name_of_the_table() -> None:
+    """Errors count by their kind, and whatever is no method under one name."""
+    times = RequestTimes()
+    dispatcher = Dispatcher({"echo": echo, "fail": fail}, RecordingLog(), times, FakeClock())
+    for method in ("echo", "fail", "x" * 50, "y"):
+        await dispatcher.answer(RpcRequest(method, {"how": "expected", "name": "n"}, 7), call())
+    counts = {name: sum(each.counts) for name, each in times.seconds.items()}
+    assert counts == {"echo": 1, "fail": 1, "other": 2}
+    assert dict(times.errors) == {("fail", "taken"): 1, ("other", "unknown_method"): 2}
 
 
 @pytest.mark.anyio
@@ -114,7 +127,7 @@ async def test_a_result_that_could_not_be_sent_is_an_error() -> None:
 class FullLog(RecordingLog):
     """A log that has no memory to write with."""
 
-    def unexpected(self, error: BaseException) -> str:
+    def unexpected(self, error: BaseException, **_facts: str) -> str:
         """Fail."""
         raise MemoryError from error
 

@@ -1,13 +1,20 @@
 """config and logs: the files that say what a daemon was told and what it did."""
 
+import argparse
 import json
 import os
 import tomllib
+from collections import deque
+from itertools import chain
 from operator import attrgetter
 
 from memd.cli import output
+from memd.cli.following import GrowingFile
 from memd.cli.invocation import Invocation
+from memd.cli.output import Screen
 from memd.core import settings
+from memd.core.events import LOG_LEVELS as LEVELS
+from memd.core.instants import written
 from memd.core.options import Layer
 from memd.core.text import read_object
 
@@ -37,19 +44,63 @@ def config(invocation: Invocation) -> int:
     return 1 if problems else 0
 
 
-def logs(invocation: Invocation) -> None:
-    """Print the last lines of the log of a daemon that a client started."""
-    path, screen = invocation.places.log, invocation.screen
-    if not os.path.exists(path):
+def logs(invocation: Invocation) -> int | None:
+    """Print the last lines of a daemon's log, and those that come; 1 where it cannot be read."""
+    options, screen = invocation.options, invocation.screen
+    path, wanted = options.file or invocation.places.log, LogFilter(options)
+    if options.follow and path != "-":
+        growing = GrowingFile(path)
+        last = deque(filter(wanted.passes, growing.lines()), options.lines or _LOG_LINES)
+        for line in chain(last, filter(wanted.passes, growing.follow(screen))):
+            _put(screen, line)
+        return None
+    if path != "-" and not os.path.exists(path):
         screen.note(f"{path} is not there: no client started a daemon yet")
-        return
-    lines = invocation.read(path).splitlines()[-(invocation.options.lines or _LOG_LINES) :]
+        return None
+    source = invocation.around.stdin if path == "-" else invocation.read(path).splitlines()
+    if options.follow:
+        for line in filter(wanted.passes, source):
+            _put(screen, line.rstrip("\n"))
+        return None
+    lines = [line.rstrip("\n") for line in filter(wanted.passes, source)]
+    lines = lines[-(options.lines or _LOG_LINES) :]
     if screen.as_json:
         screen.data({"file": path, "lines": lines})
-        return
+        return None
     screen.note(path)
     for line in lines:
+        _put(screen, line)
+    return None
+
+
+class LogFilter:
+    """Which lines of a log are wanted. A line that is no JSON passes where nothing is asked."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._levels = LEVELS[LEVELS.index(options.level) :] if options.level else ()
+        self._facts = {"event": options.event, "client": options.client}
+        self._since = options.since
+        self._open = not (self._levels or self._since or any(self._facts.values()))
+
+    def passes(self, line: str) -> bool:
+        """Return whether a line is wanted."""
+        if self._open:
+            return True
         facts = read_object(line)
-        at, level, event = (str(facts.pop(key, "")) for key in ("timestamp", "level", "event"))
-        rest = " ".join(f"{key}={value}" for key, value in facts.items())
-        screen.line(f"{at[:19]} {level:<8}{event} {rest}".rstrip() if event else line)
+        return bool(
+            facts
+            and (not self._levels or facts.get("level") in self._levels)
+            and all(facts.get(name) == value for name, value in self._facts.items() if value)
+            and (not self._since or (written(str(facts.get("timestamp"))) or 0) >= self._since)
+        )
+
+
+def _put(screen: Screen, line: str) -> None:
+    """Print one line for a person, or with --json its facts."""
+    facts = read_object(line)
+    if screen.as_json:
+        screen.record(facts or {"text": line})
+        return
+    at, level, event = (str(facts.pop(key, "")) for key in ("timestamp", "level", "event"))
+    rest = " ".join(f"{key}={value}" for key, value in facts.items())
+    screen.line(f"{at[:19]} {level:<8}{event} {rest}".rstrip() if event else line)

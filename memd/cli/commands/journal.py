@@ -1,30 +1,91 @@
 """log, diff, undo, why, restore and purge: the journal of a project."""
 
 import os
+import time
 from typing import Any
 
 from memd.cli import output
+from memd.cli.following import follow
 from memd.cli.invocation import Invocation
+from memd.core.errors import WrongParameterError
+from memd.core.events import MEMORY_CHANGED
+from memd.core.instants import written
 from memd.core.names import printable
+from memd.core.recent import Recent
 from memd.core.text import iso_time
 
+_FIRST = 10  # changes that are shown before what follows
+_PAGE = 100
+_REMEMBERED = 2_000  # changes that were printed; those of some pages would be enough
 _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
 
 
+class NothingToFollowError(WrongParameterError):
+    """What is older than a change does not grow."""
+
+    def __init__(self) -> None:
+        super().__init__("--follow shows what comes, and --before what was: give one of them")
+
+
 def log(invocation: Invocation) -> None:
-    """List changes, newest first, one line each."""
-    options, screen = invocation.options, invocation.screen
+    """List changes, newest first, one line each; or follow them, the newest last."""
+    screen = invocation.screen
+    if invocation.options.follow:
+        if invocation.options.before:
+            raise NothingToFollowError
+        follow(invocation, [MEMORY_CHANGED], _FollowedChanges(invocation).step)
+        return
     answer = invocation.request()
-    rows = []
-    for change in answer["changes"]:
-        files = ", ".join(_touched(file) for file in change["files"])
-        where = [change["directory"]] if options.all else []
-        reason = printable(change["reason"]) or "-"
-        name = screen.paint(change["id"] or "-", "bold")
-        rows.append((name, output.ago(change["at"]), _who(change), reason, *where, files))
+    rows = [_row(invocation, change, output.ago(change["at"])) for change in answer["changes"]]
     if not rows:
         screen.note("no changes")
     screen.answer(answer, output.table(rows, screen.width))
+
+
+class _FollowedChanges:
+    """The changes that were printed. Each is printed once, whatever happens to the daemon."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+        self._printed: Recent[tuple[str, str], None] = Recent(_REMEMBERED)
+        self._begun = False
+
+    def step(self) -> None:
+        """Print what is new, the oldest first; at the beginning the newest ones."""
+        new = self._new()
+        for change in new:
+            self._printed[change["id"], change["at"]] = None
+        if not self._begun:
+            new = new[-(self._invocation.options.limit or _FIRST) :]
+        self._begun = True
+        screen = self._invocation.screen
+        for change in new:
+            if screen.as_json:
+                screen.record(change)
+            else:  # an age would be wrong a minute later
+                at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(written(change["at"]) or 0))
+                screen.line(output.table([_row(self._invocation, change, at)], screen.width)[:-1])
+
+    def _new(self) -> list[dict[str, Any]]:
+        """Return the changes that were not printed; of the first look one page is enough."""
+        result: list[dict[str, Any]] = []
+        before = None
+        while True:
+            page = self._invocation.request(limit=_PAGE, before=before)["changes"]
+            page = [change for change in page if change["id"]]  # made here
+            new = [each for each in page if (each["id"], each["at"]) not in self._printed]
+            result += new
+            if not self._begun or not page or len(new) < len(page):
+                return result[::-1]
+            before = page[-1]["id"]
+
+
+def _row(invocation: Invocation, change: dict[str, Any], at: str) -> tuple[str, ...]:
+    files = ", ".join(_touched(file) for file in change["files"])
+    where = [change["directory"]] if invocation.options.all else []
+    reason = printable(change["reason"]) or "-"
+    name = invocation.screen.paint(change["id"] or "-", "bold")
+    return (name, at, _who(change), reason, *where, files)
 
 
 def diff(invocation: Invocation) -> None:

@@ -1,8 +1,12 @@
 """config and logs."""
 
+import json
+import signal
 from pathlib import Path
 
-from tests.cli.driver import memctl
+import pytest
+
+from tests.cli.driver import following, memctl
 from tests.cli.home import Home
 
 
@@ -32,3 +36,53 @@ def test_the_log_is_readable(home: Home) -> None:
         "no json\\u001b[2J",
         "2026-11-22T21:36:57 info    ready pid=7",
     ]
+
+
+LINES = [
+    {"event": "ready", "level": "info", "timestamp": "2026-11-22T10:00:00Z", "pid": 7},
+    {"event": "clock", "level": "warning", "timestamp": "2026-11-22T11:00:00Z"},
+    {"event": "fault", "level": "error", "timestamp": "2026-11-22T12:00:00Z", "client": "editor"},
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "events"),
+    [
+        ((), ["ready", "clock", "fault"]),
+        (("--level", "warning"), ["clock", "fault"]),
+        (("--event", "ready"), ["ready"]),
+        (("--client", "editor"), ["fault"]),
+        (("--since", "2026-11-22T11:00:00Z"), ["clock", "fault"]),
+        (("--since", "2026-11-22T11:00:00Z", "--level", "error", "--lines", "5"), ["fault"]),
+    ],
+)
+def test_lines_of_the_log_are_chosen(
+    home: Home, options: tuple[str, ...], events: list[str]
+) -> None:
+    """By level, event, client and time; a line that is no JSON passes where nothing is chosen."""
+    log = Path(home.places.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    text = "Traceback\n" + "".join(f"{json.dumps(line)}\n" for line in LINES)
+    log.write_text(text)
+    answer = memctl(home, "logs", "--json", *options).json
+    assert answer["file"] == str(log)
+    assert [json.loads(line)["event"] for line in answer["lines"] if line != "Traceback"] == events
+    assert ("Traceback" in answer["lines"]) == (not options)
+    piped = memctl(home, "logs", "-f", "-", "--json", *options, stdin=text).out.splitlines()
+    assert [event for line in piped if (event := json.loads(line).get("event"))] == events
+
+
+def test_a_log_is_followed_while_it_is_put_aside(home: Home) -> None:
+    """The last lines come first, then each as it is written, whichever file it is in."""
+    log = Path(home.places.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("".join(f"line {number}\n" for number in range(99)))
+    with following(home, "logs", "-f", "--lines", "2") as memctl_:
+        assert memctl_.lines(2) == ["line 97", "line 98"]
+        with log.open("a") as file:
+            file.write(json.dumps(LINES[0]) + "\n")
+        assert memctl_.lines(1) == ["2026-11-22T10:00:00 info    ready pid=7"]
+        log.rename(f"{log}.1")
+        log.write_text("anew\n")
+        assert memctl_.lines(1) == ["anew"]
+        assert memctl_.ended(signal.SIGINT) == 130
