@@ -46,14 +46,15 @@ async def spend(
     *,
     days: Annotated[int, msgspec.Meta(ge=1, le=400)] = 7,
     by: Literal["day", "kind", "project", "model"] = "day",
+    kind: Annotated[str, msgspec.Meta(max_length=100)] = "",
 ) -> Spending:
     """What models used and cost, by day, kind, project or model.
 
-    The last ``days``, today's too, by one of the columns.
+    The last ``days``, today's too, by one of the columns; of one ``kind`` of work or of all.
     """
     settings, _ = await services.store.settings(None)
     now = services.clock.now()
-    rows = await to_thread.run_sync(services.spent.summary, days, by, now)
+    rows = await to_thread.run_sync(services.spent.summary, days, by, now, kind)
     return Spending(
         days=days,
         by=by,

@@ -139,16 +139,16 @@ class SpendTable:
         """Return what was used today by kind of work."""
         return self._used(self._day(now))
 
-    def summary(self, days: int, by: By, now: float) -> tuple[SpendRow, ...]:
-        """Return the sums of the last ``days``, today's too, by one column.
+    def summary(self, days: int, by: By, now: float, kind: str = "") -> tuple[SpendRow, ...]:
+        """Return the sums of the last ``days``, today's too, by one column; of one kind or of all.
 
         Days come the newest first, everything else the dearest first.
         """
         order = "day DESC" if by == "day" else "sum(money) DESC, sum(input + output) DESC"
         rows = self._database.read(
-            f"SELECT {by} AS label, {_SUMS} FROM spend WHERE day >= ?"  # noqa: S608 - a name of By
+            f"SELECT {by} AS label, {_SUMS} FROM spend WHERE day >= ? AND ? IN ('', kind)"  # noqa: S608 - a name of By
             f" GROUP BY {by} ORDER BY {order}, label",
-            (_days_ago(now, days - 1),),
+            (_days_ago(now, days - 1), kind),
         )
         return tuple(SpendRow(**_members(row), label=row["label"]) for row in rows)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memd.core.names import TEAM
 from memd.ui import texts
 from memd.ui.link import MethodCall
 from memd.ui.memory import is_editable
@@ -23,40 +24,32 @@ _REQUEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A form: its path, the view that it belongs to, its call, and the page that follows."""
+    """A form: its path, its call, and the view that follows, with what it takes of the address."""
 
     path: str
     view: str
     call: Callable[[PageQuery, Fields], MethodCall]
-    back: Callable[[PageQuery, Any], str]
+    takes: tuple[str, ...] = ("cwd",)
 
-
-def _project(query: PageQuery) -> dict[str, Any]:
-    return {"cwd": query["cwd"]}
-
-
-def _to(page: str, *names: str) -> Callable[[PageQuery, Any], str]:
-    """Return what leads to a page about the same project, with some values of the address."""
-
-    def back(query: PageQuery, result: Any) -> str:
-        done = (result or {}).get("change") if isinstance(result, Mapping) else None
-        given = {name: query.get(name) for name in names}
-        return texts.url(page or ".", {"cwd": query["cwd"], **given, "done": done or "yes"})
-
-    return back
+    def back(self, query: PageQuery, result: Any) -> str:
+        """Return the address of the page that follows."""
+        done = result.get("change") if isinstance(result, dict) else ""
+        given = {name: query.get(name) for name in self.takes}
+        return texts.url(self.view, given, done=done or "yes")
 
 
 def _calling(
-    method: str, *names: str, fields: tuple[str, ...] = (), once: bool = False, **fixed: Any
+    method: str, *names: str, needs: tuple[str, ...] = (), may: tuple[str, ...] = ()
 ) -> Callable[[PageQuery, Fields], MethodCall]:
-    """Return what calls a method with values of the address and of a form's fields."""
+    """Return what calls a method with values of the address and of a form's fields.
+
+    What a form ``needs`` it must have; what it ``may`` have is left out where it is empty.
+    """
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
-        params: dict[str, Any] = {name: query[name] for name in names}
-        params |= {name: form[name] for name in fields if form.get(name)}
-        if once:
-            params["request_id"] = form.get("request_id") or secrets.token_hex(_REQUEST_BYTES)
-        return query.about(method, **params, **fixed)
+        fields = PageQuery(form, query.now)
+        params = {name: query[name] for name in names} | {name: fields[name] for name in needs}
+        return query.about(method, **params, **{name: fields.get(name) for name in may})
 
     return call
 
@@ -66,56 +59,38 @@ def _write(query: PageQuery, form: Fields) -> MethodCall:
     content = form.get("content", "").replace("\r\n", "\n")
     if form.get("ends") == "crlf":
         content = content.replace("\n", "\r\n")
-    path = query["path"]
-    scope = "team" if path.startswith("team/") else None
-    return query.about(
-        "memory.write",
-        path=path,
-        content=content,
-        base_hash=form.get("base_hash", ""),
-        request_id=form.get("request_id", ""),
-        scope=scope,
-    )
+    shared = "team" if query["path"].startswith(TEAM) else ""
+    base = _calling("memory.write", "path", needs=("base_hash", "request_id"))(query, form)
+    return query.about("memory.write", **base.params, content=content, scope=shared)
 
 
-def _proposal(method: str) -> Callable[[PageQuery, Fields], MethodCall]:
+def _deciding(method: str, *may: str) -> Callable[[PageQuery, Fields], MethodCall]:
     """Return what decides a proposal: the one file that is named, or all that are open."""
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
         paths = [query.get("path")] if query.get("path") else None
-        reason = form.get("reason") if method == "dream.reject" else None
-        return query.about(method, proposal=query["proposal"], paths=paths, reason=reason or None)
+        base = _calling(method, "proposal", may=may)(query, form)
+        return query.about(method, **base.params, paths=paths)
 
     return call
 
 
+_ONE = ("cwd", "path")
+_ONCE = ("request_id",)
 ACTIONS = (
-    Action("write", "memory", _write, _to("memory", "path")),
+    Action("write", "memory", _write, _ONE),
     Action(
-        "delete",
-        "memory",
-        _calling("memory.delete", "path", fields=("base_hash",), once=True),
-        _to("project"),
+        "delete", "project", _calling("memory.delete", "path", needs=("base_hash", "request_id"))
     ),
-    Action("undo", "history", _calling("memory.undo", "change", once=True), _to("history")),
-    Action(
-        "restore",
-        "memory",
-        _calling("memory.restore", "path", "change", once=True),
-        _to("memory", "path"),
-    ),
-    Action("adopt", "memory", _calling("memory.adopt", "path", once=True), _to("memory", "path")),
-    Action(
-        "take",
-        "review",
-        _calling("suggestion.accept", "suggestion", fields=("text", "type")),
-        _to("review"),
-    ),
-    Action("dismiss", "review", _calling("suggestion.dismiss", "suggestion"), _to("review")),
-    Action("accept", "review", _proposal("dream.accept"), _to("review")),
-    Action("reject", "review", _proposal("dream.reject"), _to("review")),
-    Action("rule-on", "rules", _calling("rule.add", "path", fields=("answer",)), _to("rules")),
-    Action("rule-off", "rules", _calling("rule.off", "rule"), _to("rules")),
+    Action("undo", "history", _calling("memory.undo", "change", needs=_ONCE)),
+    Action("restore", "memory", _calling("memory.restore", "path", "change", needs=_ONCE), _ONE),
+    Action("adopt", "memory", _calling("memory.adopt", "path"), _ONE),
+    Action("take", "review", _calling("suggestion.accept", "suggestion", may=("text", "type"))),
+    Action("dismiss", "review", _calling("suggestion.dismiss", "suggestion")),
+    Action("accept", "review", _deciding("dream.accept")),
+    Action("reject", "review", _deciding("dream.reject", "reason")),
+    Action("rule-on", "rules", _calling("rule.add", "path", may=("answer",))),
+    Action("rule-off", "rules", _calling("rule.off", "rule")),
 )
 
 
@@ -139,7 +114,7 @@ def _preview(method: str, *names: str) -> Callable[[PageQuery], Mapping[str, Met
 
     def questions(query: PageQuery) -> Mapping[str, MethodCall]:
         given = {name: query[name] for name in names}
-        return {"plan": query.about(method, **given, dry_run=True, optional=True)}
+        return {"plan": query.perhaps(method, **given, dry_run=True)}
 
     return questions
 
@@ -155,14 +130,11 @@ def _confirm_page(_: PageQuery, answers: Answers) -> Context:
 
 # Pages that lead to a change; they exist where the changes do.
 FORMS = (
-    PageView("edit", "Edit a memory", "edit", _edit, _edit_page, tab="project"),
-    PageView(
-        "confirm-delete", "Delete a memory", "confirm-delete", _edit, _edit_page, tab="project"
-    ),
+    PageView("edit", "Edit a memory", _edit, _edit_page, tab="project"),
+    PageView("confirm-delete", "Delete a memory", _edit, _edit_page, tab="project"),
     PageView(
         "confirm-undo",
         "Undo a change",
-        "confirm-undo",
         _preview("memory.undo", "change"),
         _confirm_page,
         tab="history",
@@ -170,7 +142,6 @@ FORMS = (
     PageView(
         "confirm-restore",
         "Restore a version",
-        "confirm-restore",
         _preview("memory.restore", "path", "change"),
         _confirm_page,
         tab="project",

@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl
 
 import anyio
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -37,8 +38,10 @@ from memd.ui.pages import Pages
 from memd.ui.routes import VIEWS, frame
 from memd.ui.views import PageQuery, PageView
 
+HEAD_BYTES = 32 * 1024
 BODY_BYTES = 256 * 1024
 BODY_SECONDS = 15.0
+_LAST_SECONDS = 0.5  # in which a browser gets the style of the last page
 _FIELDS = 200
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -57,7 +60,6 @@ HEADERS = {
 }
 _STATIC = os.path.join(os.path.dirname(__file__), "static")
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_NOT_FOUND = (-32602, 1001)  # of the daemon: what the address names is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,15 @@ class PageOptions:
     zone: tzinfo | None = None
 
 
-class _FormRefusedError(Exception):
-    """A form was too long, or came from no page of this session."""
+class PageFaultError(MemdError):
+    """A page could not be made of what the daemon answered."""
 
-    def __init__(self, status: HTTPStatus) -> None:
-        super().__init__(status)
-        self.status = status
+    code = 1102
+    kind = "page_fault"
+    hint = "memctl status says whether the daemon is of another version"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"this page could not be made ({cause})", cause=cause)
 
 
 class PageServer:
@@ -96,7 +101,7 @@ class PageServer:
         self.last_request = options.monotonic()
         self._routes = Starlette(
             routes=[*self._reading(), *self._changing()],
-            exception_handlers={HTTPException: self._unrouted, Exception: self._fault},
+            exception_handlers={HTTPException: self._refused, Exception: self._fault},
         )
         self._routes.router.redirect_slashes = False
 
@@ -105,7 +110,9 @@ class PageServer:
         if scope["type"] != "http":
             return
         head = _head(scope)
-        gate = self._access.gate(head, self._options.monotonic())
+        gate = PageGate.REFUSED
+        if _size(scope) <= HEAD_BYTES:
+            gate = self._access.gate(head, self._options.monotonic())
         app: ASGIApp
         if gate is PageGate.OPEN:
             self.last_request = self._options.monotonic()
@@ -153,17 +160,14 @@ class PageServer:
         try:
             answers = await self._link.answers(view.questions(query))
             answers |= await self._link.answers(view.then(query, answers))
-            context = view.context(query, answers)
+            context = view.shown(query, answers)
         except MemdError as error:
             return self._failed(view, query, error)
         return self._page(view, query, view.template, context)
 
     async def _act(self, action: Action, request: Request) -> Response:
         query = self._query(request)
-        try:
-            fields = await self._form(request)
-        except _FormRefusedError as error:
-            return Response(status_code=error.status, headers=_CLOSE)
+        fields = await self._form(request)
         try:
             call = action.call(query, fields)
             result = await self._link.call(call.method, call.params)
@@ -172,13 +176,14 @@ class PageServer:
         return RedirectResponse(action.back(query, result), HTTPStatus.SEE_OTHER)
 
     async def _quit(self, request: Request) -> Response:
-        try:
-            await self._form(request)
-        except _FormRefusedError as error:
-            return Response(status_code=error.status, headers=_CLOSE)
-        query = self._query(request)
+        await self._form(request)
+        response = self._page(VIEWS[""], self._query(request), "ended", {"title": "Ended"})
+        response.background = BackgroundTask(self._end)
+        return response
+
+    async def _end(self) -> None:
+        await anyio.sleep(_LAST_SECONDS)
         self.stop.set()
-        return self._page(VIEWS[""], query, "ended", {"title": "Ended"})
 
     async def _stream(self, request: Request) -> Response:
         query = self._query(request)
@@ -188,23 +193,23 @@ class PageServer:
         return _EventStream(partial(self.events.run, topics, query.get("cwd")))
 
     async def _form(self, request: Request) -> Mapping[str, str]:
-        """Return the fields of a form of ours. Raises _FormRefusedError."""
+        """Return the fields of a form of ours. Raises HTTPException."""
         body = bytearray()
         whole = False
         with anyio.move_on_after(BODY_SECONDS), suppress(ClientDisconnect):
             async for piece in request.stream():
                 body += piece
                 if len(body) > BODY_BYTES:
-                    raise _FormRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                    raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             whole = True
         try:
             text = bytes(body).decode()
             pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
         except ValueError:
-            raise _FormRefusedError(HTTPStatus.BAD_REQUEST) from None
+            raise HTTPException(HTTPStatus.BAD_REQUEST) from None
         fields = dict(pairs)
         if not whole or not self._access.is_form(fields.pop("form_token", "")):
-            raise _FormRefusedError(HTTPStatus.FORBIDDEN)
+            raise HTTPException(HTTPStatus.FORBIDDEN)
         return fields
 
     def _query(self, request: Request) -> PageQuery:
@@ -220,10 +225,8 @@ class PageServer:
         fields: Mapping[str, str] | None = None,
     ) -> Response:
         """Return the page that says why something could not be shown or done."""
-        missing = error.code in _NOT_FOUND
-        status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.SERVICE_UNAVAILABLE
-        if fields is not None and not missing:
-            status = HTTPStatus.CONFLICT
+        refused = HTTPStatus.NOT_FOUND if fields is None else HTTPStatus.CONFLICT
+        status = HTTPStatus.SERVICE_UNAVAILABLE if error.retryable else refused
         context = {"sentence": error.sentence, "hint": error.hint, "fields": fields}
         return self._page(view, query, "failed", context, status)
 
@@ -242,13 +245,16 @@ class PageServer:
         text = self._pages.render(template, {**around, **context})
         return Response(text, status, media_type="text/html")
 
-    async def _unrouted(self, _: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 404
-        headers = (error.headers if isinstance(error, HTTPException) else None) or {}
+    async def _refused(self, _: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", HTTPStatus.NOT_FOUND)
+        headers = getattr(error, "headers", None) or {}  # Allow
         return Response(status_code=status, headers=dict(headers) | _CLOSE)
 
-    async def _fault(self, _: Request, __: Exception) -> Response:
-        return Response("memctl ui failed at this page", 500, _CLOSE, "text/plain")
+    async def _fault(self, request: Request, error: Exception) -> Response:
+        fault = PageFaultError(type(error).__name__)
+        response = self._failed(VIEWS[""], self._query(request), fault)
+        response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
+        return response
 
 
 _CLOSE = {"connection": "close"}  # what more a refused sender sends is not read
@@ -301,6 +307,12 @@ def _head(scope: Scope) -> RequestHead:
     # The path as it was sent: nothing is decoded before it is compared.
     path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return RequestHead(scope["method"], path, headers)
+
+
+def _size(scope: Scope) -> int:
+    """Return about how many bytes a head has."""
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    return len(scope["raw_path"]) + len(scope["query_string"]) + headers
 
 
 async def _with_headers(send: Send, message: Message) -> None:

@@ -9,6 +9,7 @@ _LEFT, _BOTTOM, _TOP = 56, 24, 8
 _TICKS = 4
 _LABELS = 8
 _STEPS = (1, 2, 2.5, 5, 10)
+_LEAST = 0.0001  # dollars; a finer scale says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def _step(most: float) -> float:
         return 1.0
     rough = most / _TICKS
     power = 10.0 ** floor(log10(rough))
-    return next(step for step in _STEPS if step * power >= rough * (1 - 1e-9)) * power
+    step = next(step for step in _STEPS if step * power >= rough * (1 - 1e-9))
+    return max(step * power, _LEAST)
 
 
 def _dollars(value: float, step: float) -> str:

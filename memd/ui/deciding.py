@@ -1,139 +1,99 @@
 """The views of what waits for the person, and of dreams. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
 from memd.ui.link import MethodCall
-from memd.ui.memory import CHANGES, change_row, shown_diff
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered, problems
+from memd.ui.memory import CHANGES, changes, shown_diff
+from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
-TYPES = ("user", "feedback", "project", "reference")
+_TYPES = ("user", "feedback", "project", "reference")
 _JOBS = 200
+_COUNTS = ("created", "changed", "merged", "removed", "left", "listed", "questions")
 
 
 def _review(query: PageQuery) -> Mapping[str, MethodCall]:
+    decided = bool(query.get("decided"))
     return {
-        "suggestions": query.about("suggestion.list", optional=True),
-        "proposals": query.about("dream.review", all=bool(query.get("decided")), optional=True),
+        "suggested": query.perhaps("suggestion.list"),
+        "proposed": query.perhaps("dream.review", all=decided),
     }
 
 
 def _review_page(query: PageQuery, answers: Answers) -> Context:
-    suggestions = answered(answers, "suggestions", "suggestions") or []
-    proposals = answered(answers, "proposals", "proposals") or []
+    proposals = answered(answers, "proposed", "proposals") or ()
     return {
-        "suggestions": [{**one, "time": query.at(one["at"])} for one in suggestions],
-        "proposals": [_proposal(query, one) for one in proposals],
-        "types": TYPES,
+        "suggestions": answered(answers, "suggested", "suggestions") or (),
+        "proposals": [{**one, "waiting": _waiting(one)} for one in proposals],
+        "types": _TYPES,
         "decided": query.get("decided"),
-        "problems": problems(answers),
     }
 
 
-def _proposal(query: PageQuery, proposal: Mapping[str, Any], *, whole: bool = False) -> Context:
-    files = [
-        {
-            **file,
-            "diff": shown_diff(file["path"], file["diff"], whole=whole),
-            "open": file["state"] == "open" and proposal["state"] == "open",
-        }
-        for file in proposal["files"]
-    ]
-    return {
-        **proposal,
-        "time": query.at(proposal["at"]),
-        "files": files,
-        "waiting": sum(file["open"] for file in files),
-    }
+def _waiting(proposal: Mapping[str, Any]) -> list[str]:
+    """Return the files of a proposal that are open."""
+    files = proposal["files"] if proposal["state"] == "open" else ()
+    return [file["path"] for file in files if file["state"] == "open"]
 
 
-def _one_proposal(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {"proposals": query.about("dream.review", proposal=query["proposal"])}
+def _proposal(query: PageQuery) -> Mapping[str, MethodCall]:
+    return {"proposed": query.about("dream.review", proposal=query["proposal"])}
 
 
 def _proposal_page(query: PageQuery, answers: Answers) -> Context:
-    (proposal,) = answers["proposals"]["proposals"]
-    return {"proposal": _proposal(query, proposal, whole=bool(query.get("all")))}
+    (proposal,) = answers["proposed"]["proposals"]
+    whole = bool(query.get("all"))
+    files = [(file, shown_diff(file, whole=whole)) for file in proposal["files"]]
+    return {"proposal": proposal, "files": files, "waiting": _waiting(proposal)}
 
 
 def _dreams(query: PageQuery) -> Mapping[str, MethodCall]:
+    page = {"limit": CHANGES, "before": query.get("before")}
     return {
         "status": query.about("dream.status"),
         "jobs": query.about("job.list", limit=_JOBS),
-        "history": query.about(
-            "memory.history", actor="dream", limit=CHANGES, before=query.get("before")
-        ),
+        "history": query.about("memory.history", actor="dream", **page),
     }
 
 
 def _dreams_page(query: PageQuery, answers: Answers) -> Context:
     jobs = [job for job in answers["jobs"]["jobs"] if job["kind"] == "dream"]
-    reports = {(job["result"] or {}).get("change"): _report(query, job) for job in jobs}
-    changes = answers["history"]["changes"]
-    rows = [{**change_row(query, one), "report": reports.get(one["id"])} for one in changes]
-    without = [_report(query, job) for job in jobs if not (job["result"] or {}).get("change")]
-    status = answers["status"]
+    reports = {(job["result"] or {}).get("change"): _report(job) for job in jobs}
+    page = changes(answers)
+    by_day = groupby(page["changes"], lambda change: getattr(query.at(change["at"]), "day", ""))
     return {
-        "status": {**status, "last": query.at(status["last"]), "due": query.at(status["due"])},
-        "nights": _nights(rows),
-        "without": [] if query.get("before") else without,
-        "older": rows[-1]["id"] if len(rows) == CHANGES else "",
-        "problems": problems(answers),
+        **page,
+        "reports": reports,
+        "nights": [(day, list(rows)) for day, rows in by_day],
+        "without": [_report(job) for job in jobs if not (job["result"] or {}).get("change")],
     }
 
 
-def _report(query: PageQuery, job: Mapping[str, Any]) -> Context:
+def _report(job: Mapping[str, Any]) -> Context:
     """Return what a dream's job tells, however little it came to."""
     result = job["result"] or {}
-    names = ("created", "changed", "merged", "removed", "left", "listed", "questions")
+    names = ("engine", "dollars", "proposal", "before", "after", "said")
     return {
-        "job": job["job"],
+        **{name: result.get(name) for name in names},
         "state": job["state"],
-        "time": query.at(job["ended"] or job["created"]),
-        "engine": result.get("engine") or "",
-        "dollars": result.get("dollars"),
-        "seconds": result.get("seconds"),
-        "proposal": result.get("proposal"),
+        "ended": job["ended"] or job["created"],
         "error": (job["error"] or {}).get("message", ""),
-        "before": result.get("before"),
-        "after": result.get("after"),
-        "said": result.get("said") or "",
-        "counts": [(name, len(result[name])) for name in names if result.get(name)],
+        "counts": [(name, len(result[name])) for name in _COUNTS if result.get(name)],
     }
-
-
-def _nights(rows: Sequence[Context]) -> list[tuple[str, list[Context]]]:
-    """Return the changes by day, the newest first."""
-    by_day = groupby(rows, key=lambda row: row["time"].day if row["time"] else "")
-    return [(day, list(changes)) for day, changes in by_day]
 
 
 VIEWS = (
     PageView(
         "review",
         "To decide",
-        "review",
         _review,
         _review_page,
         tab="review",
-        topics=("memory.changed", "job.done"),
+        topics="memory.changed job.done",
     ),
+    PageView("proposal", "A proposal", _proposal, _proposal_page, tab="review"),
     PageView(
-        "proposal",
-        "A proposal",
-        "proposal",
-        _one_proposal,
-        _proposal_page,
-        tab="review",
-    ),
-    PageView(
-        "dreams",
-        "Dreams",
-        "dreams",
-        _dreams,
-        _dreams_page,
-        tab="dreams",
-        topics=("job.progress", "job.done"),
+        "dreams", "Dreams", _dreams, _dreams_page, tab="dreams", topics="job.progress job.done"
     ),
 )

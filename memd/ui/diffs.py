@@ -33,7 +33,7 @@ def lines(diff: str) -> list[DiffLine]:
     result: list[DiffLine] = []
     before = after = 0
     inside = False
-    for text in diff.split("\n")[: -1 if diff.endswith("\n") else None]:
+    for text in diff.removesuffix("\n").split("\n") if diff else ():
         hunk = _HUNK.match(text)
         if hunk:
             before, after = int(hunk[1]), int(hunk[2])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "memctl-ui"
 ANSWER_SECONDS = 30.0
-_METHOD_UNKNOWN = -32601
+_ABSENT = (-32601, 1001)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,14 @@ class MethodCall:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Why an optional question has no answer; ``unknown``: this daemon has no such method."""
+    """Why an optional question has no answer.
+
+    ``absent``: what it is about is not there, or this daemon has no such method.
+    """
 
     sentence: str
     hint: str = ""
-    unknown: bool = False
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,7 @@ class SocketLink:
 
             async def ask(name: str, question: MethodCall) -> None:
                 try:
-                    params = {n: value for n, value in question.params.items() if value is not None}
-                    results[name] = await client.call(question.method, params)
+                    results[name] = await client.call(question.method, question.params)
                 except MemdError as error:
                     if not question.optional:
                         failed.append(error)
@@ -86,4 +88,4 @@ class SocketLink:
 
 
 def _unanswered(error: MemdError) -> Unanswered:
-    return Unanswered(error.sentence, error.hint, error.code == _METHOD_UNKNOWN)
+    return Unanswered(error.sentence, error.hint, error.code in _ABSENT)

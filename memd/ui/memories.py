@@ -4,95 +4,56 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.ui.link import MethodCall
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered, problems
+from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
 PAGE = 100
-_UNTYPED = "none"
-TYPES = ("user", "feedback", "project", "reference", _UNTYPED)
+TYPES = ("user", "feedback", "project", "reference", "none")
 
 
 def _projects(query: PageQuery) -> Mapping[str, MethodCall]:
+    page = {"limit": PAGE, "after": query.get("after")}
     here = {"cwd": query.get("here"), "limit": 1}
     return {
-        "projects": MethodCall(
-            "project.list", {"limit": PAGE, "after": query.get("after")}, optional=True
-        ),
+        "known": MethodCall("project.list", page, optional=True),
         "status": MethodCall("status", {}),
-        "here": MethodCall("memory.list", here, optional=True),
+        "local": MethodCall("memory.list", here, optional=True),
     }
 
 
 def _projects_page(query: PageQuery, answers: Answers) -> Context:
-    rows: list[dict[str, Any]] = answered(answers, "projects", "projects") or []
-    here, listed = query.get("here"), answered(answers, "here")
-    if listed and listed["memories"] and not any(row["cwd"] == here for row in rows):
-        counted = {"memories": listed["count"], "directory": listed["memory_dir"]}
-        rows = [{"cwd": here, **counted}, *rows]
-    empty = dict.fromkeys(("memories", "bytes", "team", "proposals", "suggestions"))
-    named = [
-        {
-            **empty,
-            **row,
-            "name": row["cwd"].rstrip("/").rpartition("/")[2] or row["cwd"],
-            "at": query.at(row.get("last_at")),
-            "here": row["cwd"] == here,
-        }
-        for row in rows
-    ]
-    return {
-        "projects": named,
-        "here": here,
-        "next": answered(answers, "projects", "next"),
-        "status": answers["status"],
-        "problems": problems({"projects": answers["projects"]}),
-    }
+    rows: list[dict[str, Any]] = answered(answers, "known", "projects") or []
+    here, local = query.get("here"), answered(answers, "local")
+    # The project in which the page was started, where the daemon does not list it yet.
+    if local and local["memories"] and not any(row["cwd"] == here for row in rows):
+        empty = dict.fromkeys(("bytes", "last_at", "team", "proposals", "suggestions"))
+        rows = [{"cwd": here, "memories": local["count"], **empty}, *rows]
+    return {"projects": rows, "here": here, "problems": []}
 
 
 def _project(query: PageQuery) -> Mapping[str, MethodCall]:
-    contains, kind = query.get("q"), query.one_of("type", "", *TYPES)
+    narrowed = {"contains": query.get("q"), "type": query.one_of("type", "", *TYPES)}
     after = query.get("after")
-    listed = query.about("memory.list", limit=PAGE, contains=contains, type=kind, after=after)
-    return {"list": listed, "status": query.about("dream.status", optional=True)}
+    return {"listed": query.about("memory.list", limit=PAGE, after=after, **narrowed)}
 
 
 def _usage(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
-    paths = [memory["path"] for memory in answers["list"]["memories"]]
-    return {"usage": query.about("usage.list", paths=paths, limit=PAGE, optional=True)}
+    paths = [memory["path"] for memory in answers["listed"]["memories"]]
+    return {"usage": query.perhaps("usage.list", paths=paths, limit=PAGE)}
 
 
 def _project_page(query: PageQuery, answers: Answers) -> Context:
-    usage = {row["path"]: row for row in answered(answers, "usage", "memories") or ()}
-    listed = answers["list"]
-    rows = [
-        {**memory, "at": query.at(memory["mtime"]), "usage": usage.get(memory["path"])}
-        for memory in listed["memories"]
-    ]
+    rows = answered(answers, "usage", "memories")
     return {
-        "rows": rows,
-        "count": listed["count"],
-        "counted": answered(answers, "usage") is not None,
+        "uses": None if rows is None else {row["path"]: row for row in rows},
         "types": TYPES,
         "q": query.get("q"),
         "type": query.one_of("type", "", *TYPES),
-        "next": listed["next"],
-        "first": not query.get("after"),
-        "index": listed["index"],
-        "directory": listed["memory_dir"],
-        "faults": listed["problems"],
-        "problems": problems(answers),
     }
 
 
 VIEWS = (
-    PageView("", "Projects", "projects", _projects, _projects_page, topics=("memory.changed",)),
+    PageView("", "Projects", _projects, _projects_page, topics="memory.changed"),
     PageView(
-        "project",
-        "Memories",
-        "project",
-        _project,
-        _project_page,
-        then=_usage,
-        tab="project",
-        topics=("memory.changed",),
+        "project", "Memories", _project, _project_page, _usage, "project", topics="memory.changed"
     ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from memd.core.names import INDEX
 from memd.ui import texts
 from memd.ui.link import MethodCall
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered, problems
+from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
 _SESSION = "memctl-ui"  # nothing is marked in its name, and nothing of it is written
 _DEADLINE_MS = 5_000
@@ -17,15 +17,11 @@ def _search(query: PageQuery) -> Mapping[str, MethodCall]:
     if not words:
         return {}
     # The local ranker alone: a look costs no model.
+    local = {"strategy": "local", "deadline_ms": _DEADLINE_MS}
+    session = query.get("session") or _SESSION
+    options = {"query": words, "session_id": session, "explain": True, **local}
     return {
-        "prefetch": query.about(
-            "prefetch",
-            query=words,
-            session_id=query.get("session") or _SESSION,
-            strategy="local",
-            deadline_ms=_DEADLINE_MS,
-            explain=True,
-        ),
+        "prefetch": MethodCall("prefetch", {"cwd": query["cwd"], **options}),
         "search": query.about("memory.search", query=words, limit=_HITS),
     }
 
@@ -33,77 +29,52 @@ def _search(query: PageQuery) -> Mapping[str, MethodCall]:
 def _search_page(query: PageQuery, answers: Answers) -> Context:
     result = answered(answers, "prefetch") or {}
     explanation = result.get("explanation") or {}
-    hits = answered(answers, "search", "hits") or []
-    snippets = {hit["path"]: hit for hit in hits}
-    rows = [
-        {
-            **row,
-            "seen": query.at(row["last_surfaced"]),
-            "hit": snippets.get(row["path"]),
-            "parts": sorted(row["parts"].items(), key=lambda part: -abs(part[1])),
-        }
-        for row in explanation.get("rows", ())
-    ]
+    rows = explanation.get("rows", ())
+    hits = {hit["path"]: hit for hit in answered(answers, "search", "hits") or ()}
     ranked = {row["path"] for row in rows}
     return {
         "q": query.get("q"),
         "session": query.get("session"),
         "brought": [row for row in rows if row["kept"]],
         "left": [row for row in rows if not row["kept"]],
-        "others": [hit for hit in hits if hit["path"] not in ranked],
+        "hits": hits,
+        "others": [hit for path, hit in hits.items() if path not in ranked],
         "best": max((abs(row["score"]) for row in rows), default=0) or 1,
         "explanation": explanation,
         "skipped": (result.get("skipped") or "").replace("_", " "),
         "note": result.get("note"),
-        "problems": problems(answers),
     }
 
 
 def _index(query: PageQuery) -> Mapping[str, MethodCall]:
     return {
-        "list": query.about("memory.list", limit=1),
-        "read": query.about("memory.read", path=INDEX, optional=True),
+        "listed": query.about("memory.list", limit=1),
+        "read": query.perhaps("memory.read", path=INDEX),
     }
 
 
 def _prompt(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
     # Where there is no memory yet, asking would make its directory: a look changes nothing.
-    some = answers["list"]["memories"] or answers["list"]["index"]["bytes"]
-    return {"prompt": query.about("load_prompt", optional=True)} if some else {}
+    some = answers["listed"]["memories"] or answers["listed"]["index"]["bytes"]
+    return {"loaded": query.perhaps("load_prompt")} if some else {}
 
 
 def _index_page(query: PageQuery, answers: Answers) -> Context:
-    loaded = answered(answers, "prompt")
+    loaded = answered(answers, "loaded")
     prompt = (loaded or {}).get("prompt") or ""
-    index = (answered(answers, "read", "content") or "").strip()
-    seen, unseen = _cut(prompt, index)
+    lines = (answered(answers, "read", "content") or "").strip().split("\n")
+    seen = next((n for n, one in enumerate(lines) if one.rstrip() not in prompt), len(lines))
+    unseen = texts.cut("\n".join(lines[seen:]), whole=bool(query.get("all")))
     return {
         "loaded": loaded,
-        "prompt": texts.cut(prompt, whole=True),
-        "facts": (loaded or answers["list"])["index"],
-        "index": texts.cut(seen, whole=bool(query.get("all"))),
-        "unseen": texts.cut(unseen, whole=bool(query.get("all"))),
-        "problems": problems({name: one for name, one in answers.items() if name != "read"}),
+        "prompt": texts.CutText(prompt),
+        "facts": (loaded or answers["listed"])["index"],
+        "index": texts.CutText("\n".join(lines[:seen])),
+        "unseen": unseen,
     }
 
 
-def _cut(prompt: str, index: str) -> tuple[str, str]:
-    """Return the lines of the index that a prompt has, and those behind its cut."""
-    lines = index.split("\n")
-    shown = next((n for n, one in enumerate(lines) if one.rstrip() not in prompt), len(lines))
-    return "\n".join(lines[:shown]), "\n".join(lines[shown:])
-
-
 VIEWS = (
-    PageView("search", "Search", "search", _search, _search_page, tab="search"),
-    PageView(
-        "index",
-        "Index",
-        "index",
-        _index,
-        _index_page,
-        then=_prompt,
-        tab="index",
-        topics=("memory.changed",),
-    ),
+    PageView("search", "Search", _search, _search_page, tab="search"),
+    PageView("index", "Index", _index, _index_page, _prompt, "index", "memory.changed"),
 )

@@ -1,5 +1,6 @@
 """The table of all views, and what every page says around its own part. Pure."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -24,6 +25,7 @@ _TABS = (
     ("agents", "Agents"),
     ("rules", "Rules"),
 )
+_DONE = re.compile(r"yes|c[0-9]{1,12}")  # what a form led to: a change, or something else
 _WHOLE: Sequence[tuple[str, str]] = (("report", "Report"), ("spend", "Spend"), ("health", "Health"))
 
 
@@ -38,7 +40,8 @@ def frame(view: PageView, query: PageQuery) -> Context:
         "tab": view.tab,
         "tabs_": _TABS if project else (),
         "whole": _WHOLE,
-        "topics": " ".join(view.topics),
-        "done": query.get("done"),
+        "topics": view.topics,
+        "at": query.at,
+        "done": done[0] if (done := _DONE.fullmatch(query.get("done"))) else "",
         "values": defaultdict(str, given),
     }

@@ -25,13 +25,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.core.errors import MemdError
 from memd.ui.access import PageAccess
-from memd.ui.app import HEADERS, PageOptions, PageServer
+from memd.ui.app import HEAD_BYTES, HEADERS, PageOptions, PageServer
 from memd.ui.link import SocketLink
 from memd.ui.peers import is_own_peer
 
 CONNECTIONS = 32
 DRAIN_SECONDS = 3
-HEAD_BYTES = 32 * 1024
 IDLE_MINUTES = 30.0
 _HOST = "127.0.0.1"
 _KEEP_SECONDS = 30

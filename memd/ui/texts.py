@@ -16,8 +16,8 @@ from memd.core.instants import written
 from memd.core.text import one_line
 from memd.text.invisible import spelled_out
 
-TEXT_CHARACTERS = 12_000  # of a text that a page shows before "show all"
-TEXT_LINES = 400
+TEXT_CHARACTERS = 6_000  # of a text that a page shows before "show all"
+TEXT_LINES = 150
 LINE_CHARACTERS = 300  # of a name, a description, a reason
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _DAY = 86_400

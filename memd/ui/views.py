@@ -1,7 +1,7 @@
 """What a view is: which questions it asks the daemon, and what its template is given. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from os.path import basename
 from typing import Any
@@ -61,18 +61,28 @@ class PageQuery:
         cwd = self["cwd"]
         return {"cwd": cwd, "name": basename(cwd.rstrip("/")) or cwd}
 
-    def about(self, method: str, *, optional: bool = False, **params: Any) -> MethodCall:
-        """Return a question about the project."""
-        return MethodCall(method, {"cwd": self["cwd"], **params}, optional)
+    def about(self, method: str, **params: Any) -> MethodCall:
+        """Return a call about the project, without parameters that are empty."""
+        given = {name: value for name, value in params.items() if value not in (None, "")}
+        return MethodCall(method, {**given, "cwd": self["cwd"]})
+
+    def perhaps(self, method: str, **params: Any) -> MethodCall:
+        """Return the same, of which the page can do without an answer."""
+        return replace(self.about(method, **params), optional=True)
 
     def at(self, value: object) -> texts.Instant | None:
         """Return a time for people."""
         return texts.instant(value, self.now, self.zone)
 
 
+def nothing(_: PageQuery, __: Answers) -> Context:
+    """Return nothing: the template makes do with the answers as they are."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """A page: its path, its heading, its template, its questions, and what it makes of answers.
+    """A page: its path, its heading, its questions, and what else its template gets than answers.
 
     ``then`` are questions that need the answers to the first ones. ``tab`` is the part of a
     project that it belongs to. ``topics`` are the notifications after which it is out of date.
@@ -80,12 +90,25 @@ class PageView:
 
     path: str
     title: str
-    template: str
     questions: Callable[[PageQuery], Mapping[str, MethodCall]]
-    context: Callable[[PageQuery, Answers], Context]
-    then: Callable[[PageQuery, Answers], Mapping[str, MethodCall]] = field(default=lambda *_: {})
+    context: Callable[[PageQuery, Answers], Context] = nothing
+    then: Callable[[PageQuery, Answers], Mapping[str, MethodCall]] = nothing
     tab: str = ""
-    topics: tuple[str, ...] = ()
+    topics: str = ""
+
+    @property
+    def template(self) -> str:
+        """The name of its template."""
+        return self.path or "projects"
+
+    def shown(self, query: PageQuery, answers: Answers) -> Context:
+        """Return what its template gets: the answers by their names, and what the view makes."""
+        missing = [one for one in answers.values() if isinstance(one, Unanswered)]
+        return {
+            **{name: answered(answers, name) for name in answers},
+            "problems": [one for one in missing if not one.absent],
+            **self.context(query, answers),
+        }
 
 
 def answered(answers: Answers, name: str, member: str = "") -> Any:
@@ -94,8 +117,3 @@ def answered(answers: Answers, name: str, member: str = "") -> Any:
     if answer is None or isinstance(answer, Unanswered):
         return None
     return answer.get(member) if member else answer
-
-
-def problems(answers: Answers) -> list[Unanswered]:
-    """Return why optional questions have no answer, but for methods that there are not."""
-    return [one for one in answers.values() if isinstance(one, Unanswered) and not one.unknown]
