@@ -14,7 +14,7 @@ from memd.core.errors import MemdError
 if TYPE_CHECKING:
     from memd.client.launch import AsyncClient
 
-NAME = "memctl-ui"
+NAME = "memctl ui"
 ANSWER_SECONDS = 30.0
 _ABSENT = (-32601, 1001)
 

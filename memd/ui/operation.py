@@ -66,12 +66,12 @@ def _health_page(_: PageQuery, answers: Answers) -> Context:
 
 
 def _report(query: PageQuery) -> Mapping[str, MethodCall]:
-    days = query.number("days", 1, 400, _WEEK)
+    days = query.number("days", 1, 365, _WEEK)
     return {"report": MethodCall("report", {"days": days, **_project(query)}, optional=True)}
 
 
 def _report_page(query: PageQuery, _: Answers) -> Context:
-    return {"days": query.number("days", 1, 400, _WEEK)}
+    return {"days": query.number("days", 1, 365, _WEEK)}
 
 
 def _rules(query: PageQuery) -> Mapping[str, MethodCall]:

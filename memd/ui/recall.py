@@ -7,7 +7,7 @@ from memd.ui import texts
 from memd.ui.link import MethodCall
 from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
-_SESSION = "memctl-ui"  # nothing is marked in its name, and nothing of it is written
+_SESSION = "memctl ui"  # nothing is marked in its name, and nothing of it is written
 _DEADLINE_MS = 5_000
 _HITS = 20
 

@@ -47,14 +47,14 @@ async def suggest(page: Browser, *texts: str) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("path", [*(one.path for one in ACTIONS), *(one.path for one in FORMS)])
-async def test_a_page_that_reads_has_no_way_to_write(page: Browser, path: str) -> None:
+async def test_a_page_that_reads_has_no_way_to_write(page: Browser) -> None:
     """Without --write there is neither a form nor a route that changes something."""
     await page.caller.write()
     before = await content(page)
     about = {"cwd": page.caller.cwd, "path": PATH, "change": "c1"}
-    assert (await page.post(path, about)).status_code in {404, 405}
-    if path not in {one.path for one in ACTIONS}:
+    for path in (one.path for one in (*ACTIONS, *FORMS)):
+        assert (await page.post(path, about)).status_code in {404, 405}
+    for path in (one.path for one in FORMS):
         assert (await page.about(path, path=PATH, change="c1")).status_code == 404
     assert await content(page) == before
     shown = await page.shown("memory", path=PATH)
@@ -79,7 +79,7 @@ async def test_an_edit_is_written_as_it_was_shown(writer: Browser) -> None:
     again = await submit(writer, shown, "write", path="a.md", more={"content": edited})
     assert again.status_code == 303  # the same request is done once
     changes = (await writer.caller.call("memory.history", path="a.md"))["changes"]
-    assert [one["client"] for one in changes].count("memctl-ui") == 1
+    assert [one["client"] for one in changes].count("memctl ui") == 1
 
 
 async def test_nothing_newer_is_overwritten(writer: Browser) -> None:
@@ -177,34 +177,28 @@ async def test_a_proposal_is_decided_file_by_file(writer: Browser) -> None:
     assert adopted.status_code == 303, words(adopted.text)
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "status"),
-    [
-        ({}, "content=x", 403),
-        ({}, "form_token=wrong&content=x", 403),
-        ({"origin": "http://evil.example"}, "form_token={}", 403),
-        ({"content-type": "application/json"}, "form_token={}", 403),
-        ({"sec-fetch-site": "cross-site"}, "form_token={}", 403),
-        ({}, f"form_token={{}}&content={'x' * BODY_BYTES}", 413),
-        ({}, "form_token={}&content=%ff", 400),
-        ({}, "&".join(["x=1"] * 300), 400),
-    ],
-)
-async def test_a_form_that_is_not_ours_changes_nothing(
-    writer: Browser, headers: dict[str, str], body: str, status: int
-) -> None:
+async def test_a_form_that_is_not_ours_changes_nothing(writer: Browser) -> None:
     """A token that is missing or guessed, another origin, a body that is too large: nothing."""
     await writer.caller.write()
-    before = await content(writer)
-    kind = {"content-type": "application/x-www-form-urlencoded", "origin": writer.http.base_url}
-    given = {name: str(value).rstrip("/") for name, value in (kind | headers).items()}
-    answer = await writer.http.post(
-        f"{writer.access.root}delete",
-        params={"cwd": writer.caller.cwd, "path": PATH},
-        content=body.replace("{}", writer.access.form_token),
-        headers={"sec-fetch-site": "same-origin", **given},
+    before, token = await content(writer), f"form_token={writer.access.form_token}"
+    own = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
+    own["origin"] = str(writer.http.base_url).rstrip("/")
+    cases: tuple[tuple[dict[str, str], str, int], ...] = (
+        ({}, "content=x", 403),
+        ({}, "form_token=wrong&content=x", 403),
+        ({"origin": "http://evil.example"}, token, 403),
+        ({"content-type": "application/json"}, token, 403),
+        ({"sec-fetch-site": "cross-site"}, token, 403),
+        ({}, f"{token}&content={'x' * BODY_BYTES}", 413),
+        ({}, f"{token}&content=%ff", 400),
+        ({}, "&".join(["x=1"] * 300), 400),
     )
-    assert (answer.status_code, answer.text) == (status, "")
+    address, params = f"{writer.access.root}delete", {"cwd": writer.caller.cwd, "path": PATH}
+    for headers, body, status in cases:
+        answer = await writer.http.post(
+            address, params=params, content=body, headers={**own, **headers}
+        )
+        assert (answer.status_code, answer.text) == (status, "")
     assert await content(writer) == before
 
 

@@ -17,8 +17,8 @@ from tests.ui.served import Served, page_process
 STRANGER = """\
 import encodings.idna, os, socket, sys
 os.setuid(65534)
-peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10)
 try:
+    peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10)
     peer.sendall(sys.argv[2].encode())
     print(len(peer.recv(100)))
 except OSError:
