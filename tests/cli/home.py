@@ -1,6 +1,7 @@
 """A throw-away HOME for the tests of the command line."""
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,10 @@ class Home:
 
 @contextmanager
 def throw_away_home() -> Iterator[Home]:
-    """Make a HOME with a short path (a socket's path must fit) and remove it afterwards."""
+    """Make a HOME with a short path (a socket's path must fit) and remove it afterwards.
+
+    No daemon may be left there.
+    """
     with tempfile.TemporaryDirectory(prefix="memctl-") as path:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         kept |= {n: v for n, v in os.environ.items() if n.startswith("COVERAGE_")}
@@ -36,4 +40,7 @@ def throw_away_home() -> Iterator[Home]:
         cwd = f"{path}/project"
         os.makedirs(f"{cwd}/.git")
         os.makedirs(f"{path}/run/memd", mode=0o700)
-        yield Home(path=path, environ=environ, places=find(environ, path, sys.platform), cwd=cwd)
+        home = Home(path=path, environ=environ, places=find(environ, path, sys.platform), cwd=cwd)
+        yield home
+        if os.path.exists(home.places.lock):  # a daemon that was told to end still writes a little
+            subprocess.run(["flock", home.places.lock, "true"], check=True, timeout=60)

@@ -64,8 +64,6 @@ def _started(home: Home) -> Iterator[Home]:
     yield home
     assert _memctl(home, "stop").stdout == "stopped\n"
     assert _memctl(home, "list", "--no-start").returncode == 69
-    # Its socket is gone; it still writes down what it knows, which is no reason to wait for it.
-    subprocess.run(["flock", home.places.lock, "true"], check=True, timeout=60)
 
 
 def test_a_memory_lives_its_life(started: Home) -> None:
