@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 
 from memd.core.errors import MemdError
 from memd.core.health import Health, WriteDecision
+from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
@@ -91,6 +92,7 @@ class StateFile:
         self.path = path
         self._migrate = migrate
         self.lock = threading.RLock()
+        self.pruning = SharedLock()  # alone: retention; shared: who reads what belongs together
         self.health = Health()
         self.repaired: str | None = None
         self.notes: list[str] = []

@@ -16,8 +16,9 @@ Rules of this file
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
@@ -105,6 +106,7 @@ WHERE directory = ? AND state = 'applied' AND actor = 'external' AND at >= ? AND
 _ATTRIBUTE = """
 UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ? WHERE id = ?
 """
+T = TypeVar("T")
 _ID = re.compile(r"c([0-9]{1,18})")
 
 
@@ -113,6 +115,14 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def unpruned(self, work: Callable[[], T]) -> T:
+        """Return what some work does of which retention removes nothing meanwhile.
+
+        It holds no transaction when it begins. Raises what the work raises.
+        """
+        with self._database.file.pruning.shared():
+            return work()
 
     def record(self, intent: PlannedChange) -> ChangeRecord:
         """Write down a whole set; when this returns, it survives anything."""

@@ -8,7 +8,8 @@ Rules of this file
 - What is too old goes by ``state/ages.py``, what is too much by its number alone, and past changes
   that imports brought before all others. They are as old as their import.
 - The original of a file that is as an import wrote it is never pruned.
-- Each batch is one small transaction: writers wait for at most one, and a kill at any instant
+- Each batch is one small transaction: writers wait for at most one, it waits for who just reads
+  several rows that belong together (``Journal.unpruned``), and a kill at any instant
   leaves the sets of whole batches, each with all its files and bodies, or none of it.
 - A body that nobody names any more is found by going through all of them in the order of their
   hashes, a page at a time.
@@ -77,6 +78,10 @@ class Retention:
 
     def batch(self) -> Pruned:
         """Prune a little. Raises StateUnusableError; what was pruned so far stays pruned."""
+        with self._database.file.pruning.alone():
+            return self._batch()
+
+    def _batch(self) -> Pruned:
         past = self._numbers(_PAST, (*self._old, _SETS))
         old = self._numbers(_OLD, (*self._old, _SETS))
         if not past and not old and used_bytes(self._database) > self._most:

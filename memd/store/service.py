@@ -271,7 +271,7 @@ class Store:
         """
         if directory:
             await self._look_if_free(directory)
-        return await to_thread.run_sync(question, self._past)
+        return await to_thread.run_sync(self._journal.unpruned, partial(question, self._past))
 
     async def still(
         self, directory: str, work: Callable[[StillDirectory], T], *, history: bool = False
@@ -285,7 +285,7 @@ class Store:
             if history:
                 with suppress(OSError, MemdError):
                     await self._noticed(real)
-            return await to_thread.run_sync(work, StillDirectory(real, self._journal))
+            return await to_thread.run_sync(StillDirectory(real, self._journal).unpruned, work)
 
     async def take_back(
         self,
@@ -328,7 +328,7 @@ class Store:
             try:
                 async with self._lock(real):
                     await self._noticed(real, claim=True)
-                    committed = await to_thread.run_sync(work)
+                    committed = await to_thread.run_sync(self._journal.unpruned, work)
             except BeingWrittenError:  # by a program that will be done in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
         if committed.change and not committed.repeated:

@@ -11,6 +11,7 @@ Rules of this file
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -26,6 +27,7 @@ from memd.files.directory import (
 from memd.state.changes import Journal, JournalHistory
 from memd.store.catalogue import fingerprint
 
+T = TypeVar("T")
 _PAGE = 200  # numbers of change sets whose records are in memory at once
 _TRIES = 5  # to read a file that somebody is writing
 _NO_TEXT = "its name is not UTF-8"
@@ -50,6 +52,10 @@ class StillDirectory:
     def __init__(self, directory: str, journal: Journal) -> None:
         self._directory = directory
         self._journal = journal
+
+    def unpruned(self, work: Callable[["StillDirectory"], T]) -> T:
+        """Return what some work does here; of the history nothing is forgotten meanwhile."""
+        return self._journal.unpruned(lambda: work(self))
 
     def files(self, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
         """Yield the Markdown files of wanted paths, as ``files_of`` does."""
