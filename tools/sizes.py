@@ -34,6 +34,7 @@ PLAN = {
     "messages": 1_500,  # with progress
     "progress": 400,
     "suggestions": 400,
+    "rules": 700,
     "instructions": 1_800,
     "portable": 1_800,
     "agent": 2_200,

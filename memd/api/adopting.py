@@ -1,7 +1,7 @@
 """memory.adopt: a person says that what an import brought is their own."""
 
+from memd.api.callers import started_by_an_assistant
 from memd.api.memory import MemoryOffError, writable
-from memd.api.messages import started_by_an_assistant
 from memd.api.method import method
 from memd.api.services import Services
 from memd.core.errors import MemdError, WrongParameterError

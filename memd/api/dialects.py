@@ -30,6 +30,7 @@ from memd.text import tags
 
 CLAUDE_CODE = "claude-code"
 _NAMED = 3  # memories in one line
+_NOT_ASKED = "this client cannot ask the person, so ask them yourself; they can run it"
 
 
 class Event(Enum):
@@ -44,6 +45,7 @@ class Event(Enum):
     TOOL_USED = auto()
     SUBAGENT_START = auto()
     SUBAGENT_END = auto()
+    TOOL_ASKED = auto()
 
 
 class Payload(Named):
@@ -78,6 +80,7 @@ class Dialect:
     ``notices`` that the person is shown a hook's message as one quiet line. With ``late_boundary``
     a compaction may have been the last of a session that is resumed; others bring it up again
     themselves, with an event of its own. ``replaces_results``: a hook may change what a tool gave.
+    ``asks``: before a tool runs a hook may have the person asked, not only refuse it.
     """
 
     events: Mapping[str, Event]
@@ -87,6 +90,7 @@ class Dialect:
     notices: bool = False
     late_boundary: bool = False
     replaces_results: bool = False
+    asks: bool = False
 
 
 _SHARED = {
@@ -96,6 +100,7 @@ _SHARED = {
     "PreCompact": Event.COMPACTING,
     "SessionEnd": Event.SESSION_END,
     "PostToolUse": Event.TOOL_USED,
+    "PreToolUse": Event.TOOL_ASKED,
 }
 DIALECTS: Mapping[str, Dialect] = {
     CLAUDE_CODE: Dialect(
@@ -108,6 +113,7 @@ DIALECTS: Mapping[str, Dialect] = {
         notices=True,
         late_boundary=True,
         replaces_results=True,
+        asks=True,
     ),
     "codex": Dialect({**_SHARED, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
     "gemini": Dialect(
@@ -118,6 +124,7 @@ DIALECTS: Mapping[str, Dialect] = {
             "PreCompress manual": Event.COMPACTED,
             "SessionEnd": Event.SESSION_END,
             "AfterTool": Event.TOOL_USED,
+            "BeforeTool": Event.TOOL_ASKED,
         },
         tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
@@ -194,3 +201,18 @@ def answer(
     if notice and dialect.notices:
         result["systemMessage"] = notice
     return result or None
+
+
+def decided(dialect: Dialect, name: str, decision: str, words: str) -> dict[str, Any] | None:
+    """Return what has a client refuse a tool's call, or ask the person; ``None`` to allow it.
+
+    A client that asks nobody refuses, and its model is told that the person may want it.
+    """
+    if decision == "allow":
+        return None
+    if decision == "ask" and not dialect.asks:
+        decision, words = "deny", f"{words} ({_NOT_ASKED})"
+    if name == "BeforeTool":  # of Gemini CLI
+        return {"decision": decision, "reason": words}
+    members = {"permissionDecision": decision, "permissionDecisionReason": words}
+    return {"hookSpecificOutput": {"hookEventName": name, **members}}

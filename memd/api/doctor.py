@@ -134,9 +134,27 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         _client_check(project),
         _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
         Check(*await fault_line(services, call, cwd)),
+        await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
         *await to_thread.run_sync(_agent_checks, services.store.projects, project),
     ]
+
+
+async def _rules_check(services: Services, directory: str) -> Check:
+    """Return whether the rules that a person switched on still hold."""
+    try:
+        listed = await services.rules.list(directory)
+    except MemdError as error:
+        return Check("rules", "warning", error.sentence, error.hint)
+    states = [rule.state for rule in listed.rules]
+    lines = sum(each.written for each in listed.candidates)
+    waits = f"; {lines} memories have a line check: that is not switched on" if lines else ""
+    detail = f"{states.count('on')} hold{waits}"
+    if {"changed", "gone"}.isdisjoint(states):
+        return Check("rules", "ok", detail)
+    detail += f"; off: {states.count('changed')} whose memory says something else now"
+    detail += f", {states.count('gone')} whose memory is gone"
+    return Check("rules", "warning", detail, "memctl rule list names them")
 
 
 def _client_check(project: Project) -> Check:

@@ -29,7 +29,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memd.api import delivering, dialects, notes, opened, prompting, subagents, work
+from memd.api import delivering, dialects, notes, opened, prompting, ruling, subagents, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
@@ -131,16 +131,16 @@ class HookMethod:
         dialect = DIALECTS.get(client)
         if dialect is None:
             raise UnknownClientError(client)
-        programs = services.models.programs
-        if programs and await programs.runs_below(call.connection.caller.pid):
-            return None  # memd asks a model here; it does not learn from itself
-        read = dialects.read(dialect, event, payload)
-        if read is None:
+        programs, read = services.models.programs, dialects.read(dialect, event, payload)
+        # Where memd asks a program as its model nothing is said: it does not learn from itself.
+        if read is None or (programs and await programs.runs_below(call.connection.caller.pid)):
             return None
         kind, facts = read
         until = services.clock.monotonic() + max(0.01, deadline_ms * _SHARE / 1000)
         caller = call.connection.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
+        if kind is Event.TOOL_ASKED:
+            return await ruling.before_a_tool(services, call, dialect, event, facts, until=until)
         key = (event, facts.session_id, facts.prompt_id)
         if kind not in _OFTEN and (facts.agent_id or key in self._events):
             return None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from memd.api.messages import started_by_an_assistant
+from memd.api.callers import started_by_an_assistant
 from memd.api.method import method
 from memd.api.services import Services
 from memd.core.errors import MemdError

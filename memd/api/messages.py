@@ -1,11 +1,11 @@
 """message.*: what agents tell each other."""
 
-from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 
 from memd.api.agents import Key, Name, connected
+from memd.api.callers import started_by_an_assistant
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.core.agents import LEASED_MESSAGES, WAIT_SECONDS, MessageKind, MessageState
@@ -33,7 +33,6 @@ from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
 # What hooks and the bridge register; a shell that registered itself is the person's.
-_ASSISTANTS = ("session", "sub-agent", "mcp")
 _NOT_THE_PERSON = "the person decides, in a terminal of their own"
 MessageId = Annotated[str, msgspec.Meta(max_length=100)]
 MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
@@ -234,14 +233,6 @@ async def message_decide(
     if await started_by_an_assistant(services, call):
         raise MessageRefusedError(_NOT_THE_PERSON)
     return Decided(state=(await services.messages.decide(id_, accept=accept)).state)
-
-
-async def started_by_an_assistant(services: Services, call: Call) -> bool:
-    """Say whether the caller is a program that a registered assistant started."""
-    with suppress(AgentKeyError):
-        agent = await services.messages.speaking(Speaker("", call.connection.caller.pid))
-        return agent.kind in _ASSISTANTS
-    return False
 
 
 def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:

@@ -26,6 +26,7 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.connection import Call
 from memd.rpc.server import Hub
+from memd.rules.service import ToolRules
 from memd.state.tables import Ages, Figures, Runs, SpendTable, UsageTable, Visit
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
@@ -112,6 +113,7 @@ class Services:
     reviews: Reviews
     memories: Memories
     suggestions: Suggestions
+    rules: ToolRules
     instructions: Instructions
     exports: Exports
     imports: Imports

@@ -15,6 +15,7 @@ from memd.core.errors import MemdError
 from memd.model.configured import ModelState
 from memd.projects.project import is_of_agent
 from memd.rpc.connection import Call
+from memd.rules.values import RuleCounts
 from memd.state.tables import Breaker, ContextTotals, RunningRow, SuggestionCounts
 
 _COUNTED = ("created", "changed", "merged", "removed", "questions")  # of a dream's report
@@ -51,7 +52,8 @@ class Status(Result):
     to a session, or were decided of late. ``held`` are messages between agents that wait for the
     person. ``contexts`` counts conversations, stored results and their bytes, and lost prompt
     caches with the tokens that were paid again. ``teams`` has the state of each directory that
-    joined a team, as ``team.status`` has it, and ``conflicts`` how many files wait there.
+    joined a team, as ``team.status`` has it, and ``conflicts`` how many files wait there. ``rules``
+    counts those of all projects by whether they hold.
     ``sessions`` are those that were heard of last, the newest first. ``health`` are the self-checks
     that are not ok, of those that ask no server; ``doctor`` has all.
     """
@@ -75,6 +77,7 @@ class Status(Result):
     contexts: ContextTotals
     teams: dict[str, str]
     conflicts: dict[str, int]
+    rules: RuleCounts
     sessions: list[SeenSession]
     last_dream: DreamEnded | None
     model: ModelState
@@ -114,6 +117,7 @@ async def status(services: Services, _call: Call) -> Status:
         contexts=await services.contexts.totals(),
         teams=teams,
         conflicts=conflicts,
+        rules=await services.rules.counts(),
         sessions=services.sessions.newest(),
         last_dream=await _last_dream(services),
         model=services.models.state(settings),

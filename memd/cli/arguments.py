@@ -22,6 +22,7 @@ from memd.cli import (
     observing_table,
     operation_table,
     portable_table,
+    rule_table,
     suggestion_table,
     team_table,
 )
@@ -30,6 +31,7 @@ from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
 COMMANDS = (
     *memory_table.COMMANDS,
     *suggestion_table.COMMANDS,
+    *rule_table.COMMANDS,
     *notes_table.COMMANDS,
     *context_table.COMMANDS,
     *dream_table.COMMANDS,
@@ -44,6 +46,7 @@ COMMANDS = (
 GROUPS = {
     "agent": "the agents that are there",
     "message": "messages between agents",
+    "rule": "rules that hold before a tool runs",
     "job": "background jobs",
     "session": "the life of a client's session",
     "team": "memories shared with the members of a project",

@@ -235,13 +235,16 @@ COMMANDS = (
         "that is here is offered with its change; where nobody is there to say yes, that is all, "
         "unless --yes is given. A second run changes nothing. With --messages an assistant's "
         "hooks register its sessions as agents and bring what other agents sent into its turns "
-        "(docs/agents.md); that stays until --messages --remove, which leaves the rest.",
+        "(docs/agents.md); that stays until --messages --remove, which leaves the rest. --rules "
+        "works alike: before each tool the client asks memd, which answers by your rules "
+        "(docs/rules.md).",
         "setup:setup",
         operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),
         options=(
             _DRY_RUN._replace(help="print the change as a diff and write nothing"),
             Option("--remove", "take exactly what memd put in out again"),
             Option("--messages", "bring messages of other agents too; with --remove, no more"),
+            Option("--rules", "ask memd before each tool too; with --remove, no more"),
             Option("--status", "say what is set up; status 1 unless all that is here is"),
             Option("--yes", "set up every client that is here"),
             Option("--settings", "the client's file, where it is another one", "FILE"),
@@ -251,6 +254,7 @@ COMMANDS = (
             ("memctl setup zsh", "completion of memctl in this shell"),
             ("memctl setup claude-code --dry-run", "see the change first"),
             ("memctl setup claude-code --messages", "and bring messages of other agents"),
+            ("memctl setup claude-code --rules", "and have your rules asked before each tool"),
             ("memctl setup claude-code --remove", "take out what memd put in"),
         ),
     ),

@@ -30,6 +30,7 @@ from memd.core.places import Places
 from memd.daemon import machine, missed, notify
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.dreaming import DreamStarter
+from memd.daemon.learning import extractions, tool_rules
 from memd.daemon.log import Log
 from memd.daemon.peers import PeerRelay
 from memd.daemon.portable import exports, imports
@@ -39,7 +40,6 @@ from memd.daemon.teams import ChangeRelay
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.candidates import statements
-from memd.extract.service import Extractions
 from memd.instructions.service import Instructions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
@@ -193,13 +193,12 @@ async def _compose(
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team = _shared(ports, database, relay, memberships, configuration)
     spent, records = SpendTable(database, Tally(places.spent)), Runs(database)
-    models = _models(ports, database, spent)
+    models, proposals = _models(ports, database, spent), ProposalTable(database)
     instructions = Instructions(Approvals(database), store.projects.client_folders)
-    cursors, covered, log = Cursors(database), instructions.covered, ports.log
+    covered, log, locks = instructions.covered, ports.log, DreamTable(database)
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
-    learns = partial(Extractions, store, cursors, clock, models, records, covered=covered)
+    learns = partial(extractions, database, store, clock, models, records, covered=covered)
     extract = learns(waiting=suggestions.open_ones, note=log.note, joined=memberships.joined)
-    locks, proposals = DreamTable(database), ProposalTable(database)
     dreams = partial(Dreams, store, locks, proposals, clock, note=log.note, covered=covered)
     dreaming = dreams(models=models, runs=records)
     notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)
@@ -219,6 +218,7 @@ async def _compose(
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
+        rules=tool_rules(database, store, clock),
         exports=exports(database, store, configuration, places),
         imports=imports(database, store, clock, places, priority),
         instructions=instructions,

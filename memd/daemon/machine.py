@@ -10,10 +10,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memd.core.agents import SystemProcess
 from memd.dream.gates import Pressure
+
+if TYPE_CHECKING:
+    import psutil
 
 # No such sensor on this platform, or one whose files do not say what psutil expects of them.
 _UNTOLD = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)
@@ -21,6 +24,9 @@ _UNTOLD = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError
 T = TypeVar("T")
 _PID_MOST = 2**31
 _SETTLED_SECONDS = 0.02  # two hundredths
+# MainThread is what newer versions of Node call themselves.
+_INTERPRETERS = ("node", "MainThread", "bun", "deno", "python")
+_WORDS = 8  # of a command line, its options among them
 
 
 def pressure() -> Pressure:
@@ -72,6 +78,15 @@ def _age(running: SystemProcess) -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - running.began
 
 
+def _program(running: "psutil.Process") -> str:
+    """Return what a process is called; a script that an interpreter runs by its own name."""
+    name = running.name()
+    if not name.startswith(_INTERPRETERS):
+        return name
+    words = [word for word in running.cmdline()[1:_WORDS] if not word.startswith("-")]
+    return os.path.basename(words[0]) if words else name
+
+
 def _process(pid: int) -> SystemProcess | None:
     import psutil  # noqa: PLC0415 - see the rules of this file
 
@@ -87,6 +102,6 @@ def _process(pid: int) -> SystemProcess | None:
             if psutil.boot_time() != boot:  # the clock was set meanwhile
                 return _process(pid)
             uid, parent = running.uids().real, running.ppid()
-            return SystemProcess(pid, uid, began, parent, running.name())
+            return SystemProcess(pid, uid, began, parent, _program(running))
     except (psutil.Error, *_UNTOLD):
         return None

@@ -40,10 +40,14 @@ _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The change set of candidates, and what is not in it since an instruction file says it."""
+    """The change set of candidates, and what is not in it since an instruction file says it.
+
+    ``said_again`` are the memories that say already what a candidate does.
+    """
 
     draft: Draft
     already_said: tuple[CoveredText, ...] = ()
+    said_again: tuple[str, ...] = ()
 
 
 def merge(
@@ -64,7 +68,7 @@ def merge(
     for statement, candidate in _last_words(candidates).items():
         yield_to_requests()
         work.take(candidate, statement)
-    return Merged(work.draft(), tuple(work.already_said))
+    return Merged(work.draft(), tuple(work.already_said), tuple(work.said_again))
 
 
 def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
@@ -85,6 +89,7 @@ class _Work:
 
     def __init__(self, tree: Tree, session: str, modified: str, covered: Covered) -> None:
         self.already_said: list[CoveredText] = []
+        self.said_again: list[str] = []
         self._tree = tree
         self._covered = covered
         self._read = cache(tree.read)
@@ -112,6 +117,7 @@ class _Work:
             others += known
             results = [compare(new, statement) for statement in known]
             if Sameness.NOTHING in results:
+                self.said_again.append(path)
                 return
             if Sameness.UPDATE in results and path not in self._edits:
                 near = near or file

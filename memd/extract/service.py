@@ -88,7 +88,9 @@ class Extractions:
     ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
     ``waiting`` gives a directory's suggestions that a model is to decide; ``note`` is told what
     belongs into the log. ``joined`` says whether a directory joined a team, and blocks;
-    ``covered`` gives what tells which texts a project's instruction files say.
+    ``covered`` gives what tells which texts a project's instruction files say. ``said_again``
+    counts the memories of a directory that a person had to say again; it blocks and raises
+    nothing.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Extractions:
         note: Note,
         joined: Callable[[str], bool] = lambda _: False,
         covered: CoveredIn = in_no_project,
+        said_again: Callable[[str, Sequence[str], float], None] = lambda *_: None,
     ) -> None:
         self._store = store
         self._cursors = cursors
@@ -113,6 +116,7 @@ class Extractions:
         self._log = note
         self._joined = joined
         self._covered = covered
+        self._said_again = said_again
         self._listener = ConversationReader()
         self.tally = requests.ExtractionTally()
 
@@ -223,10 +227,12 @@ class Extractions:
         """Commit a plan; its result, the suggestions and the cursor move with it."""
         suggestions = suggestions if request.settings.extract.suggest else ()
         done = extracted = replace(extracted, suggested=len(suggestions))
+        again: tuple[str, ...] = ()
 
         def whole(tree: Tree) -> Draft:  # runs again where the directory has changed
-            nonlocal done
+            nonlocal done, again
             merged = plan(tree)
+            again = merged.said_again
             done = extracted.of(merged.draft).without(merged.already_said)
             end = JobEnd(request.job, requests.COMPLETED, json.dumps(done.facts()))
             ends = (end,) if request.job else ()
@@ -241,7 +247,10 @@ class Extractions:
             reason=f"extracted by {'the local extractor' if local else 'a model'}",
             origin=origin,
         )
-        committed = await self._store.commit(request.project.memory_dir, whole, by)
+        directory = request.project.memory_dir
+        committed = await self._store.commit(directory, whole, by)
+        if again:
+            await to_thread.run_sync(self._said_again, directory, again, self._clock.now())
         return replace(done, change=committed.change)
 
     async def _by_model(
@@ -300,8 +309,11 @@ class Extractions:
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
 
+        stated = await to_thread.run_sync(candidates.find, heard.messages, now, session)
+        twice = partial(merge, stated.candidates, session=session, at=now, covered=covered)
+
         def plan(tree: Tree) -> Merged:
-            return Merged(change.plan(tree))
+            return Merged(change.plan(tree), said_again=twice(tree).said_again)
 
         return await self._commit(request, extracted, run.suggestions, plan, run.origin)
 

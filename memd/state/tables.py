@@ -12,6 +12,7 @@ from memd.state import (
     ledger,
     messages,
     programs,
+    rules,
     runs,
     spend,
     suggestions,
@@ -39,6 +40,7 @@ from memd.state.messages import MailboxUse, MessageTable
 from memd.state.pauses import Breaker, Pauses
 from memd.state.programs import Programs, StartedProgram
 from memd.state.roots import Roots
+from memd.state.rules import RuleTable, StoredRule
 from memd.state.runs import Runs
 from memd.state.spend import KEPT_DAYS, Account, Booking, SpendRow, SpendTable, next_day
 from memd.state.suggestions import (
@@ -68,6 +70,7 @@ SCHEMAS = (
     ledger.SCHEMA,
     messages.SCHEMA,
     programs.SCHEMA,
+    rules.SCHEMA,
     runs.SCHEMA,
     spend.SCHEMA,
     suggestions.SCHEMA,
@@ -118,6 +121,7 @@ __all__ = [
     "Pauses",
     "Programs",
     "Roots",
+    "RuleTable",
     "RunningRow",
     "Runs",
     "Sighting",
@@ -128,6 +132,7 @@ __all__ = [
     "StateCounts",
     "StateTables",
     "StoredMessage",
+    "StoredRule",
     "SuggestionCounts",
     "SuggestionTable",
     "Sum",

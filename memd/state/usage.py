@@ -19,7 +19,7 @@ from memd.core.names import in_catalogue
 from memd.state.ages import NOTHING, Bound
 from memd.state.database import Database, Row
 from memd.state.records import text_of, time_of
-from memd.state.uses import BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
+from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
 _RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
 _PAGE = 500  # rows written in one transaction
@@ -128,10 +128,11 @@ class UsageTable:
 
         ``directory`` may be any path that leads there.
         """
-        use = (os.path.realpath(directory), path, session.encode(errors="replace").decode(), at)
-        with self._database.transaction(synced=False) as cursor:
-            for query in READ:
-                cursor.execute(query, use)
+        self._count(READ, directory, path, session, at)
+
+    def acted(self, directory: str, path: str, session: str, at: float) -> None:
+        """Count that a memory's rule answered a tool's call; arguments are as in ``read``."""
+        self._count(ACTED, directory, path, session, at)
 
     def count_day(self, check: ClockCheck, bound: Bound) -> None:
         """Count a day that has begun; ``bound`` is what is older than ``UNUSED_DAYS``, if known."""
@@ -164,6 +165,14 @@ class UsageTable:
         """Forget memories that are gone for 90 counted days, and uses that are older."""
         for query in PRUNE:
             self._database.write(query.format(self._most), synced=False)
+
+    def _count(
+        self, queries: Iterable[str], directory: str, path: str, session: str, at: float
+    ) -> None:
+        use = (os.path.realpath(directory), path, session.encode(errors="replace").decode(), at)
+        with self._database.transaction(synced=False) as cursor:
+            for query in queries:
+                cursor.execute(query, use)
 
     def _each(self, query: str, rows: list[tuple[Any, ...]]) -> None:
         for start in range(0, len(rows), _PAGE):

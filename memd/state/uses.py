@@ -83,7 +83,7 @@ def _statements(script: str) -> tuple[str, ...]:
 
 # By (directory, path, session): one session more, unless it had the memory before.
 _SESSION = f"UPDATE usage SET sessions = sessions + NOT {_HAD} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
-_SURFACED, READ, _ACTED = map(_count, ("surfaced", "read", "acted"))
+_SURFACED, READ, ACTED = map(_count, ("surfaced", "read", "acted"))
 _NOT_SURFACED = _statements(f"""
 DELETE FROM uses WHERE id = (
     SELECT max(id) FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
@@ -185,5 +185,5 @@ def act(cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], a
     for step in steps:
         values = (directory, step.path, by.session, at)
         if step.before is not None and cursor.execute(_KNOWS, values[:3]).fetchone():
-            for query in _ACTED:
+            for query in ACTED:
                 cursor.execute(query, values)

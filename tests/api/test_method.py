@@ -93,6 +93,8 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "pattern",
         "project",
         "proposal",
+        "rule",
+        "tool",
         "query",
         "reason",
         "section",

@@ -98,6 +98,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "client memory": "ok",
         "files": "warning",
         "instruction files": "ok",
+        "rules": "ok",
     }
 
 

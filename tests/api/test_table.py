@@ -18,6 +18,7 @@ SPECIFIED = {
     "memory.purge",
     "suggestion.list", "suggestion.accept", "suggestion.edit", "suggestion.dismiss",
     "suggestion.offer",
+    "rule.add", "rule.list", "rule.test", "rule.off",
     "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
     "context.plan", "context.spill", "context.count", "context.observe", "context.restore",
     "context.forget", "context.show", "context.list", "context.compact",

@@ -53,7 +53,7 @@ ROOMS = str.split(
 # Files that decide and touch nothing.
 PURE_ROOMS = str.split(
     "agent context conversation core documents dream extract instructions memories messages "
-    "notes portable progress prompt recall review team text"
+    "notes portable progress prompt recall review rules team text"
 )
 PURE_FILES = (
     "memd/rpc/framing.py",

@@ -15,6 +15,8 @@ from memd.cli.setup.clients import Around, ClientRow, table
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
 from memd.cli.setup.plan import (
     ClientEdit,
+    asks,
+    can_ask,
     can_deliver,
     changes,
     delivers,
@@ -51,6 +53,16 @@ class NoDeliveryError(MemdError):
         super().__init__(f"memd cannot bring messages into the turns of {client}")
 
 
+class NoRulesError(MemdError):
+    """Rules were wanted for a client whose tools memd cannot stop."""
+
+    hint = "docs/rules.md names the clients that can"
+    exit_status = 2
+
+    def __init__(self, client: str) -> None:
+        super().__init__(f"{client} cannot ask memd before a tool runs")
+
+
 @dataclass(slots=True)
 class SetupReport:
     """What became of one client; ``lines`` say it to a person."""
@@ -83,6 +95,8 @@ def setup(invocation: Invocation) -> int:
         screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
     if options.messages:
         chosen = _with_messages(invocation, chosen, named)
+    if options.rules:
+        chosen = _with_rules(invocation, chosen, named)
     if not removes:
         chosen = _measured(invocation, chosen)
     reports = [_report(invocation, client) for client in chosen]
@@ -123,7 +137,8 @@ def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
     try:
         plan = changes(client, remove=_removes(invocation))
         hook = not _removes(invocation) and uses_hooks(client)
-        if not _removes(invocation) and state(client) == ABSENT and (enabled := plugin(client)):
+        enabled = "" if options.rules else plugin(client)  # which asks before no tool
+        if not _removes(invocation) and state(client) == ABSENT and enabled:
             report.lines.append(f"{client.title}: {enabled}, nothing else is needed")
         elif plan or (hook and not hook_file.is_current(invocation.places)):
             _carry_out(invocation, client, plan, report)
@@ -234,8 +249,9 @@ def _measured(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow
 
 
 def _removes(invocation: Invocation) -> bool:
-    """Return whether all that is memd's goes; with --messages only these do."""
-    return bool(invocation.options.remove and not invocation.options.messages)
+    """Return whether all that is memd's goes; with --messages or --rules only these do."""
+    options = invocation.options
+    return bool(options.remove and not (options.messages or options.rules))
 
 
 def _with_messages(
@@ -257,6 +273,18 @@ def _with_messages(
         )
         for client in able
     ]
+
+
+def _with_rules(
+    invocation: Invocation, chosen: Sequence[ClientRow], named: Sequence[ClientRow]
+) -> list[ClientRow]:
+    """Return the clients that can ask before a tool runs so that they do, or do no more."""
+    on = not invocation.options.remove
+    for client in named:
+        if not can_ask(client):
+            raise NoRulesError(client.title)
+    able = [client for client in chosen if can_ask(client) and (on or _connected(client))]
+    return [_with_pieces(client, rules=on) for client in able]
 
 
 def _connected(client: ClientRow) -> bool:
@@ -282,6 +310,8 @@ def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
         remarks = [client.untried] if client.untried else []
         if now not in {"failed", ABSENT} and delivers(client):
             remarks.append("with messages")
+        if now not in {"failed", ABSENT} and asks(client):
+            remarks.append("with rules")
         if now != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]

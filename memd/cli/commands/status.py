@@ -86,6 +86,9 @@ class StatusView:
         yield from _counted(suggestions, "suggestion", "", "memctl suggestions")
         yield from _counted(answer.get("held", 0), "message", " for agents", "memctl message held")
         yield from _counted(sum(conflicts.values()), "team file", "", "memctl team status")
+        rules = answer.get("rules") or {}
+        broken = rules.get("changed", 0) + rules.get("gone", 0)
+        yield from _counted(broken, "rule", " whose memory changed or is gone", "memctl rule list")
         unequal = [
             f"{state} in {self.place(directory)}"
             for directory, state in (answer.get("teams") or {}).items()

@@ -117,12 +117,20 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
     hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
     of_gemini = Hooks(
-        "gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True, reaching={"AfterTool": None}
+        "gemini",
+        hook,
+        _GEMINI,
+        "BeforeAgent",
+        milliseconds=True,
+        reaching={"AfterTool": None},
+        asking={"BeforeTool": None},
     )
     used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
     started: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
-    of_claude = Hooks("claude-code", hook, _CLAUDE | used | started, reaching=_CLAUDE_REACHING)
-    of_codex = Hooks("codex", hook, _CODEX, reaching={"PostToolUse": None})
+    asking: dict[str, str | None] = {"PreToolUse": None}
+    events = _CLAUDE | used | started
+    of_claude = Hooks("claude-code", hook, events, reaching=_CLAUDE_REACHING, asking=asking)
+    of_codex = Hooks("codex", hook, _CODEX, reaching={"PostToolUse": None}, asking=asking)
     add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(

@@ -23,7 +23,8 @@ class Hooks:
     ``events`` are the client's names, with a matcher where only some cases of one count; ``prompt``
     is the one at which a person waits. ``milliseconds``: the client's time limits are in these.
     ``reaching`` are the events that there are besides, or with a wider matcher, for messages of
-    other agents; ``messages`` has the hook deliver these.
+    other agents; ``messages`` has the hook deliver these. ``asking`` are those before a tool runs,
+    for rules.
     """
 
     client: str
@@ -33,10 +34,15 @@ class Hooks:
     milliseconds: bool = False
     reaching: Mapping[str, str | None] = field(default_factory=dict)
     messages: bool = False
+    asking: Mapping[str, str | None] = field(default_factory=dict)
 
     def delivering(self) -> "Hooks":
         """Return the same hooks with messages."""
         return replace(self, events={**self.events, **self.reaching}, messages=True)
+
+    def with_rules(self) -> "Hooks":
+        """Return the same hooks, and those that ask before a tool runs."""
+        return replace(self, events={**self.events, **self.asking})
 
     def group(self, event: str, wait: int = 0) -> dict[str, Any]:
         """Return what stands in the list of an event.

@@ -61,7 +61,8 @@ class JsonFile:
     """A JSON file with hooks, with values at paths, or both.
 
     ``wait`` is what a prompt gets in ms, ``None`` for what it gets now; ``messages`` says whether
-    the hooks deliver messages, ``None`` for what they do now.
+    the hooks deliver messages and ``rules`` whether they ask before a tool runs, ``None`` for what
+    they do now.
     """
 
     path: str
@@ -69,10 +70,15 @@ class JsonFile:
     values: Mapping[jsonc.Path, Any] = field(default_factory=dict)
     wait: int | None = None
     messages: bool | None = None
+    rules: bool | None = None
 
     def delivers(self, content: bytes | None) -> bool:
         """Return whether the hooks in a content deliver messages."""
         return bool(_read(self.path, content, self._delivers))
+
+    def asks(self, content: bytes | None) -> bool:
+        """Return whether the hooks in a content ask before a tool runs."""
+        return bool(_read(self.path, content, self._asks))
 
     def state(self, content: bytes | None) -> str:
         """As in Piece."""
@@ -85,7 +91,8 @@ class JsonFile:
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """As in Piece."""
         same = replace(
-            self, wait=_read(self.path, content, self._wait), messages=self.delivers(content)
+            _read(self.path, content, self._as_it_is),
+            wait=_read(self.path, content, self._wait),
         )
         if original is not None and same.installed(original) == content:
             return original
@@ -95,8 +102,8 @@ class JsonFile:
 
     def _state(self, text: str) -> str:
         root = _root(text)
-        if self.messages is None:
-            return replace(self, messages=self._delivers(text))._state(text)  # noqa: SLF001 - itself
+        if self.messages is None or self.rules is None:
+            return self._as_it_is(text)._state(text)  # noqa: SLF001 - itself
         if any(not _runs_memctl(value) for value in self._there(root).values()):
             return FOREIGN
         if not self._there(root) and not [*_ours(root)]:
@@ -109,8 +116,8 @@ class JsonFile:
             raise ValueError(_foreign(names))
         if self.wait is None:  # the hook that tells it may be replaced
             return replace(self, wait=self._wait(text))._installed(text)  # noqa: SLF001 - itself
-        if self.messages is None:
-            return replace(self, messages=self._delivers(text))._installed(text)  # noqa: SLF001
+        if self.messages is None or self.rules is None:
+            return self._as_it_is(text)._installed(text)  # noqa: SLF001 - itself
         for path in self._stale(text):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             text = jsonc.remove(text, path, _ALL if self._wanted(path) else ())
@@ -126,9 +133,16 @@ class JsonFile:
             text = jsonc.remove(text, path, stays)
         return text
 
+    def _as_it_is(self, text: str) -> "JsonFile":
+        """Return the same with what the hooks in a text do, where that is not said."""
+        messages = self._delivers(text) if self.messages is None else self.messages
+        rules = self._asks(text) if self.rules is None else self.rules
+        return replace(self, messages=messages, rules=rules)
+
     @property
     def _hooks(self) -> Hooks | None:
-        return self.hooks.delivering() if self.hooks and self.messages else self.hooks
+        hooks = self.hooks.delivering() if self.hooks and self.messages else self.hooks
+        return hooks.with_rules() if hooks and self.rules else hooks
 
     def _wanted(self, path: jsonc.Path) -> bool:
         return path in self.values or bool(self._hooks and path[1] in self._hooks.events)
@@ -172,6 +186,10 @@ class JsonFile:
         root = _root(text)
         groups = (_as_group(root, path) for path in _ours(root))
         return any(delivers(item) for group in groups for item in group["hooks"])
+
+    def _asks(self, text: str) -> bool:
+        asking = self.hooks.asking if self.hooks else ()
+        return any(path[1] in asking for path in _ours(_root(text)))
 
     def _wait(self, text: str) -> int:
         root = _root(text)

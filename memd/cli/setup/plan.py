@@ -92,6 +92,18 @@ def delivers(client: ClientRow) -> bool:
     return any(piece.delivers(files.read(piece.path)) for piece in pieces)
 
 
+def can_ask(client: ClientRow) -> bool:
+    """Return whether memd can be asked before a client's tools run."""
+    pieces = (piece for piece in client.pieces if isinstance(piece, JsonFile))
+    return any(piece.hooks and piece.hooks.asking for piece in pieces)
+
+
+def asks(client: ClientRow) -> bool:
+    """Return whether a client is set up to ask so. Raises FileRefusedError."""
+    pieces = [piece for piece in client.pieces if isinstance(piece, JsonFile)]
+    return any(piece.asks(files.read(piece.path)) for piece in pieces)
+
+
 def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
     """Return whether the files of any of these clients still name the hook file."""
     for client in filter(uses_hooks, clients):

@@ -1,0 +1,149 @@
+"""rule.add, list, test and off, and what a client's hook is told before a tool runs."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.callers import started_by_an_assistant
+from memd.api.dialects import Dialect, Payload, decided
+from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.method import method
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.values import PERSON, Actor, Provenance
+from memd.documents.document import FrontmatterNotEditableError
+from memd.projects.project import NoProjectError
+from memd.rpc.connection import Call
+from memd.rules.values import (
+    CheckRefusedError,
+    NotARuleError,
+    PlannedCall,
+    RuleAdded,
+    RuleAnswer,
+    RuleList,
+    RuleNotFoundError,
+    ToolRule,
+)
+from memd.store.drafts import ConflictError
+from memd.store.service import MemoryNotFoundError, StorageFailedError
+
+_STARTED_IN = "CLAUDE_PROJECT_DIR"  # where the session began, whatever it changed into since
+Words = Annotated[str, msgspec.Meta(max_length=10_000)]
+
+
+class RuleRefusedError(MemdError):
+    """A program that an assistant started asked for a yes that is the person's."""
+
+    code = 1089
+    kind = "rule_refused"
+    hint = "run memctl rule in a terminal of your own"
+
+    def __init__(self) -> None:
+        super().__init__("which rules hold is for the person to say")
+
+
+@method("rule.list", "read", NoProjectError)
+async def rule_list(services: Services, call: Call, *, cwd: str) -> RuleList:
+    """The rules of a project, and memories that could be some.
+
+    A rule holds while its ``state`` is ``on``: until its memory says something else than what was
+    consented to. A candidate has a line ``check:``, or the person had to say again what it says
+    and it quotes a command.
+    """
+    return await services.rules.list((await project_of(services, call, cwd)).memory_dir)
+
+
+@method(
+    "rule.add",
+    "write",
+    NoProjectError,
+    MemoryOffError,
+    RuleRefusedError,
+    CheckRefusedError,
+    NotARuleError,
+    MemoryNotFoundError,
+    FrontmatterNotEditableError,
+    ConflictError,
+    StorageFailedError,
+)
+async def rule_add(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    check: Words = "",
+    answer: Literal["ask", "deny"] = "ask",
+    request_id: str = "",
+) -> RuleAdded:
+    """Switch the rule of a memory on, with the words that it has now.
+
+    ``check`` is written into the memory first, where it is given. A program that an assistant
+    started may not.
+    """
+    project = await writable(services, call, cwd)
+    if await started_by_an_assistant(services, call):
+        raise RuleRefusedError
+    client = call.connection.caller.client
+    by = Provenance(Actor.CLIENT, client, reason="rule.add", origin=PERSON)
+    directory = project.memory_dir
+    return await services.rules.add(directory, path, check, answer, by, request_id=request_id)
+
+
+@method("rule.test", "read", NoProjectError)
+async def rule_test(
+    services: Services, call: Call, *, cwd: str, tool: str, input_: dict[str, Any]
+) -> RuleAnswer:
+    """What the rules of a project would say to a tool's call. Nothing runs and nothing is counted.
+
+    ``input`` is what an assistant gives the tool, such as ``{"command": "git push"}`` for Bash.
+    """
+    directory = (await project_of(services, call, cwd)).memory_dir
+    return await services.rules.test(directory, PlannedCall(tool, input_, cwd))
+
+
+@method("rule.off", "write", NoProjectError, RuleRefusedError, RuleNotFoundError)
+async def rule_off(services: Services, call: Call, *, cwd: str, rule: str) -> ToolRule:
+    """Switch a rule off; the line stays in its memory. A program that an assistant started may not.
+
+    One whose memory is gone is forgotten.
+    """
+    project = await project_of(services, call, cwd)
+    if await started_by_an_assistant(services, call):
+        raise RuleRefusedError
+    return await services.rules.off(project.memory_dir, rule)
+
+
+async def before_a_tool(
+    services: Services, call: Call, dialect: Dialect, name: str, payload: Payload, *, until: float
+) -> dict[str, Any] | None:
+    """Return what a hook prints before a tool runs, ``None`` where no rule says anything."""
+    try:
+        if not await services.rules.any_on():
+            return None
+        environment = call.connection.caller.environment
+        places = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
+        directories = await to_thread.run_sync(_directories, services, environment, places)
+    except MemdError:
+        return None
+    about = PlannedCall(payload.tool_name, payload.tool_input, payload.cwd, payload.session_id)
+    seconds = max(0.0, until - services.clock.monotonic())
+    answer = await services.rules.answer(directories, about, seconds)
+    return decided(dialect, name, answer.answer, answer.words)
+
+
+def _directories(
+    services: Services, environment: Mapping[str, str], places: set[str]
+) -> tuple[str, ...]:
+    """Return the memory directories of some working directories. Blocks."""
+    result = []
+    for place in sorted(places):
+        with suppress(NoProjectError):
+            result.append(services.store.projects.where(place, environment)[0].memory_dir)
+    return tuple(dict.fromkeys(result))
+
+
+METHODS = (rule_list, rule_add, rule_test, rule_off)

@@ -1,0 +1,91 @@
+"""rule add|list|test|off: what a person wants asked or refused before a tool runs."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+from memd.cli.output import Screen
+from memd.core.text import iso_time
+
+_MEMBERS = ("command", "file_path", "url")  # one of them is what a tool looks at
+_STYLES = {"on": "green", "off": "dim", "changed": "yellow", "gone": "yellow"}
+_WHY = {
+    "changed": "it does not hold: the memory says something else than what you agreed to",
+    "gone": "it does not hold: the memory is gone",
+}
+
+
+def add(invocation: Invocation) -> None:
+    """Switch a rule on and show what was agreed to."""
+    done = invocation.request(path=invocation.memory(invocation.options.memory))
+    rule = done["rule"]
+    lines = [*_rule(rule, invocation.screen), f"switch it off with: memctl rule off {rule['id']}"]
+    invocation.screen.answer(done, "\n".join(lines))
+    if done["change"]:
+        invocation.screen.note(f"its line was written: memctl undo {done['change']} takes it back")
+    invocation.screen.note("it is asked where memctl setup CLIENT --rules was run")
+
+
+def list_(invocation: Invocation) -> None:
+    """Print the rules, and what could be one."""
+    answer, screen = invocation.request(), invocation.screen
+    if not (answer["rules"] or answer["candidates"]):
+        screen.note("there are no rules here, and no memory that could be one")
+    pages = ["\n".join(_rule(rule, screen)) for rule in answer["rules"]]
+    pages += ["\n".join(_candidate(each)) for each in answer["candidates"]]
+    screen.answer(answer, "\n\n".join(pages))
+
+
+def test(invocation: Invocation) -> int:
+    """Say what a call would get; 1 where a rule says something."""
+    tool, text = invocation.options.tool or "Bash", invocation.options.input
+    given: Any = None
+    if text.startswith("{"):
+        try:
+            given = json.loads(text)
+        except ValueError:
+            given = None
+    if not isinstance(given, dict):
+        given = dict.fromkeys(_MEMBERS, text)
+    done = invocation.request(tool=tool, input=given)
+    words = f"{done['answer']}: {done['words']} ({done['rule']})" if done["rule"] else "allow"
+    invocation.screen.answer(done, words)
+    return int(done["answer"] != "allow")
+
+
+def off(invocation: Invocation) -> None:
+    """Switch a rule off."""
+    rule = invocation.request()
+    forgotten = rule["state"] == "gone"
+    words = "is forgotten" if forgotten else f"is off; memctl rule add {rule['path']} turns it on"
+    invocation.screen.answer(rule, f"{rule['id']} {words}")
+
+
+def _rule(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    state = screen.paint(rule["state"], _STYLES.get(rule["state"], "dim"))
+    yield f"{screen.paint(rule['id'], 'bold')}  {state}  {rule['answer']}  {_shown(rule['check'])}"
+    yield f"    {rule['path']}: {rule['words']}" if rule["words"] else f"    {rule['path']}"
+    if rule["state"] in _WHY:
+        yield f"    {_WHY[rule['state']]}"
+    if rule["state"] == "changed":
+        yield f"    agree to what it says now: memctl rule add {shlex.quote(rule['path'])}"
+    if rule["answered"]:
+        last = output.ago(iso_time(rule["last_at"]))
+        yield f"    answered {rule['answered']} times, last {last}"
+
+
+def _candidate(each: Mapping[str, Any]) -> Iterator[str]:
+    path, check = each["path"], each["check"]
+    said = f"you said it again {each['repeated']} times" if each["repeated"] else "it has a check:"
+    yield f"{path} could be a rule, {said}: {_shown(check)}"
+    option = "" if each["written"] else f" --check {shlex.quote(check)}"
+    yield f"    memctl rule add {shlex.quote(path)}{option}"
+
+
+def _shown(check: str) -> str:
+    """Return a check with the numbers of letters that may only look like others."""
+    others = dict.fromkeys(f"U+{ord(letter):04X}" for letter in check if not letter.isascii())
+    return f"{check} (with {', '.join(others)})" if others else check

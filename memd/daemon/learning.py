@@ -1,0 +1,51 @@
+"""What learns from conversations, and what a person made a rule of it, put together."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from memd.core.clock import Clock
+from memd.core.covered import CoveredIn
+from memd.extract.service import Extractions, Note, Waiting
+from memd.model.configured import Models
+from memd.rules.service import ToolRules
+from memd.state.database import Database, StateUnusableError
+from memd.state.tables import Cursors, RuleTable, Runs, UsageTable
+from memd.store.service import Store
+
+
+def extractions(
+    database: Database,
+    store: Store,
+    clock: Clock,
+    models: Models,
+    runs: Runs,
+    *,
+    waiting: Waiting,
+    note: Note,
+    joined: Callable[[str], bool],
+    covered: CoveredIn,
+) -> Extractions:
+    """Return what extracts memories; what a person has to say again is counted."""
+    return Extractions(
+        store,
+        Cursors(database),
+        clock,
+        models,
+        runs,
+        waiting=waiting,
+        note=note,
+        joined=joined,
+        covered=covered,
+        said_again=partial(_said_again, RuleTable(database)),
+    )
+
+
+def _said_again(table: RuleTable, directory: str, paths: Sequence[str], at: float) -> None:
+    with suppress(StateUnusableError):  # a count that is lost harms nobody
+        table.said_again(directory, paths, at)
+
+
+def tool_rules(database: Database, store: Store, clock: Clock) -> ToolRules:
+    """Return the rules for tools; a memory whose rule answers is used."""
+    return ToolRules(store, RuleTable(database), clock, acted=UsageTable(database).acted)

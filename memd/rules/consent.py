@@ -1,0 +1,158 @@
+"""What a person consents to: the words of a memory, their hash, what is said of them. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.core.text import one_line, sha256
+from memd.core.values import FOREIGN, Header, MemoryFile, MemoryType
+from memd.documents import document
+from memd.rules.check import Check, CheckRefusedError, normal, parse
+from memd.rules.values import NotARuleError, RuleCandidate, State, ToolRule
+from memd.state.tables import StoredRule
+from memd.text import invisible
+
+_NO_LINE = "it has no line check:"
+_NAME, _WORDS = 100, 300  # characters; clients show a reason of some lines
+_QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`")  # of two words at least: one may be any name
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWords:
+    """What a memory says of its rule."""
+
+    check: str
+    name: str
+    description: str
+
+    @property
+    def digest(self) -> str:
+        """What changes whenever one of the words does."""
+        return sha256(json.dumps([self.check, self.name, self.description]).encode())
+
+    @property
+    def said(self) -> str:
+        """What a tool's call is answered with."""
+        name, words = (
+            one_line(invisible.spelled_out(text), most)
+            for text, most in ((self.name, _NAME), (self.description, _WORDS))
+        )
+        return f"the person's rule {name} says: {words}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRule:
+    """A rule as its memory is now; without a ``check`` it does not hold."""
+
+    stored: StoredRule
+    state: State
+    words: RuleWords | None
+    check: Check | None = None
+
+    @property
+    def id(self) -> str:
+        """The name by which callers know the rule."""
+        return f"r{self.stored.number}"
+
+    def shown(self) -> ToolRule:
+        """Return what callers are told of it."""
+        stored, words = self.stored, self.words
+        stem = stored.path.rpartition("/")[2].removesuffix(".md")
+        return ToolRule(
+            id=self.id,
+            path=stored.path,
+            name=words.name if words else stem,
+            check=words.check if words else "",
+            answer="deny" if stored.answer == "deny" else "ask",
+            state=self.state,
+            at=stored.at,
+            answered=stored.answered,
+            last_at=stored.last_at,
+            words=words.said if words else "",
+        )
+
+
+def consented(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
+    """Return a memory with the line of a check, "" for the one it has, and what it says then.
+
+    Raises NotARuleError, CheckRefusedError and FrontmatterNotEditableError.
+    """
+    header, content = file.header, file.content
+    words = words_of(content, header.path)
+    why = _why_not(header)
+    if not why and check and (words is None or words.check != check):
+        content = document.with_fields(content, {"metadata.check": check})
+        words = words_of(content, header.path)
+    if why or words is None:
+        raise NotARuleError(header.path, why or _NO_LINE)
+    parse(words.check)
+    return content, words
+
+
+def _why_not(header: Header) -> str:
+    """Return why a memory cannot carry a rule, "" if it can."""
+    if header.origin in FOREIGN:
+        return f"its words are not the person's ({header.origin})"
+    if header.damaged or header.type is not MemoryType.FEEDBACK:
+        return "it is damaged" if header.damaged else f"its type is {header.type or 'not known'}"
+    return ""
+
+
+def words_of(content: bytes, path: str) -> RuleWords | None:
+    """Return what a memory says of its rule, ``None`` where it has no line for one."""
+    parsed = document.parse(content, path)
+    check = normal(parsed.metadata.get("check", ""))
+    return (
+        RuleWords(check, parsed.name, parsed.description) if check and not parsed.damaged else None
+    )
+
+
+def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
+    """Return a rule beside its memory as it is now.
+
+    It holds while the memory says exactly what was consented to, so also when it says that again.
+    """
+    if file is None:
+        return LoadedRule(stored, "gone", None)
+    words = words_of(file.content, stored.path)
+    if words is None or _why_not(file.header) or words.digest != stored.digest:
+        return LoadedRule(stored, "changed", words)
+    if not stored.enabled:
+        return LoadedRule(stored, "off", words)
+    try:
+        return LoadedRule(stored, "on", words, parse(words.check))
+    except CheckRefusedError:  # by a later memd
+        return LoadedRule(stored, "changed", words)
+
+
+def candidates(
+    files: Sequence[MemoryFile], repeated: Mapping[str, int]
+) -> tuple[RuleCandidate, ...]:
+    """Return the memories that could be rules: those with a line, or said again and with a command.
+
+    What was said again most often comes first.
+    """
+    result = []
+    for file in files:
+        path, times = file.header.path, repeated.get(file.header.path, 0)
+        words = words_of(file.content, path)
+        check = words.check if words else _quoted(file) if times else ""
+        if check and _is_check(check):
+            result.append(RuleCandidate(path, file.header.name, check, bool(words), times))
+    return tuple(sorted(result, key=lambda each: (-each.repeated, each.path)))
+
+
+def _quoted(file: MemoryFile) -> str:
+    """Return the first command that a memory quotes, "" where it quotes none."""
+    texts = (file.header.description, file.body)
+    quoted = (normal(words) for text in texts for words in _QUOTED.findall(text))
+    return next(filter(_is_check, quoted), "")
+
+
+def _is_check(text: str) -> bool:
+    try:
+        parse(text)
+    except CheckRefusedError:
+        return False
+    return True

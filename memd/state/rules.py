@@ -1,0 +1,120 @@
+"""Which rules a person switched on, and which memories they had to say again.
+
+Rules of this file
+- A row is made by a person's consent alone (``rule.add``). It names a memory and the hash of the
+  words that were consented to; no text of a memory is here.
+- A memory has at most one rule, and that keeps its number when it is switched on again.
+- Rows are input: a state file may be damaged, and a row that makes no sense harms no other.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from memd.state.database import Database
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS rules (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    directory TEXT NOT NULL,
+    path TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    at REAL NOT NULL,
+    answered INTEGER NOT NULL DEFAULT 0,
+    last_at REAL,
+    UNIQUE (directory, path)
+) STRICT;
+CREATE TABLE IF NOT EXISTS said_again (
+    directory TEXT NOT NULL,
+    path TEXT NOT NULL,
+    times INTEGER NOT NULL,
+    last_at REAL NOT NULL,
+    PRIMARY KEY (directory, path)
+) STRICT, WITHOUT ROWID;
+"""
+_SAID_MOST = 1000  # memories of a directory
+_ADD = """
+INSERT INTO rules (directory, path, digest, answer, enabled, at) VALUES (?, ?, ?, ?, 1, ?)
+ON CONFLICT (directory, path) DO UPDATE SET
+    digest = excluded.digest, answer = excluded.answer, enabled = 1, at = excluded.at
+"""
+_SAY = """
+INSERT INTO said_again VALUES (?, ?, 1, ?)
+ON CONFLICT (directory, path) DO UPDATE SET times = times + 1, last_at = excluded.last_at
+"""
+_FORGET = """
+DELETE FROM said_again WHERE directory = ?1 AND path IN (
+    SELECT path FROM said_again WHERE directory = ?1 ORDER BY last_at DESC LIMIT -1 OFFSET ?2)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRule:
+    """What a person switched on: the ``digest`` of the words, and ``ask`` or ``deny``.
+
+    ``answered`` is how many calls of tools it answered, ``last_at`` when (seconds since 1970).
+    """
+
+    number: int
+    directory: str
+    path: str
+    digest: str
+    answer: str
+    enabled: bool
+    at: float
+    answered: int = 0
+    last_at: float | None = None
+
+
+class RuleTable:
+    """The rules of all directories, by real paths. Blocks; raises StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> tuple[StoredRule, ...]:
+        """Return every rule, also those that were switched off, the oldest first."""
+        rows = self._database.read("SELECT * FROM rules ORDER BY number")
+        read = (StoredRule(**dict(row)) for row in rows)
+        return tuple(rule for rule in read if rule.answer in {"ask", "deny"})
+
+    def switch_on(self, directory: str, path: str, digest: str, answer: str, at: float) -> None:
+        """Make a memory's rule hold, by the hash of its words."""
+        real = os.path.realpath(directory)
+        with self._database.transaction() as cursor:
+            cursor.execute(_ADD, (real, path, digest, answer, at))
+
+    def switch_off(self, number: int, *, forget: bool = False) -> None:
+        """Make a rule hold no more, or ``forget`` it."""
+        change = "DELETE FROM rules" if forget else "UPDATE rules SET enabled = 0"
+        with self._database.transaction() as cursor:
+            cursor.execute(f"{change} WHERE number = ?", (number,))
+
+    def answered(self, number: int, at: float) -> bool:
+        """Count one answer of a rule; say whether the rule is still there.
+
+        The count may be lost with the power: nobody waits for a disk while a tool does.
+        """
+        with self._database.transaction(synced=False) as cursor:
+            cursor.execute(
+                "UPDATE rules SET answered = answered + 1, last_at = ?"
+                " WHERE number = ? AND enabled = 1",
+                (at, number),
+            )
+            return cursor.rowcount == 1
+
+    def said_again(self, directory: str, paths: Iterable[str], at: float) -> None:
+        """Count that a person said again what these memories say already."""
+        real = os.path.realpath(directory)
+        with self._database.transaction(synced=False) as cursor:
+            cursor.executemany(_SAY, [(real, path, at) for path in paths])
+            cursor.execute(_FORGET, (real, _SAID_MOST))
+
+    def repeated(self, directory: str) -> Mapping[str, int]:
+        """Return how often a person said again what memories of a directory say, by path."""
+        rows = self._database.read(
+            "SELECT path, times FROM said_again WHERE directory = ?", (os.path.realpath(directory),)
+        )
+        return {row["path"]: row["times"] for row in rows}

@@ -1,0 +1,328 @@
+"""rule.add, list, test and off, and what a hook is told before a tool runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import run_process, to_thread
+
+from memd.client.aio import AsyncClient
+from memd.core.values import ORIGINS
+from memd.testing.clock import FakeClock
+from memd.testing.daemon import Home, daemon_here
+from tests.api import transcripts
+from tests.api.caller import Caller
+from tests.api.ruling import ASKED, FILE, FORCE, WORDS, add, before, remember, states
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_rule_answers_with_the_words_that_were_consented_to(caller: Caller) -> None:
+    """Before a forbidden command the person is asked, with the memory's words; others run."""
+    added = await add(caller)
+    assert added["rule"]["state"] == "on"
+    assert (added["rule"]["words"], added["change"][:1]) == (WORDS, "c")
+    assert b"  check: git push --force\n" in (await caller.folder() / FILE).read_bytes()
+    assert await before(caller) == {"hookSpecificOutput": ASKED}
+    assert await before(caller, {"command": "git push"}) is None
+    assert await before(caller, {"command": 'git commit -m "no git push --force"'}) is None
+    (rule,) = (await caller.call("rule.list"))["rules"]
+    assert (rule["answered"], rule["last_at"]) == (1, caller.clock.now())
+    (use,) = (await caller.call("usage.list"))["memories"]
+    assert (use["path"], use["acted"], use["read"]) == (FILE, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("client", "answer", "expected"),
+    [
+        ("claude-code", "deny", {"permissionDecision": "deny"}),
+        ("codex", "deny", {"permissionDecision": "deny"}),
+        ("codex", "ask", {"permissionDecision": "deny"}),
+        ("gemini", "ask", {"decision": "deny"}),
+    ],
+)
+async def test_each_client_is_answered_in_its_own_form(
+    caller: Caller, client: str, answer: str, expected: dict[str, str]
+) -> None:
+    """A client that cannot ask refuses instead, and says that the person may want it."""
+    await add(caller, answer=answer)
+    tool = {"gemini": "run_shell_command"}.get(client, "Bash")
+    printed = await before(caller, tool=tool, client=client)
+    result = printed.get("hookSpecificOutput", printed)
+    assert expected.items() <= result.items()
+    words = result.get("permissionDecisionReason") or result["reason"]
+    assert words.startswith(WORDS)
+    assert ("cannot ask the person" in words) == (answer == "ask")
+
+
+async def test_what_changes_switches_the_rule_off(caller: Caller) -> None:
+    """Another check, name or description, by whomever, and the rule holds no more, and says so."""
+    await add(caller)
+    file = await caller.folder() / FILE
+    consented = file.read_bytes()
+    for old, new in (
+        (b"check: git push --force", b"check: git push"),
+        (b"name: no-force", b"name: other"),
+        (b"Never force-push", b"Always force-push"),
+        (b"type: feedback", b"type: project"),
+        (b"  check: git push --force\n", b""),
+        (b"metadata:\n", b"metadata:\n  origin: import\n"),
+    ):
+        assert old in consented
+        text = consented.replace(b"  origin: user\n", b"") if b"import" in new else consented
+        file.write_bytes(text.replace(old, new))
+        assert (await before(caller), await states(caller)) == (None, ["changed"])
+    # What stands elsewhere in the file was no part of it; and these very words hold again.
+    file.write_bytes(consented + b"\nMore about it.\n")
+    assert await before(caller) == {"hookSpecificOutput": ASKED}
+    file.unlink()
+    assert (await before(caller), await states(caller)) == (None, ["gone"])
+    file.write_bytes(consented)
+    assert await before(caller) == {"hookSpecificOutput": ASKED}
+
+
+async def test_undo_and_restore_bring_back_only_what_was_consented_to(caller: Caller) -> None:
+    """Undoing the line's change switches the rule off; bringing the same words back, on again."""
+    added = await add(caller)
+    undone = await caller.call("memory.undo", change=added["change"])
+    assert (await before(caller), await states(caller)) == (None, ["changed"])
+    await caller.call("memory.undo", change=undone["change"])
+    assert (await before(caller))["hookSpecificOutput"] == ASKED
+    gone = await caller.call("memory.delete", path=FILE)
+    assert await states(caller) == ["gone"]
+    await caller.call("memory.undo", change=gone["change"])
+    assert await states(caller) == ["on"]
+    tool = {"command": "rename", "old_path": "/memories/no-force.md", "new_path": "/memories/b.md"}
+    await caller.call("memory.tool", command=tool, session_id="s")
+    assert (await before(caller), await states(caller)) == (None, ["gone"])
+
+
+async def test_off_and_on_again(caller: Caller) -> None:
+    """A rule that is off stays listed with its number; one whose memory is gone is forgotten."""
+    rule = (await add(caller))["rule"]["id"]
+    assert (await caller.call("rule.off", rule=rule))["state"] == "off"
+    assert (await before(caller), await states(caller)) == (None, ["off"])
+    again = await caller.call("rule.add", path=FILE, answer="deny", request_id="r1")
+    assert (again["rule"]["id"], again["rule"]["answer"], again["change"]) == (rule, "deny", None)
+    assert (await before(caller))["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert (await caller.refused("rule.off", rule="r9")).kind == "rule_not_found"
+    await caller.call("memory.delete", path=FILE)
+    assert (await caller.call("rule.off", rule=rule))["state"] == "gone"
+    assert await states(caller) == []
+
+
+async def test_one_that_refuses_comes_before_one_that_asks(caller: Caller) -> None:
+    """Of several rules that a call breaks the first that refuses answers."""
+    await add(caller)
+    refusing = await add(caller, "no-push.md", "git push", answer="deny")
+    tested = await caller.call("rule.test", tool="Bash", input=FORCE)
+    assert (tested["answer"], tested["rule"]) == ("deny", refusing["rule"]["id"])
+
+
+async def test_an_assistants_program_switches_nothing(caller: Caller) -> None:
+    """What a registered assistant runs can neither switch a rule on nor off."""
+    rule = (await add(caller))["rule"]["id"]
+    await remember(caller, "own.md")
+    about = {"name": "ann", "kind": "session", "session_id": "s", "pid": os.getppid()}
+    await caller.call("agent.register", **about)
+    for method, params in (
+        ("rule.off", {"rule": rule}),
+        ("rule.add", {"path": FILE, "answer": "deny"}),
+        ("rule.add", {"path": "own.md", "check": "git status"}),
+    ):
+        error = await caller.refused(method, **params)
+        assert (error.kind, "terminal of your own" in error.hint) == ("rule_refused", True)
+    assert (await before(caller))["hookSpecificOutput"] == ASKED
+    assert b"check" not in (await caller.folder() / "own.md").read_bytes()
+
+
+@pytest.mark.parametrize(("name", "refused"), [("claude", True), ("gemini", True), ("ide", False)])
+async def test_a_program_below_an_assistant_is_no_person(
+    caller: Caller, name: str, *, refused: bool
+) -> None:
+    """A client that is not registered is known by the program that runs above the caller."""
+    rule = (await add(caller))["rule"]["id"]
+    child = f"""
+import sys
+from memd.client.blocking import Client
+with Client({caller.home.places.socket!r}) as client:
+    print(client.call("rule.off", {{"cwd": {caller.cwd!r}, "rule": {rule!r}}})["state"])
+"""
+    script = Path(caller.home.path, name)
+    script.write_text(
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])\n"
+    )
+    done = await run_process([sys.executable, str(script)], check=False)
+    assert (b"off" in done.stdout, b"for the person to say" in done.stderr) == (
+        not refused,
+        refused,
+    )
+    assert await states(caller) == ["on" if refused else "off"]
+
+
+async def test_what_a_person_says_again_is_a_candidate(caller: Caller) -> None:
+    """A memory that a conversation states once more, and that quotes a command, could be a rule."""
+    said = "From now on, never run `npm publish` by hand, always use the release job."
+    for session in ("s1", "s2", "s3"):
+        path = Path(caller.home.path) / ".claude" / "projects" / "x" / f"{session}.jsonl"
+        line = transcripts.user(said)
+        where = transcripts.write(path, line)
+        done = await caller.call(
+            "extract", session_id=session, transcript_path=str(where), wait=True
+        )
+        assert done["status"] == "completed"
+    listed = await caller.call("rule.list")
+    (candidate,) = listed["candidates"]
+    assert (candidate["check"], candidate["written"]) == ("npm publish", False)
+    assert candidate["repeated"] == 2
+    added = await caller.call("rule.add", path=candidate["path"], check=candidate["check"])
+    assert (added["rule"]["state"], (await caller.call("rule.list"))["candidates"]) == ("on", [])
+
+
+async def test_a_line_in_a_memory_switches_nothing_on(caller: Caller) -> None:
+    """Whoever writes a line check:, it is a candidate, and one of others' words not even that."""
+    folder = await caller.folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    for origin in (*ORIGINS, ""):
+        head = f"---\nname: m-{origin or 'none'}\ndescription: d\ncheck: Bash /./\nmetadata:\n"
+        line = f"  origin: {origin}\n" if origin else ""
+        text = f"{head}  type: feedback\n{line}---\n\nNever run anything.\n"
+        await caller.call("memory.write", path=f"m-{origin or 'none'}.md", content=text)
+        (folder / f"f-{origin or 'none'}.md").write_text(text.replace("name: m", "name: f"))
+    source = Path(caller.home.path, "brought")
+    source.mkdir()
+    (source / "i.md").write_text(text)
+    await caller.call("import", source=str(source), accept=True)
+    (folder / "team").mkdir()
+    (folder / "team" / "t.md").write_text(text)
+    (folder / "damaged.md").write_text("---\nname: [\ncheck: git push\n---\n")
+    (folder / "long.md").write_text(text.replace("/./", "/" + "x" * 70_000 + "/"))
+    (folder / "hidden.md").write_text(text.replace("/./", "/\u202e./"))
+    found = await caller.call("rule.list")
+    assert found["rules"] == []
+    names = {each["path"] for each in found["candidates"]}
+    own = {f"f-{origin}.md" for origin in ("user", "assistant", "none")}
+    assert own <= names <= own | {f"m-{origin}.md" for origin in (*ORIGINS, "none")}
+    assert not {"i.md", "team/t.md", "damaged.md", "long.md", "hidden.md"} & names
+    for tool in ("Bash", "Write", "mcp__x__y"):
+        assert await before(caller, {"command": "ls"}, tool) is None
+    assert (await caller.plain("status"))["rules"]["on"] == 0
+
+
+@pytest.mark.parametrize("origin", ["outside", "agent", "import", "team"])
+async def test_others_words_carry_no_rule(caller: Caller, origin: str) -> None:
+    """A memory that is not the person's own is refused, until they take it as their own."""
+    folder = await caller.folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    head = "---\nname: a\ndescription: d\nmetadata:\n  type: feedback\n"
+    (folder / "a.md").write_text(f"{head}  origin: {origin}\n---\n\nNever push.\n")
+    refused = await caller.refused("rule.add", path="a.md", check="git push")
+    assert (refused.kind, origin in str(refused)) == ("not_a_rule", True)
+    if origin == "import":
+        await caller.call("memory.adopt", path="a.md")
+        added = await caller.call("rule.add", path="a.md", check="git push")
+        assert added["rule"]["state"] == "on"
+
+
+async def test_what_cannot_be_a_rule_is_refused(caller: Caller) -> None:
+    """A memory of another type, one without a line, and one that is not there."""
+    await remember(caller, type="project")
+    refused = await caller.refused("rule.add", path=FILE, check="git push")
+    assert (refused.kind, refused.code) == ("not_a_rule", 1088)
+    await remember(caller, "b.md")
+    assert (await caller.refused("rule.add", path="b.md")).kind == "not_a_rule"
+    assert (await caller.refused("rule.add", path="none.md", check="git push")).code == 1001
+    secret = "Bash /ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d" + "/"
+    assert (await caller.refused("rule.add", path="b.md", check=secret)).kind == "secret"
+    assert await states(caller) == []
+
+
+def _worktree(cwd: str, tree: str) -> None:
+    git = ("git", "-C", cwd, "-c", "user.name=t", "-c", "user.email=t@localhost")
+    for words in (
+        ("init", "-q"),
+        ("commit", "-q", "--allow-empty", "-m", "x"),
+        ("worktree", "add", "-q", tree),
+    ):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+
+
+async def test_rules_hold_in_worktrees_folders_and_sub_agents(caller: Caller) -> None:
+    """A rule of the project holds for its sub-agents, in its worktrees, and after cd elsewhere."""
+    tree = f"{caller.home.path}/tree"
+    await to_thread.run_sync(_worktree, caller.cwd, tree)
+    await add(caller)
+    below, elsewhere = f"{caller.cwd}/below", f"{caller.home.path}/elsewhere"
+    for folder in (below, elsewhere):
+        os.mkdir(folder)
+    for cwd in (below, tree):
+        assert (await before(caller, cwd=cwd))["hookSpecificOutput"] == ASKED
+    agent: dict[str, Any] = {"agent_id": "a1", "agent_type": "general-purpose", "prompt_id": "p"}
+    for _ in range(2):  # a second call is no repeated event
+        assert (await before(caller, **agent))["hookSpecificOutput"] == ASKED
+    assert await before(caller, cwd=elsewhere) is None
+    began = {"CLAUDE_PROJECT_DIR": caller.cwd}
+    moved = await before(caller, cwd=elsewhere, environment=began)
+    assert moved["hookSpecificOutput"] == ASKED
+    odd = {"CLAUDE_PROJECT_DIR": "/gone/for/good"}
+    assert (await before(caller, environment=odd))["hookSpecificOutput"] == ASKED
+
+
+async def test_a_hook_with_strange_words_gets_no_answer_and_changes_nothing(
+    caller: Caller,
+) -> None:
+    """A forged working directory, no tool, or an input of another shape is no error."""
+    await add(caller)
+    assert await before(caller, tool="") is None
+    assert await before(caller, {}) is None
+    assert await before(caller, {"command": None}) is None
+    assert await before(caller, tool_input=["git push --force"]) is None
+    assert await before(caller, {"command": "git push --force; \x00\u202e"})
+    assert await states(caller) == ["on"]
+    (rule,) = (await caller.call("rule.list"))["rules"]
+    assert rule["answered"] == 1
+
+
+async def test_a_lost_state_file_switches_rules_off(home: Home, clock: FakeClock) -> None:
+    """Without the rows nothing was consented to: the line is a candidate, and doctor says so."""
+    async with daemon_here(home, clock), AsyncClient(home.places.socket) as client:
+        caller = Caller(client, home, clock, home.project())
+        await add(caller)
+    for name in ("", "-wal", "-shm"):
+        Path(home.places.database + name).unlink(missing_ok=True)
+    async with daemon_here(home, clock), AsyncClient(home.places.socket) as client:
+        caller = Caller(client, home, clock, home.project())
+        assert await before(caller) is None
+        found = await caller.call("rule.list")
+        assert found["rules"] == []
+        (candidate,) = found["candidates"]
+        assert (candidate["check"], candidate["written"]) == ("git push --force", True)
+        checks = {check["name"]: check for check in (await caller.call("doctor"))["checks"]}
+        assert "1 memories have a line check: that is not switched on" in checks["rules"]["detail"]
+        await caller.call("rule.add", path=FILE)
+        assert (await before(caller))["hookSpecificOutput"] == ASKED
+
+
+async def test_a_state_file_lost_meanwhile_switches_rules_off(caller: Caller) -> None:
+    """The first call after the loss finds no row, so no rule holds from then on."""
+    await add(caller)
+    for name in ("", "-wal", "-shm"):
+        Path(caller.home.places.database + name).unlink(missing_ok=True)
+    assert (await before(caller), await states(caller)) == (None, [])
+
+
+async def test_doctor_and_status_name_rules_that_do_not_hold(caller: Caller) -> None:
+    """A rule that is off since its memory changed is a warning with a remedy."""
+    await add(caller)
+    await add(caller, "gone.md", "npm publish")
+    await remember(caller, description="Force-push whatever you like")
+    await caller.call("memory.delete", path="gone.md")
+    checks = {check["name"]: check for check in (await caller.call("doctor"))["checks"]}
+    assert checks["rules"]["state"] == "warning"
+    assert "0 hold; off: 1 whose memory says something else now" in checks["rules"]["detail"]
+    assert "memctl rule list" in checks["rules"]["remedy"]
+    counts = (await caller.plain("status"))["rules"]
+    assert counts == {"on": 0, "off": 0, "changed": 1, "gone": 1}
