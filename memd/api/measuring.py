@@ -183,10 +183,14 @@ def _learning(services: Services) -> Iterable[Family]:
 def _stored(services: Services) -> Iterable[Family]:
     """Return what the state file says. Blocks."""
     now = services.clock.now()
-    counts, size = services.figures.counts(), services.figures.size()
+    counts = services.figures.counts()
+    size = services.figures.size(services.clock.monotonic())
     spent = services.spent.kinds_today(now)
     return [
         _gauge("memd_memories", size.memories, "Memories of all directories that memd knows."),
+        _gauge("memd_surfaced", size.surfaced, "Times that memories went out with a prompt."),
+        _gauge("memd_read", size.read, "Times that an assistant opened a memory."),
+        _gauge("memd_acted", size.acted, "Times that a session acted on a memory."),
         _gauge("memd_journal_bytes", size.bytes, "Bytes in use in the state file.", "bytes"),
         _by("state", counts.jobs, "memd_jobs", "Background jobs, the newest 200.", "gauge"),
         _gauge("memd_messages_held", counts.held, "Messages that wait for the person."),

@@ -92,6 +92,8 @@ async def test_caches_and_sizes_are_told(caller: Caller) -> None:
     assert told["memd_memories"]["samples"][0]["value"] == 1
     for name in ("memd_journal_bytes", "process_resident_memory_bytes", "process_threads"):
         assert told[name]["samples"][0]["value"] > 0
+    uses = [told[name]["samples"][0]["value"] for name in ("memd_surfaced", "memd_read")]
+    assert uses == [1, 0]
     assert (await by(caller, "memd_suggestions", "fate"))["open"] == 0
     assert told["memd_connections"]["samples"][0]["value"] == 1
 

@@ -22,12 +22,16 @@ def test_jobs_are_counted_by_state(database: Database) -> None:
 
 
 def test_memories_are_counted_without_indexes(database: Database) -> None:
-    """What memd knows of all directories counts, but for the files that list the others."""
+    """What memd knows of all directories counts, but for lists of the others; once a minute."""
     states = {path: FileState("h") for path in (INDEX, TEAM_INDEX, "a.md", "b/c.md")}
-    Baseline(database).move("/m", BaselineChange(states))
-    size = Figures(database, SCHEMAS).size()
-    assert size.memories == 2
+    baseline, figures = Baseline(database), Figures(database, SCHEMAS)
+    baseline.move("/m", BaselineChange(states))
+    baseline.seen("/m", 1.0)
+    size = figures.size(0.0)
+    assert (size.memories, size.surfaced, size.read) == (2, 0, 0)
     assert size.bytes > 0
+    baseline.move("/m", BaselineChange({"d.md": FileState("h")}))
+    assert (figures.size(59.0), figures.size(60.0).memories) == (size, 3)
 
 
 def test_each_table_has_its_rows(database: Database) -> None:
