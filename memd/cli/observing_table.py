@@ -1,8 +1,25 @@
 """The commands that show what the daemon is doing."""
 
-from memd.cli.grammar import Command
+from memd.cli.grammar import Command, Option, number, seconds
 
 COMMANDS = (
+    Command(
+        ("top",),
+        "show what the daemon does, live",
+        "Requests a second by method with the times that half of them and 99 of 100 took, errors, "
+        "running jobs, the last sessions, what was spent today and the daemon's size, anew every "
+        "two seconds until q is pressed; h shows the keys. Without a terminal --once prints it as "
+        "text, --batch N prints it N times, and with --json each time is a JSON object on a line. "
+        "The first picture is of the time since the daemon's start, the others of the time since "
+        "the last.",
+        "observing:live",
+        options=(
+            Option("--every", "seconds between two looks (default: 2)", "SECONDS", seconds),
+            Option("--once", "print one picture and end"),
+            Option("--batch", "print so many pictures and end", "N", number),
+        ),
+        examples=(("memctl top --batch 2 --every 10", "what happens in ten seconds"),),
+    ),
     Command(
         ("metrics",),
         "print the daemon in numbers",

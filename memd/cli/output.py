@@ -24,6 +24,7 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 # that change nothing on a terminal; variation selectors belong to emoji that it draws.
 _CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
 _SIZE = (80, 24)
+_LINE_END = "\r\n"
 _MIN_CELL = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 
@@ -95,6 +96,16 @@ class Screen:
     def record(self, value: object) -> None:
         """Print a value as JSON on one line, and let it be seen at once."""
         self.line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+    def draw(self, lines: Iterable[str]) -> None:
+        """Show lines from the top of a terminal that was taken whole, and nothing below them."""
+        shown = "".join(f"{_colors(escape(line))}\x1b[0m\x1b[K{_LINE_END}" for line in lines)
+        self.steer(f"\x1b[H{shown.removesuffix(_LINE_END)}\x1b[J")
+
+    def steer(self, codes: str) -> None:
+        """Write codes of memd's own to the terminal, as they are."""
+        self._stdout.write(codes)
+        self._stdout.flush()
 
     def raw(self, text: str) -> None:
         """Print a text as it is, without adding a newline; control characters as ever."""
@@ -181,16 +192,18 @@ def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
         padded = [
             cell + " " * (size - columns(cell)) for cell, size in zip(cells, sizes, strict=False)
         ]
-        shown.append("  ".join([*padded, _cut(last, room)]).rstrip())
+        shown.append("  ".join([*padded, cut(last, room)]).rstrip())
     return "\n".join(shown) + "\n"
 
 
-def _cut(text: str, room: int | None) -> str:
+def cut(text: str, room: int | None) -> str:
+    """Return a text that is no wider than its room, with a sign where it was cut."""
     if room is None or columns(text) <= room:
         return text
-    while columns(text) >= room:
+    while columns(text) >= max(room, 1):
         text = text[:-1]
-    return f"{text.rstrip()}…"
+    ends = text.count(_OPEN) > text.count(_CLOSE)
+    return f"{text.rstrip()}…{_CLOSE if ends else ''}"
 
 
 def facts(pairs: Iterable[tuple[str, object]], width: int | None = None) -> str:

@@ -18,6 +18,7 @@ from typing import TextIO
 from memd.cli.arguments import parser
 from memd.cli.grammar import MEMORIES
 from memd.cli.invocation import Invocation, Surroundings, surrogate
+from memd.cli.output import escape
 from memd.core.errors import MemdError
 
 USAGE = 2
@@ -46,13 +47,18 @@ def run(arguments: Sequence[str], around: Surroundings) -> int:
         _stop_writing(around)
         return 0
     except MemdError as error:
-        hint = f"\n  {error.hint}" if error.hint else ""
-        around.stderr.write(f"memctl: {error}{hint}\n")
+        _tell(around, f"{error}\n  {error.hint}" if error.hint else str(error))
         return error.exit_status
     except Exception as error:  # noqa: BLE001 - the edge: a person gets a sentence, never a traceback
-        around.stderr.write(f"memctl: {type(error).__name__}: {error}\n")
+        _tell(around, f"{type(error).__name__}: {error}")
         return 1
     return status
+
+
+def _tell(around: Surroundings, sentence: str) -> None:
+    """Say what went wrong; what it quotes does not steer a terminal."""
+    shown = escape(sentence) if around.stderr.isatty() else sentence
+    around.stderr.write(f"memctl: {shown}\n")
 
 
 def _command(arguments: Sequence[str], around: Surroundings) -> int:

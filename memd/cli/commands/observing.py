@@ -1,10 +1,86 @@
-"""metrics: the daemon in numbers."""
+"""metrics and top: the daemon in numbers, and live."""
 
-from memd.cli import open_metrics
+import time
+
+from memd.cli import open_metrics, top
+from memd.cli.full_screen import CLOSED, RESIZED, FullScreen
 from memd.cli.invocation import Invocation
+from memd.client.errors import DaemonUnavailableError
+
+_EVERY_SECONDS = 2.0
 
 
 def metrics(invocation: Invocation) -> None:
     """Print the metrics as OpenMetrics text."""
     answer = invocation.request(cwd=None)
     invocation.screen.answer(answer, open_metrics.text(answer["families"]))
+
+
+def live(invocation: Invocation) -> None:
+    """Show what the daemon does, anew every two seconds, until q is pressed; or print frames."""
+    options = invocation.options
+    every = options.every or _EVERY_SECONDS
+    if options.once or options.batch:
+        _print(invocation, options.batch or 1, every)
+        return
+    term = invocation.environ.get("TERM", "")
+    reading = _read(invocation)  # a daemon that cannot be asked is told on the person's own screen
+    with FullScreen(invocation.screen, invocation.around.stdin, term) as full:
+        _show(invocation, full, reading, every)
+
+
+def _print(invocation: Invocation, frames: int, every: float) -> None:
+    screen, before = invocation.screen, None
+    for number in range(frames):
+        if number:
+            time.sleep(every)
+        reading = _read(invocation)
+        interval, before = top.Interval.between(before, reading), reading
+        if screen.as_json:
+            screen.record(interval.facts())
+            continue
+        frame = top.Frame(interval, screen, invocation.around.home, time.time())
+        lines = frame.lines(top.View(), screen.width or 1000, None)
+        screen.line("\n".join([*([""] if number else []), *lines]))
+
+
+def _show(invocation: Invocation, full: FullScreen, reading: top.Reading, every: float) -> None:
+    view, before = top.View(), None
+    while True:
+        due = time.monotonic() + every
+        interval, before = top.Interval.between(before, reading), reading
+        key = RESIZED
+        while key:  # a key, or a terminal of another size, asks nobody anew
+            columns, height = invocation.screen.size
+            frame = top.Frame(interval, invocation.screen, invocation.around.home, time.time())
+            full.draw(frame.lines(view, columns, height))
+            key = full.key(due - time.monotonic())
+            if key in {"q", CLOSED}:
+                return
+            if key == " ":
+                break
+            view.press(key)
+        if (following := _read_again(invocation, full, every)) is None:
+            return
+        reading = following
+
+
+def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.Reading | None:
+    """Return the next reading, once memd is there; ``None`` where the person does not wait.
+
+    A daemon that went away is not started: somebody may have stopped it.
+    """
+    while True:
+        try:
+            invocation.client(start=False)
+            return _read(invocation)
+        except DaemonUnavailableError:
+            invocation.close()
+        full.draw(["memd went away; waiting for it (q to quit)"])
+        if full.key(every) in {"q", CLOSED}:
+            return None
+
+
+def _read(invocation: Invocation) -> top.Reading:
+    status, numbers = invocation.call("status"), invocation.call("metrics")
+    return top.Reading.of(time.monotonic(), status, numbers)

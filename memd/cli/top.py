@@ -1,0 +1,256 @@
+"""What ``memctl top`` shows, as lines: requests, jobs, sessions and spending. Pure.
+
+What happened is the difference of two readings; a daemon that began anew in between, and the first
+reading, is told since its start.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from typing import Any
+
+from memd.cli import output
+from memd.cli.commands.status import job_words
+from memd.core.histogram import quantile
+
+SORTS = ("method", "rate", "p50", "p99", "errors", "total")  # the columns
+_RATE = SORTS.index("rate")
+KEYS = "q quit   ←→ sort by another column   ↑↓ scroll   h help"
+HELP = (
+    "Requests that were answered since the last look, by method.",
+    "",
+    "/s      answers a second",
+    "p50     half of them took no longer, p99: 99 of 100 took no longer",
+    "errors  answers that were an error",
+    "total   answers since the daemon began",
+    "",
+    "←→ or m r 5 9 e t   sort by a column",
+    "↑↓                  scroll the methods",
+    "space               look now",
+    "q                   quit",
+)
+_SHORTCUTS = dict(zip("mr59et", SORTS, strict=True))
+_SESSIONS = 5
+_LEAST_METHODS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MethodUse:
+    """How often a method was answered in a second, how long that took, and how often it failed."""
+
+    method: str
+    rate: float
+    p50: float | None
+    p99: float | None
+    errors: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a daemon told at one moment, ``at`` in monotonic seconds."""
+
+    at: float
+    status: Mapping[str, Any]
+    times: Mapping[str, tuple[int, ...]]
+    errors: Mapping[str, int]
+    cpu: float
+
+    @classmethod
+    def of(cls, at: float, status: Mapping[str, Any], metrics: Mapping[str, Any]) -> "Reading":
+        """Return a reading of the results of ``status`` and ``metrics``."""
+        samples = {each["name"]: each["samples"] for each in metrics["families"]}
+        errors: dict[str, int] = {}
+        for sample in samples.get("memd_request_errors", ()):
+            method = sample["labels"]["method"]
+            errors[method] = errors.get(method, 0) + int(sample["value"])
+        times = {
+            sample["labels"]["method"]: tuple(sample["counts"])
+            for sample in samples.get("memd_request_seconds", ())
+        }
+        cpu = samples.get("process_cpu_seconds") or [{"value": 0.0}]
+        return cls(at, status, times, errors, cpu[0]["value"])
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What happened between two readings, of the same daemon."""
+
+    now: Reading
+    seconds: float
+    since_start: bool
+    methods: tuple[MethodUse, ...]
+    cpu: float
+
+    @classmethod
+    def between(cls, before: Reading | None, now: Reading) -> "Interval":
+        """Return what happened after a reading; since the daemon's start where that is no guide."""
+        started = ("pid", "version")
+        same = before is not None and all(
+            before.status[name] == now.status[name] for name in started
+        )
+        if before is None or not same or now.at <= before.at:
+            before = Reading(0.0, {}, {}, {}, 0.0)
+            seconds = max(now.status["uptime"], 0.001)
+        else:
+            seconds = now.at - before.at
+        methods = tuple(_use(name, before, now, seconds) for name in now.times)
+        return cls(now, seconds, not before.status, methods, (now.cpu - before.cpu) / seconds)
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON values, for a program."""
+        status = self.now.status
+        names = ("version", "uptime", "rss", "connections", "jobs", "running", "sessions", "spend")
+        facts: dict[str, Any] = {name: status.get(name) for name in names}
+        methods = [asdict(each) for each in sorted_by(self.methods, "rate")]
+        return facts | {"seconds": self.seconds, "cpu": self.cpu, "methods": methods}
+
+
+@dataclass(slots=True)
+class View:
+    """How a person looks at it: the column that sorts, how far they scrolled, and the help."""
+
+    sort: int = _RATE
+    scrolled: int = 0
+    help: bool = False
+
+    def press(self, key: str) -> None:
+        """Take a key; an unknown one does nothing."""
+        if key in _SHORTCUTS:
+            self.sort, self.scrolled = SORTS.index(_SHORTCUTS[key]), 0
+        elif key in {"left", "right"}:
+            step = 1 if key == "right" else -1
+            self.sort, self.scrolled = (self.sort + step) % len(SORTS), 0
+        elif key in {"up", "down"}:
+            self.scrolled = max(0, self.scrolled + (1 if key == "down" else -1))
+        self.help = key == "h" and not self.help
+
+
+def sorted_by(methods: Iterable[MethodUse], sort: str) -> list[MethodUse]:
+    """Return methods in the order of a column: names upwards, numbers downwards."""
+    if sort == "method":
+        return sorted(methods, key=lambda each: each.method)
+    return sorted(methods, key=lambda each: (-(getattr(each, sort) or 0), each.method))
+
+
+class Frame:
+    """One picture of an interval, for a terminal of so many columns and lines."""
+
+    def __init__(self, interval: Interval, screen: output.Screen, home: str, now: float) -> None:
+        self._interval = interval
+        self._status = interval.now.status
+        self._screen = screen
+        self._home = home
+        self._now = now
+
+    def lines(self, view: View, columns: int, height: int | None) -> list[str]:
+        """Return the lines, no wider and, if there is a height, no more than that."""
+        head, tail = self._head(), [*self._jobs(), *self._sessions()]
+        if view.help:
+            body = list(HELP)
+        else:
+            room = None if height is None else height - len(head) - len(tail) - 2
+            body = self._methods(view, None if room is None else max(room, _LEAST_METHODS))
+        lines = [*head, *body, *([] if view.help else tail)]
+        if height is not None:
+            lines = lines[: max(height - 1, 0)]
+            lines += [""] * (height - 1 - len(lines)) + [self._screen.paint(KEYS, "dim")]
+        # What a name holds may be longer once it is shown as escapes, so it is cut after that.
+        return [output.cut(output.escape(line.replace("\n", " ")), columns) for line in lines]
+
+    def _head(self) -> list[str]:
+        status, interval = self._status, self._interval
+        count = status["connections"]
+        facts = (
+            f"{status['name']} {status['version']}",
+            f"up {output.duration(status['uptime'])}",
+            output.size(status["rss"]),
+            f"cpu {interval.cpu:.1%}",
+            f"{count} connection{'s' * (count != 1)}",
+        )
+        spend = status.get("spend") or {}
+        today = (spend.get("used") or {}).get("dollars", 0.0)
+        of = f" of ${spend['dollars_per_day']:.2f}" if spend else ""
+        rate = sum(each.rate for each in interval.methods)
+        errors = sum(each.errors for each in interval.methods)
+        span = "since its start" if interval.since_start else f"in {interval.seconds:.1f} s"
+        return [
+            self._screen.paint("  ".join(facts), "bold"),
+            f"spent ${today:.4f}{of} today  {self._health()}",
+            f"requests {rate:.1f}/s, {errors} errors {span}",
+            "",
+        ]
+
+    def _health(self) -> str:
+        health = self._status.get("health") or ()
+        if not health:
+            return self._screen.paint("all is well", "green")
+        return self._screen.paint(f"{len(health)} problems: memctl status", "yellow")
+
+    def _methods(self, view: View, room: int | None) -> list[str]:
+        """Return the table of methods, cut to its room, with the column that sorts in bold."""
+        sort = SORTS[view.sort]
+        rows = sorted_by(self._interval.methods, sort)
+        if room is not None:
+            view.scrolled = min(view.scrolled, max(0, len(rows) - (room - 1)))
+            rows = rows[view.scrolled : view.scrolled + room - 1]
+        names = {"rate": "/s"}
+        head = [
+            self._screen.paint(names.get(name, name), "bold" if name == sort else "dim")
+            for name in SORTS
+        ]
+        cells = [
+            (
+                each.method,
+                f"{each.rate:.1f}",
+                _seconds(each.p50),
+                _seconds(each.p99),
+                str(each.errors) if each.errors else "",
+                f"{each.total:,}",
+            )
+            for each in rows
+        ]
+        return output.table([head, *cells]).splitlines()
+
+    def _jobs(self) -> list[str]:
+        jobs = ", ".join(f"{count} {state}" for state, count in self._status["jobs"].items())
+        running = [
+            f"{job['job']}  {job['kind']} in {self._place(job['directory'])}: "
+            f"{job_words(job, self._now)}"
+            for job in self._status.get("running") or ()
+        ]
+        paused = " (paused)" if self._status.get("paused_since") is not None else ""
+        return ["", f"{self._screen.paint('jobs', 'bold')}  {jobs or 'none'}{paused}", *running]
+
+    def _sessions(self) -> list[str]:
+        sessions = list(self._status.get("sessions") or ())
+        rows = [
+            (each["client"], self._place(each["project"]), output.age(self._now - each["at"]))
+            for each in sessions[:_SESSIONS]
+        ]
+        more = f"  the last {_SESSIONS} of {len(sessions)}" if len(sessions) > _SESSIONS else ""
+        head = f"{self._screen.paint('sessions', 'bold')}{more or ('' if rows else '  none')}"
+        return ["", head, *output.table(rows).splitlines()]
+
+    def _place(self, path: str) -> str:
+        return output.place(path, self._home)
+
+
+def _use(name: str, before: Reading, now: Reading, seconds: float) -> MethodUse:
+    old = before.times.get(name, ())
+    counts = [new - earlier for new, earlier in zip_longest(now.times[name], old, fillvalue=0)]
+    return MethodUse(
+        method=name,
+        rate=sum(counts) / seconds,
+        p50=quantile(counts, 0.5),
+        p99=quantile(counts, 0.99),
+        errors=now.errors.get(name, 0) - before.errors.get(name, 0),
+        total=sum(now.times[name]),
+    )
+
+
+def _seconds(value: float | None) -> str:
+    """Return a time in three digits; above a second in seconds."""
+    if value is None:
+        return "-"
+    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"
