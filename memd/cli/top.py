@@ -47,7 +47,7 @@ class MethodUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TopReading:
     """What a daemon told at one moment, ``at`` in monotonic seconds."""
 
     at: float
@@ -57,7 +57,7 @@ class Reading:
     cpu: float
 
     @classmethod
-    def of(cls, at: float, status: Mapping[str, Any], metrics: Mapping[str, Any]) -> "Reading":
+    def of(cls, at: float, status: Mapping[str, Any], metrics: Mapping[str, Any]) -> "TopReading":
         """Return a reading of the results of ``status`` and ``metrics``."""
         samples = {each["name"]: each["samples"] for each in metrics["families"]}
         errors: dict[str, int] = {}
@@ -73,24 +73,24 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class TopInterval:
     """What happened between two readings, of the same daemon."""
 
-    now: Reading
+    now: TopReading
     seconds: float
     since_start: bool
     methods: tuple[MethodUse, ...]
     cpu: float
 
     @classmethod
-    def between(cls, before: Reading | None, now: Reading) -> "Interval":
+    def between(cls, before: TopReading | None, now: TopReading) -> "TopInterval":
         """Return what happened after a reading; since the daemon's start where that is no guide."""
         started = ("pid", "version")
         same = before is not None and all(
             before.status[name] == now.status[name] for name in started
         )
         if before is None or not same or now.at <= before.at:
-            before = Reading(0.0, {}, {}, {}, 0.0)
+            before = TopReading(0.0, {}, {}, {}, 0.0)
             seconds = max(now.status["uptime"], 0.001)
         else:
             seconds = now.at - before.at
@@ -107,7 +107,7 @@ class Interval:
 
 
 @dataclass(slots=True)
-class View:
+class TopView:
     """How a person looks at it: the column that sorts, how far they scrolled, and the help."""
 
     sort: int = _RATE
@@ -133,17 +133,17 @@ def sorted_by(methods: Iterable[MethodUse], sort: str) -> list[MethodUse]:
     return sorted(methods, key=lambda each: (-(getattr(each, sort) or 0), each.method))
 
 
-class Frame:
+class TopPicture:
     """One picture of an interval, for a terminal of so many columns and lines."""
 
-    def __init__(self, interval: Interval, screen: output.Screen, home: str, now: float) -> None:
+    def __init__(self, interval: TopInterval, screen: output.Screen, home: str, now: float) -> None:
         self._interval = interval
         self._status = interval.now.status
         self._screen = screen
         self._home = home
         self._now = now
 
-    def lines(self, view: View, columns: int, height: int | None) -> list[str]:
+    def lines(self, view: TopView, columns: int, height: int | None) -> list[str]:
         """Return the lines, no wider and, if there is a height, no more than that."""
         head, tail = self._head(), [*self._jobs(), *self._sessions()]
         if view.help:
@@ -187,7 +187,7 @@ class Frame:
             return self._screen.paint("all is well", "green")
         return self._screen.paint(f"{len(health)} problems: memctl status", "yellow")
 
-    def _methods(self, view: View, room: int | None) -> list[str]:
+    def _methods(self, view: TopView, room: int | None) -> list[str]:
         """Return the table of methods, cut to its room, with the column that sorts in bold."""
         sort = SORTS[view.sort]
         rows = sorted_by(self._interval.methods, sort)
@@ -236,7 +236,7 @@ class Frame:
         return output.place(path, self._home)
 
 
-def _use(name: str, before: Reading, now: Reading, seconds: float) -> MethodUse:
+def _use(name: str, before: TopReading, now: TopReading, seconds: float) -> MethodUse:
     old = before.times.get(name, ())
     counts = [new - earlier for new, earlier in zip_longest(now.times[name], old, fillvalue=0)]
     return MethodUse(

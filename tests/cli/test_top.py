@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.cli.output import Screen, columns
-from memd.cli.top import SORTS, Frame, Interval, Reading, View, sorted_by
+from memd.cli.top import SORTS, TopInterval, TopPicture, TopReading, TopView, sorted_by
 from memd.core.histogram import BOUNDS
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon
 from tests.cli.driver import Stream, memctl
@@ -55,10 +55,10 @@ def metrics(cpu: float = 1.0, errors: int = 0, **counts: int) -> dict[str, Any]:
     return {"families": [{"name": name, "samples": s} for name, s in families.items()]}
 
 
-def interval(before: dict[str, Any], after: dict[str, Any], **status: Any) -> Interval:
+def interval(before: dict[str, Any], after: dict[str, Any], **status: Any) -> TopInterval:
     """Return what happened between two looks that are ten seconds apart."""
-    first = Reading.of(5.0, STATUS, before)
-    return Interval.between(first, Reading.of(15.0, STATUS | status, after))
+    first = TopReading.of(5.0, STATUS, before)
+    return TopInterval.between(first, TopReading.of(15.0, STATUS | status, after))
 
 
 def test_what_happened_is_the_difference_of_two_looks() -> None:
@@ -77,13 +77,13 @@ def test_a_daemon_that_began_anew_is_told_since_its_start() -> None:
     """Its counts began at zero, so the earlier look is no guide."""
     anew = interval(metrics(hello=500), metrics(hello=20), pid=8, uptime=4.0)
     assert (anew.methods[0].rate, anew.methods[0].total, anew.since_start) == (5.0, 20, True)
-    first = Interval.between(None, Reading.of(1.0, STATUS, metrics(hello=200)))
+    first = TopInterval.between(None, TopReading.of(1.0, STATUS, metrics(hello=200)))
     assert (first.methods[0].rate, first.since_start) == (2.0, True)
 
 
 def test_columns_sort_and_the_list_scrolls() -> None:
     """Arrows choose the column, letters name it, and what is above all is not scrolled to."""
-    view = View()
+    view = TopView()
     assert SORTS[view.sort] == "rate"
     for key, sort in (("right", "p50"), ("left", "rate"), ("t", "total"), ("m", "method")):
         view.press(key)
@@ -120,11 +120,11 @@ def test_a_picture_fits_whatever_it_shows(
     """No line is wider and there are no more lines than the terminal has; nothing steers it."""
     seen = [{"client": a, "session": "s", "project": b, "at": 0.0} for a, b in sessions]
     happened = interval(metrics(), metrics(**counts), sessions=seen)
-    view = View()
+    view = TopView()
     for key in keys:
         view.press(key)
     screen = Screen(Stream(terminal=True), Stream(), {}, color="always")
-    lines = Frame(happened, screen, "/h", 10.0).lines(view, wide, high)
+    lines = TopPicture(happened, screen, "/h", 10.0).lines(view, wide, high)
     assert len(lines) == high
     assert all(columns(line) <= wide for line in lines)
     assert not any("\x1b" in line or "\n" in line or "\u202e" in line for line in lines)

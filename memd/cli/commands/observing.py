@@ -35,24 +35,24 @@ def _print(invocation: Invocation, frames: int, every: float) -> None:
         if number:
             time.sleep(every)
         reading = _read(invocation)
-        interval, before = top.Interval.between(before, reading), reading
+        interval, before = top.TopInterval.between(before, reading), reading
         if screen.as_json:
             screen.record(interval.facts())
             continue
-        frame = top.Frame(interval, screen, invocation.around.home, time.time())
-        lines = frame.lines(top.View(), screen.width or 1000, None)
+        frame = top.TopPicture(interval, screen, invocation.around.home, time.time())
+        lines = frame.lines(top.TopView(), screen.width or 1000, None)
         screen.line("\n".join([*([""] if number else []), *lines]))
 
 
-def _show(invocation: Invocation, full: FullScreen, reading: top.Reading, every: float) -> None:
-    view, before = top.View(), None
+def _show(invocation: Invocation, full: FullScreen, reading: top.TopReading, every: float) -> None:
+    view, before = top.TopView(), None
     while True:
         due = time.monotonic() + every
-        interval, before = top.Interval.between(before, reading), reading
+        interval, before = top.TopInterval.between(before, reading), reading
         key = RESIZED
         while key:  # a key, or a terminal of another size, asks nobody anew
             columns, height = invocation.screen.size
-            frame = top.Frame(interval, invocation.screen, invocation.around.home, time.time())
+            frame = top.TopPicture(interval, invocation.screen, invocation.around.home, time.time())
             full.draw(frame.lines(view, columns, height))
             key = full.key(due - time.monotonic())
             if key in {"q", CLOSED}:
@@ -65,7 +65,7 @@ def _show(invocation: Invocation, full: FullScreen, reading: top.Reading, every:
         reading = following
 
 
-def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.Reading | None:
+def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.TopReading | None:
     """Return the next reading, once memd is there; ``None`` where the person does not wait.
 
     A daemon that went away is not started: somebody may have stopped it.
@@ -81,6 +81,6 @@ def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.R
             return None
 
 
-def _read(invocation: Invocation) -> top.Reading:
+def _read(invocation: Invocation) -> top.TopReading:
     status, numbers = invocation.call("status"), invocation.call("metrics")
-    return top.Reading.of(time.monotonic(), status, numbers)
+    return top.TopReading.of(time.monotonic(), status, numbers)
