@@ -4,9 +4,8 @@ from pathlib import Path
 
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
-from memd.daemon.app import SCHEMAS
 from memd.state.baseline import Baseline, BaselineChange, FileState
-from memd.state.database import Database, open_database
+from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.purge import Purge
 from memd.state.records import ChangeRecord, PlannedChange, Step
@@ -19,9 +18,8 @@ KEY = sha256(BODY)
 BY = Provenance(Actor.CLIENT, client=f"client {SECRET}", reason="said so")
 
 
-def test_a_purged_body_is_gone_and_marked(tmp_path: Path) -> None:
+def test_a_purged_body_is_gone_and_marked(tmp_path: Path, database: Database) -> None:
     """A body and the words of any row are gone from the raw files; the change says it is purged."""
-    database = make(tmp_path)
     journal, purge = Journal(database), Purge(database)
     record = recorded(journal, "d")
     journal.applied(record, 2.0)
@@ -38,16 +36,14 @@ def test_a_purged_body_is_gone_and_marked(tmp_path: Path) -> None:
     assert purge.removable({KEY}) == ()
 
 
-def test_what_a_crash_would_need_stays(tmp_path: Path) -> None:
+def test_what_a_crash_would_need_stays(database: Database) -> None:
     """The bodies of a set that has not ended are not removed."""
-    database = make(tmp_path)
     recorded(Journal(database), "d")
     assert Purge(database).removable({KEY}) == ()
 
 
-def test_the_same_text_is_kept_anew(tmp_path: Path) -> None:
+def test_the_same_text_is_kept_anew(database: Database) -> None:
     """What is written again after a purge has a body again, by a change and by a look."""
-    database = make(tmp_path)
     journal, purge = Journal(database), Purge(database)
     journal.applied(recorded(journal, "d"), 2.0)
     for save in (lambda: recorded(journal, "e"), lambda: looked(journal)):
@@ -57,9 +53,8 @@ def test_the_same_text_is_kept_anew(tmp_path: Path) -> None:
         assert journal.blob(KEY) == BODY
 
 
-def test_live_files_keep_their_names(tmp_path: Path) -> None:
+def test_live_files_keep_their_names(database: Database) -> None:
     """The names of files that are there stay as they are, and are told with their hashes."""
-    database = make(tmp_path)
     path = f"{SECRET}.md"
     Baseline(database).move("d", BaselineChange({path: FileState(KEY)}))
     purge = Purge(database)
@@ -67,11 +62,6 @@ def test_live_files_keep_their_names(tmp_path: Path) -> None:
     (file,) = purge.files()
     assert (file.directory, file.path, file.hash, file.stored) == ("d", path, KEY, False)
     assert purge.running() == 0
-
-
-def make(folder: Path) -> Database:
-    """Return a state file with the daemon's tables."""
-    return open_database(f"{folder}/state.db", SCHEMAS)
 
 
 def recorded(journal: Journal, directory: str) -> ChangeRecord:

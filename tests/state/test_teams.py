@@ -139,9 +139,8 @@ def test_a_text_of_the_journal_is_given_for_its_own_file(database: Database) -> 
     assert table.recorded("/other", "a.md", ONE) is None
 
 
-def test_a_purge_takes_the_bodies_of_a_team_file(tmp_path: Path) -> None:
+def test_a_purge_takes_the_bodies_of_a_team_file(database: Database) -> None:
     """The bodies that a sync names for a file are purged with it, and the secret in any row."""
-    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     table, purge = TeamTable(database), Purge(database)
     table.keep("/m", BODIES)
     move_bases(table, "/m", [BASE])
