@@ -8,6 +8,8 @@
 #   claude-mem 13.25.3, and bun 1.4.5, which runs it                    npm
 #   mem0 2.2.1                                                          PyPI, in a venv
 #   basic-memory 0.24.1, with Python 3.13                               PyPI, Debian trixie
+#   browser-python: playwright 1.65.2; axe-core 4.14.1, no bin/        PyPI in a venv, npm
+#   chromium, where /usr/bin has none, with the fonts it needs         Debian bookworm
 #   nvim 0.10 and nc                                                    Debian trixie
 #   nvim7 (0.7.2), vim, emacs, socat, bash, zsh, fish                     Debian bookworm
 # Debian's packages are unpacked with their libraries, not installed; the package source is the
@@ -150,6 +152,12 @@ if unpack bookworm bookworm neovim vim emacs-nox socat; then
     share="$to/bookworm/usr/share/emacs/28.2"
     unpacked emacs bookworm usr/bin/emacs-nox \
         "EMACSDATA=$share/etc EMACSLOADPATH=$(find "$share/lisp" -type d | sort | tr '\n' ':')"
+fi
+from_npm axe-core axe-core@4.14.1
+venv browser playwright==1.65.2 && wrapper browser-python "exec $to/browser/bin/python \"\$@\""
+if [ ! -e /usr/bin/chromium ] && unpack chromium bookworm chromium fonts-dejavu-core; then
+    libraries=$(find "$to/chromium" -name '*.so*' -exec dirname {} + | sort -u | tr '\n' ':')
+    wrapper chromium "LD_LIBRARY_PATH=$libraries exec $to/chromium/usr/lib/chromium/chromium \"\$@\""
 fi
 if unpack shells bookworm bash zsh fish; then
     unpacked bash shells bin/bash
