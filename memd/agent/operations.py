@@ -19,6 +19,7 @@ import msgspec
 
 from memd.agent.refusals import EditFailedError, InputError, NotShownError, ToolError
 from memd.agent.step import DENIED, OPERATION, ToolResult
+from memd.agent.tools import NO_INPUT
 from memd.agent.workspace import Workspace
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, SUFFIX
@@ -128,7 +129,7 @@ def _operation(name: str, given: Mapping[str, Any]) -> Operation:
     members = {key: value for key, value in given.items() if value is not None}
     try:
         wanted = msgspec.convert(members, type=Operation, strict=False)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except NO_INPUT as error:
         raise InputError(OPERATION, str(error)) from error
     if not (wanted.path or (wanted.op == "create" and wanted.name.strip())):
         raise InputError(OPERATION, _NEEDS_PATH)

@@ -109,6 +109,8 @@ _INPUTS: Mapping[str, type[Input]] = {
     kind.__name__: kind for kind in (Read, Grep, Glob, Write, Edit, Bash)
 }
 NAMES = frozenset(_INPUTS)
+# What msgspec raises for an input of a model; the last for half a character in a member's name.
+NO_INPUT = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 
 
 def definitions() -> tuple[Block, ...]:
@@ -120,7 +122,7 @@ def parse(name: str, given: Mapping[str, Any]) -> Input:
     """Return the input of a tool. Raises InputError, which says what is wrong with it."""
     try:
         result: Input = msgspec.convert(given, type=_INPUTS[name], strict=False)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except NO_INPUT as error:
         raise InputError(name, str(error)) from error
     for refused, why in _UNSUPPORTED:
         if refused(result):

@@ -23,6 +23,7 @@ from memd.cli import (
     operation_table,
     portable_table,
     rule_table,
+    report_table,
     suggestion_table,
     team_table,
 )
@@ -40,6 +41,7 @@ COMMANDS = (
     *agent_table.COMMANDS,
     *message_table.COMMANDS,
     *portable_table.COMMANDS,
+    *report_table.COMMANDS,
     *observing_table.COMMANDS,
     *operation_table.COMMANDS,
 )

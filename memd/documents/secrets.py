@@ -81,7 +81,7 @@ class _Hit:
 _VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx` has two
 _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
 _FINGERPRINT_DIGITS = 32
-_NEAR = 8  # lines: a rule that looks over several sees a changed one among the others
+_NEAR = 64  # lines: a rule looks for 64 characters of a key, which may stand on as many
 _BEFORE = 24  # characters that may say what kind of key it is: "idempotency key"
 _NAME_END = re.compile(r"[\w.$-]*\Z")
 _ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well

@@ -31,7 +31,7 @@ from memd.model.errors import (
     ModelUnauthorisedError,
     SdkMissingError,
 )
-from memd.model.http import CLOSE_SECONDS, cut, read
+from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, cut, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
@@ -233,7 +233,11 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
         base_url=endpoint.base_url,
         max_retries=0,
         open_telemetry=False,
-        http_client=httpx2.AsyncClient(follow_redirects=False, trust_env=remote),
+        http_client=httpx2.AsyncClient(
+            follow_redirects=False,
+            trust_env=remote,
+            limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
+        ),
     )
     # The SDK takes headers from its process's environment whatever it is told.
     client._custom_headers = dict(endpoint.headers)  # noqa: SLF001 - there is no public way

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CLOSE_SECONDS = 1.0
+IDLE_CONNECTIONS = 2  # to a server, kept for the next request
 _ANSWER_BYTES = 4 * 1024 * 1024  # the longest answers of today's models have half a megabyte
 
 

@@ -17,7 +17,7 @@ from anyio import to_thread
 from memd.model import plain, probe, wire
 from memd.model.endpoint import Endpoint
 from memd.model.errors import ModelError, ModelRefusedError, ModelReplyError, SdkMissingError
-from memd.model.http import CLOSE_SECONDS, cut, read
+from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, cut, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
@@ -141,7 +141,11 @@ class ChatServer:
             headers["Authorization"] = f"Bearer {self._secrets[0]}"
         remote = self.endpoint.base_url.startswith("https:")
         return httpx2.AsyncClient(
-            headers=headers, follow_redirects=False, trust_env=remote, timeout=None
+            headers=headers,
+            follow_redirects=False,
+            trust_env=remote,
+            timeout=None,
+            limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
         )
 
     @property

@@ -48,6 +48,7 @@ RESUMED_DAYS = 30  # after that long Claude Code removes a transcript
 SIGHTED_DAYS = 90  # for so long "last surfaced" has an answer
 _NOTED_SECONDS = 60 * 60.0  # a session's last use is written down once in so long
 _SESSIONS = 512  # kept in memory; the least recently used one is read again when it comes back
+_MADE_UP = "memctl-"  # begins the name of a session that memctl makes up for one look
 _UNWRITTEN = 10_000  # statements kept while the state file cannot be written (some 3 MB)
 
 _MARK = (
@@ -177,7 +178,7 @@ class Ledger:
             given.items[item.path, item.fingerprint] = item.bytes
             key = (session, item.path, item.fingerprint)
             self._unwritten.append((_MARK, (*key, item.bytes, at)))
-            if item.directory:
+            if _counts(session, item):
                 self._unwritten += uses.surfaced(item.directory, item.name, session, at)
         return marked, sum(given.items.values())
 
@@ -200,7 +201,7 @@ class Ledger:
         for item in items:
             given.items.pop((item.path, item.fingerprint), None)
             self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
-            if item.directory:
+            if _counts(session, item):
                 self._unwritten += uses.not_surfaced(item.directory, item.name, session)
 
     def reset(self, session: str, but: Collection[str] = ()) -> None:
@@ -265,3 +266,8 @@ class Ledger:
         )
         items = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
         return _Given(items, self._database.read(_LAST_USE, (session,))[0]["at"])
+
+
+def _counts(session: str, item: Item) -> bool:
+    """Say whether an item that goes out is used: not where a person only looks at an answer."""
+    return bool(item.directory) and not session.startswith(_MADE_UP)

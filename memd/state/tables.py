@@ -38,6 +38,16 @@ from memd.state.message_rows import (
 )
 from memd.state.messages import MailboxUse, MessageTable
 from memd.state.pauses import Breaker, Pauses
+from memd.state.period import (
+    OTHER_WORDS,
+    FileEvent,
+    MemoryEvents,
+    OftenUsed,
+    Period,
+    Span,
+    SuggestionFates,
+    UseCounts,
+)
 from memd.state.programs import Programs, StartedProgram
 from memd.state.roots import Roots
 from memd.state.rules import RuleTable, StoredRule
@@ -82,6 +92,7 @@ __all__ = [
     "KEPT_DAYS",
     "KINDS",
     "OPEN_DAYS",
+    "OTHER_WORDS",
     "RESUMED_DAYS",
     "SCHEMAS",
     "SIGHTED_DAYS",
@@ -100,6 +111,7 @@ __all__ = [
     "DirectoryUse",
     "DreamTable",
     "Figures",
+    "FileEvent",
     "ImportTable",
     "Item",
     "Job",
@@ -110,15 +122,18 @@ __all__ = [
     "Ledger",
     "LockRow",
     "MailboxUse",
+    "MemoryEvents",
     "MemoryUse",
     "MessageCopy",
     "MessageTable",
     "NewJob",
     "NewMessage",
     "Notice",
+    "OftenUsed",
     "OpenSuggestion",
     "Parents",
     "Pauses",
+    "Period",
     "Programs",
     "Roots",
     "RuleTable",
@@ -126,6 +141,7 @@ __all__ = [
     "Runs",
     "Sighting",
     "SingleUse",
+    "Span",
     "SpendRow",
     "SpendTable",
     "StartedProgram",
@@ -134,11 +150,13 @@ __all__ = [
     "StoredMessage",
     "StoredRule",
     "SuggestionCounts",
+    "SuggestionFates",
     "SuggestionTable",
     "Sum",
     "Tally",
     "TeamTable",
     "UsageTable",
+    "UseCounts",
     "Visit",
     "Visits",
     "is_control",

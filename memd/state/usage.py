@@ -18,10 +18,18 @@ from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.names import in_catalogue
 from memd.state.ages import NOTHING, Bound
 from memd.state.database import Database, Row
+from memd.state.period import FileEvent, Period
 from memd.state.records import text_of, time_of
 from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
 _RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
+_OLD = """
+SELECT u.directory, u.path, u.at FROM usage u
+JOIN shadows s ON (s.directory, s.path) = (u.directory, u.path)
+WHERE u.counted <= ?1 AND u.at < ?2 AND coalesce(s.mtime_ns, 0) < ?3
+    AND (?4 = '' OR u.directory = ?4) AND u.path NOT LIKE 'team/%'
+ORDER BY u.at, u.directory, u.path
+"""
 _PAGE = 500  # rows written in one transaction
 
 
@@ -90,6 +98,20 @@ class UsageTable:
     def __init__(self, database: Database, most: int = 100_000) -> None:
         self._database = database
         self._most = most  # rows of all directories
+
+    def period(self) -> Period:
+        """Return what looks at a span of time."""
+        return Period(self._database)
+
+    def unused(self, directory: str = "") -> tuple[FileEvent, ...]:
+        """Return the memories that were not used for 90 days, the longest unused first.
+
+        ``directory`` is "" for all. Those of a team are others', and not among them.
+        """
+        days, before = self._days()
+        values = (days - UNUSED_DAYS, before, before * 1e9, directory)
+        rows = self._database.read(_OLD, values)
+        return tuple(FileEvent(row["directory"], row["path"], time_of(row["at"])) for row in rows)
 
     def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:
         """Return how the memories of a directory were used: all of them, or those of some paths."""

@@ -35,6 +35,7 @@ from memd.core.values import (
 from memd.state.database import StateUnusableError
 from memd.state.tables import (
     DISMISSED,
+    OTHER_WORDS,
     TAKEN,
     OpenSuggestion,
     SuggestionCounts,
@@ -151,7 +152,7 @@ class Suggestions:
             Actor.CLIENT,
             client,
             chosen.session,
-            reason=f"accepted suggestion {suggestion}",
+            reason=f"accepted suggestion {suggestion} {OTHER_WORDS if text else ''}".rstrip(),
             # Without a quotation nothing shows that the person ever said it.
             origin=PERSON if chosen.origin == PERSON else "assistant",
         )

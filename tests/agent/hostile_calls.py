@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - tables of command lines
 
 import json
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -246,3 +247,20 @@ def _writes(home: Home) -> Iterator[tuple[str, list[Call]]]:
         for n, name in enumerate(("WebFetch", "WebSearch", "Task", "NotebookEdit", "KillShell",
                                   "mcp__x__write", "bash", "READ", "", "\x00") * 4)
     ]  # fmt: skip
+
+
+_WORDS = (
+    "ls", "cat", "head", "tail", "wc", "stat", "find", "grep", "rm", "|", "|", "-l", "-n", "-c", "-r",
+    "-R", "-f", "-exec", "-delete", "-name", "-o", "!", "--", "-", "'*'", "*", "**", "*/*", "..", "../..",
+    "/", "/etc/passwd", "/proc/self/environ", "a.md", "sub", "MEMORY.md", "link_out.md", "link_dir",
+    "hard.md", "fifo.md", ".consolidate-lock", "\\(", "\\)", "-type", "f", "CANARY", "-A", "9", "+5",
+    "-e", "-E", "(a+)+$", "$(id)", ";", ">", "x", "''", "'", '"', "~", "--include=*", "-maxdepth", "2",
+)  # fmt: skip
+
+
+def random_lines(home: Home, count: int) -> Iterator[str]:
+    """Yield so many command lines put together by chance, the same ones in every run."""
+    chance = random.Random(11)  # noqa: S311 - see above
+    words = (*_WORDS, str(home.path), f"{home.path}/secret.txt", str(home.project))
+    for _ in range(count):
+        yield " ".join(chance.choices(words, k=chance.randint(1, 7)))

@@ -1,10 +1,7 @@
 """An agent that is fully lost: nothing outside the workspace changes, and nothing leaks."""
 
-# ruff: noqa: E501 - a table of words
-
 import json
 import os
-import random
 import sys
 import time
 from pathlib import Path
@@ -17,7 +14,7 @@ from memd.agent.answer import OUTPUT_BYTES
 from memd.agent.step import MALFORMED
 from memd.agent.workspace import BYTES, FILES
 from tests.agent.home import CANARY, NOW, TOKEN, Home, never
-from tests.agent.hostile_calls import VARIANTS, generated
+from tests.agent.hostile_calls import VARIANTS, generated, random_lines
 from tests.corpora import folder
 
 KINDS = 25
@@ -79,11 +76,13 @@ def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
                 slowest = max(slowest, time.thread_time() - begun)
                 answers.append(result.text)
                 refused += bool(result.fault)
-        assert me.num_fds() == descriptors
+        assert me.num_fds() <= descriptors
         proposal = workspace.proposal()
     assert _EVENTS.bad == []
     assert home.snapshot() == before
-    assert (len(me.children()), len(me.net_connections("all")), me.num_threads()) == resources
+    left = (len(me.children()), len(me.net_connections("all")), me.num_threads())
+    # What earlier tests of this process have left may end meanwhile; nothing may come.
+    assert all(now <= then for now, then in zip(left, resources, strict=True))
     assert len(answers) >= 1000
     reported = "\n".join(answers)
     assert CANARY not in reported
@@ -121,22 +120,10 @@ def test_commands_that_others_thought_of_do_nothing(home: Home) -> None:
     assert home.snapshot() == before
 
 
-_WORDS = (
-    "ls", "cat", "head", "tail", "wc", "stat", "find", "grep", "rm", "|", "|", "-l", "-n", "-c", "-r",
-    "-R", "-f", "-exec", "-delete", "-name", "-o", "!", "--", "-", "'*'", "*", "**", "*/*", "..", "../..",
-    "/", "/etc/passwd", "/proc/self/environ", "a.md", "sub", "MEMORY.md", "link_out.md", "link_dir",
-    "hard.md", "fifo.md", ".consolidate-lock", "\\(", "\\)", "-type", "f", "CANARY", "-A", "9", "+5",
-    "-e", "-E", "(a+)+$", "$(id)", ";", ">", "x", "''", "'", '"', "~", "--include=*", "-maxdepth", "2",
-)  # fmt: skip
-
-
 def _random_commands(home: Home, rounds: int) -> None:
     """Run so many command lines put together by chance; nothing may leak, change or raise."""
-    chance = random.Random(11)  # noqa: S311 - the same lines in every run
-    words = (*_WORDS, str(home.path), f"{home.path}/secret.txt", str(home.project))
     with home.workspace() as workspace:
-        for _ in range(rounds):
-            line = " ".join(chance.choices(words, k=chance.randint(1, 7)))
+        for line in random_lines(home, rounds):
             _EVENTS.on = True
             result = workspace.call("Bash", {"command": line}, NOW, never)
             _EVENTS.on = False

@@ -71,6 +71,7 @@ async def test_one_answer_creates_updates_and_deletes(workspace: Workspace) -> N
 async def test_what_is_wrong_is_named_once(workspace: Workspace) -> None:
     """One more request says what was refused and why; what stands by then is not asked again."""
     wrong = [CREATE, {"op": "rename"}, {"op": "create", "path": "../x.md", **CREATE}]
+    wrong[1]["half \ud800"] = "x"
     ended, model = await shoot(workspace, wrong, [])
     assert (ended.finished, ended.turns) == (True, 2)
     told = model.requested[1].messages[-1]["content"]

@@ -42,6 +42,7 @@ def test_inputs_are_typed() -> None:
         ("Grep", {"pattern": "x", "multiline": True}),
         ("Bash", {"command": "ls", "run_in_background": True}),
         ("Glob", []),
+        ("Read", {"file_path": "a", "half \ud800": 1}),
     ],
 )
 def test_inputs_without_sense_are_refused(name: str, given: Any) -> None:

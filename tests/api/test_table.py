@@ -27,7 +27,7 @@ SPECIFIED = {
     "team.share", "team.remove", "team.restore", "team.resolve", "team.keep", "team.drop",
     "team.accept", "team.members",
     "export", "import",
-    "project.list", "usage.list", "usage.recent",
+    "project.list", "usage.list", "usage.recent", "report",
     "subscribe", "unsubscribe", "status", "metrics", "debug", "spend", "doctor", "shutdown",
     "rpc.discover",
 }  # fmt: skip

@@ -113,6 +113,8 @@ async def test_looking_changes_nothing(caller: Caller) -> None:
             await looker.call("memory.read", path=path)
             view = {"command": "view", "path": f"/memories/{path}"}
             await looker.call("memory.tool", command=view)
+    made_up = await caller.call("prefetch", session_id="memctl-0a1b", query=QUERY)
+    assert made_up["memories"]  # as memctl prefetch asks where it is given no session
     async with AsyncClient(caller.home.places.socket, name="") as client:  # a shell with nc
         await client.call("memory.read", {"cwd": caller.cwd, "path": path})
     await caller.call("prefetch", session_id="s", query=QUERY, explain=True)

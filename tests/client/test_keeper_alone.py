@@ -4,7 +4,6 @@ import gzip
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from memd.testing.messages import (
 )
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.client.agents import LARGE, WAYS, blocking, body, history, sent_by
+from tests.timing import least_seconds
 
 UNBOUND = "claude-haiku-4-5"  # a model whose thinking outlives what stands before it
 COUNTED = {"status": "ok", "request": {}, "compact": {"due": False}}
@@ -98,9 +98,11 @@ def test_whatever_memd_answers_the_request_goes_out(
         alone = Keeper(".", "s", socket=socket)
         given = body(history(LARGE), alone)
         sent_by(way, server.url, None, given)
-        begun = time.monotonic()
-        assert sent_by(way, server.url, alone, given) == "done"
-        assert time.monotonic() - begun < 5  # of which memd has 0.15 s
+
+        def send() -> None:
+            assert sent_by(way, server.url, alone, given) == "done"
+
+        assert least_seconds(send, 5.0) < 5  # of which memd has 0.15 s
     assert len({request.body for request in server.messages}) == 1
 
 

@@ -110,6 +110,15 @@ def test_a_disguise_is_found_far_from_other_lines() -> None:
     assert secrets.find(text) == (secrets.Finding("github-token", 41),)
 
 
+def test_a_key_on_short_lines_is_found_with_an_invisible_sign() -> None:
+    """A private key of a few characters a line is found wherever an invisible one hides it."""
+    body = [chars(3) for _ in range(30)]
+    lines = ["-----BEGIN RSA PRIV" + "ATE KEY-----", *body, "-----END RSA PRIV" + "ATE KEY-----"]
+    for at in (4, 20, 30):
+        hidden = [*lines[:at], f"\u200b{lines[at]}", *lines[at + 1 :]]
+        assert secrets.find("\n".join(hidden)) == (secrets.Finding("private-key", 1),)
+
+
 def test_published_samples_pass() -> None:
     """A value that a vendor's documentation shows to everybody is no secret."""
     sample = "6fe4476ee5a18328" + "82e326b506d14126"

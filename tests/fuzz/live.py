@@ -97,6 +97,6 @@ def _seed(row: Method[Any, Any]) -> bytes:
     return json.dumps({"method": row.name, "params": params}).encode()
 
 
-_SEEDS = tuple(_seed(row) for row in methods() if row.name not in _LEFT_OUT)
+SEEDS = tuple(_seed(row) for row in methods() if row.name not in _LEFT_OUT)
 _TOKENS = tuple(sorted({f'"{name}"'.encode() for name in _VALUES} | {_PLACE.encode()}))
-TARGETS = {"daemon": Target(calls, _SEEDS, _TOKENS, json=True)}
+TARGETS = {"daemon": Target(calls, SEEDS, _TOKENS, json=True)}

@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,68 @@ def test_malformed_frames_leave_others_alone(home: Home, data: bytes) -> None:
         assert other.call("hello", {})["name"] == "memd"
         attack(home, data)
         assert other.call("hello", {})["name"] == "memd"
+
+
+def in_pieces(connection: socket.socket, data: bytes) -> None:
+    """Send one byte at a time."""
+    for at in range(len(data)):
+        connection.send(data[at : at + 1])
+
+
+def out_of_band(connection: socket.socket, data: bytes) -> None:
+    """Send a byte out of band in the middle, where the system has such bytes on these sockets."""
+    connection.send(data[:30])
+    try:
+        connection.send(b"!", socket.MSG_OOB)
+    except OSError:
+        pytest.skip("this system has no bytes out of band here")
+    connection.send(data[30:])
+
+
+def with_descriptors(connection: socket.socket, data: bytes) -> None:
+    """Pass as many descriptors as one message may have with each half."""
+    with open(os.devnull, "rb") as null:
+        for half in (data[:30], data[30:]):
+            socket.send_fds(connection, [half], [null.fileno()] * 253)
+
+
+def then_half_closed(connection: socket.socket, data: bytes) -> None:
+    """End our side at once, and read afterwards."""
+    connection.sendall(data)
+    connection.shutdown(socket.SHUT_WR)
+
+
+def held_by(pid: int) -> list[str]:
+    """Return what a process has open, nothing where the system does not tell."""
+    folder, held = f"/proc/{pid}/fd", []
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            held.append(os.readlink(f"{folder}/{name}"))
+    return held
+
+
+WAYS = (socket.socket.sendall, in_pieces, out_of_band, with_descriptors, then_half_closed)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_odd_ways_to_write_are_answered(
+    home: Home, way: Callable[[socket.socket, bytes], None]
+) -> None:
+    """However the bytes come they are one request, and of what came with them nothing is kept."""
+    request = b'{"jsonrpc":"2.0","id":%d,"method":"status","params":{}}\n'
+    one, two = request % 7, request % 8
+    for sent, ids in ((one, {7}), (one + two, {7, 8}), (two[:-1] + b"\r\n", {8})):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(30)
+            connection.connect(home.places.socket)
+            way(connection, sent)
+            with connection.makefile("rb") as reader:
+                answers = [json.loads(reader.readline()) for _ in ids]
+            assert {answer["id"] for answer in answers} == ids
+            pid = answers[0]["result"]["pid"]
+    with client(home) as other:
+        assert other.call("status", {})["pid"] == pid
+    assert held_by(pid).count(os.devnull) <= 2  # its standard input, and the one in reserve
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")

@@ -25,7 +25,7 @@ from tests.soak.figures import FIGURE
 from tests.soak.rounds import delay, play
 
 SEED = 20261122
-ANSWERED_SECONDS = 5.0
+ANSWERED_SECONDS = 5.0  # in the full number of rounds; a busy machine adds to those of a sample
 _MANY = "remember that I always drink tea number {} before I read mail"
 _READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory.read", {"path": MEMORY["path"]}),

@@ -43,7 +43,7 @@ SCRIPT = {
 @pytest.mark.parametrize("words", [("context",), ("context", "show")])
 def test_the_newest_session_is_shown(home: Home, words: tuple[str, ...]) -> None:
     """Size, levels, decisions, the largest results and lost caches, one fact a line."""
-    VIEW["conversations"] = [{**row, "at": time.time() - 60.5} for row in (ROW, AGENT)]
+    VIEW["conversations"] = [{**row, "at": time.time() - 3605} for row in (ROW, AGENT)]
     with ScriptedDaemon(home.places.socket, SCRIPT) as daemon:
         ran = memctl(home, *words)
         terminal = memctl(home, *words, terminal=True)
@@ -53,7 +53,7 @@ def test_the_newest_session_is_shown(home: Home, words: tuple[str, ...]) -> None
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert lines[:7] == [
         "session 4f2a-9c",
-        "conversation 1 min ago",
+        "conversation 1 h ago",
         "model claude-sonnet-5-5",
         "size 150,000 of 200,000 tokens, warn",
         "1,200 messages; by usage",

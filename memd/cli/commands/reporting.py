@@ -1,0 +1,106 @@
+"""report and usage: what memd did, and which memories are used."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+from memd.core.errors import MemdError
+
+_SHOWN = 3  # memories of one list; --json has ten
+_HEADINGS = ("SURFACED", "SESSIONS", "READ", "ACTED", "LAST", "", "MEMORY")
+_LASTS = ("last_surfaced", "last_read", "last_acted")
+_WEEK = 7
+
+
+class TwoSpansError(MemdError):
+    """A week and another number of days were asked for."""
+
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("--week is seven days: leave it or --days out")
+
+
+def report(invocation: Invocation) -> None:
+    """Print what memd did, a line for each thing of which there is any."""
+    options = invocation.options
+    if options.week and options.days not in (None, _WEEK):
+        raise TwoSpansError
+    answer = invocation.request(cwd=invocation.cwd if options.here else None)
+    day = answer["days"] == 1
+    span = f"{'day' if day else str(answer['days']) + ' days'} since {answer['since'][:16]}Z"
+    pairs = [("the last", span), *_memories(answer), *_used(answer), *_work(answer)]
+    invocation.screen.answer(answer, output.facts(pairs))
+
+
+def usage(invocation: Invocation) -> None:
+    """Print how often each memory was used."""
+    answer, screen = invocation.request(paths=invocation.options.path or None), invocation.screen
+    since = answer["since"]
+    note = f"counted since {since[:10]}" if since else "nothing was counted here yet"
+    rows = [_row(memory) for memory in answer["memories"]]
+    if not rows:
+        screen.note("no memory is unused" if invocation.options.unused and since else note)
+    lines = [output.table([_HEADINGS, *rows], screen.width).rstrip("\n"), note] if rows else []
+    if answer.get("next"):
+        lines.append("there are more: --limit, --order and --unused say which are shown")
+    screen.answer(answer, "\n".join(lines))
+
+
+def _memories(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    for name in ("learnt", "changed", "merged", "removed"):
+        yield name, _counted(answer[name])
+    yield "unused", _counted(answer["unused"])
+    if answer["unused"]["count"]:
+        yield "", "in 90 days on which memd ran: memctl usage --unused"
+
+
+def _used(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    surfaced = answer["surfaced"]
+    if surfaced["times"]:
+        memories, sessions = surfaced["memories"], surfaced["sessions"]
+        words = f"{_many(memories, 'memory')} in {_many(sessions, 'session')}"
+        yield "surfaced", f"{_many(surfaced['times'], 'time')}: {words}"
+    for name, words in (("read", "read"), ("acted", "acted on")):
+        yield words, _many(answer[name], "time") if answer[name] else ""
+    for number, one in enumerate(answer["most"][:_SHOWN]):
+        times = one["surfaced"] + one["read"] + one["acted"]
+        yield "" if number else "most used", f"{_named(one)}, {_many(times, 'time')}"
+
+
+def _work(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    fates = [(count, name) for name, count in answer["suggestions"].items() if count]
+    yield "suggestions", ", ".join(f"{count} {name}" for count, name in fates)
+    if answer["suggestions"]["open"]:
+        yield "", "those that are open wait for you: memctl suggestions"
+    yield "dreams", answer["dreams"] or ""
+    if answer["tokens"]:
+        yield "spent", f"${answer['dollars']:.4f}, {answer['tokens']:,} tokens"
+    for one in answer["questions"]:
+        waits = f"{_many(one['proposals'], 'proposal')} for you in {one['cwd'] or one['directory']}"
+        yield "questions", f"{waits}: memctl dream review"
+
+
+def _counted(counted: Mapping[str, Any]) -> str:
+    """Return how many memories and the first of them, "" for none."""
+    named = [_named(one) for one in counted["memories"][:_SHOWN]]
+    left = counted["count"] - len(named)
+    more = [f"and {left} more"] if left > 0 else []
+    return f"{counted['count']}: {', '.join([*named, *more])}" if named else ""
+
+
+def _named(memory: Mapping[str, Any]) -> str:
+    return f"{memory['path']} ({memory['project']})"
+
+
+def _many(count: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def _row(memory: Mapping[str, Any]) -> tuple[str, ...]:
+    last = max((memory[name] for name in _LASTS if memory[name]), default=None)
+    counts = (str(memory[name]) for name in ("surfaced", "sessions", "read", "acted"))
+    unused = "unused" if memory["unused"] else ""
+    return (*counts, output.ago(last) if last else "never", unused, memory["path"])
