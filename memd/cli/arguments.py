@@ -22,8 +22,8 @@ from memd.cli import (
     observing_table,
     operation_table,
     portable_table,
-    rule_table,
     report_table,
+    rule_table,
     suggestion_table,
     team_table,
 )

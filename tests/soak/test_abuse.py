@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.timing import least_seconds
 
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.soak import second_client
 from tests.soak.figures import FIGURE
 from tests.soak.malformed import GOOD
+from tests.timing import least_seconds
 
 Record = Callable[[str, object], None]
 pytestmark = pytest.mark.skipif(
