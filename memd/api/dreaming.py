@@ -27,7 +27,8 @@ class Dreamed(Ended):
     """What became of a dream. ``proposal`` was not done for its ``problems``; a person decides.
 
     ``left`` stayed since somebody changed it meanwhile, ``listed`` needs a person. ``questions``
-    are pairs that contradict or repeat each other.
+    are pairs that contradict or repeat each other, ``unused`` is a proposal that asks whether
+    memories are still needed that nobody used.
     """
 
     gate: str | None = None
@@ -43,6 +44,7 @@ class Dreamed(Ended):
     before: DirectorySize | None = None
     after: DirectorySize | None = None
     proposal: str | None = None
+    unused: str | None = None
     problems: list[str] | None = None
     dollars: float | None = None
     seconds: float | None = None

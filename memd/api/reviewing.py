@@ -1,12 +1,14 @@
-"""dream.review, accept and reject: what dreams wanted and were not let, for a person to decide."""
+"""dream.review, accept and reject: what dreams wanted or ask, for a person to decide."""
 
 from typing import Annotated
 
 import msgspec
 
 from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.messages import started_by_an_assistant
 from memd.api.method import Result, method
 from memd.api.services import Services
+from memd.core.errors import MemdError
 from memd.projects.project import NoProjectError
 from memd.review.accepting import NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import (
@@ -22,6 +24,20 @@ from memd.store.service import StorageFailedError
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
+
+
+class RemovalRefusedError(MemdError):
+    """A program that an assistant started answered a question that is the person's."""
+
+    code = 1088
+    kind = "removal_refused"
+    hint = "run memctl dream accept in a terminal of your own"
+
+    def __init__(self, proposal: str) -> None:
+        super().__init__(
+            f"whether the memories of {proposal} are still needed is for the person to say",
+            proposal=proposal,
+        )
 
 
 class Proposals(Result):
@@ -53,6 +69,7 @@ async def dream_review(
     ProposalDecidedError,
     PathNotProposedError,
     NotTakenInError,
+    RemovalRefusedError,
     SecretRefusedError,
     StorageFailedError,
 )
@@ -61,9 +78,13 @@ async def dream_accept(
 ) -> Accepted:
     """Make what a dream proposed true, whole or by file, as one change.
 
-    Without ``paths`` all files that are open.
+    Without ``paths`` all files that are open. A program that an assistant started may not say that
+    memories which nobody used are not needed any more.
     """
     directory = (await writable(services, call, cwd)).memory_dir
+    asks = await services.reviews.asks(directory, proposal)
+    if asks and await started_by_an_assistant(services, call):
+        raise RemovalRefusedError(proposal)
     return await services.reviews.accept(
         directory, proposal, paths, client=call.connection.caller.client
     )

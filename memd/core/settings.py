@@ -87,6 +87,7 @@ class DreamSettings:
     )
     max_turns: int = option(30, "turns of a model in one dream", 1, 1000)
     use_model: bool = option(default=True, doc="let a model dream where one is configured")
+    unused: bool = option(default=True, doc="ask about memories that nobody used for 90 days")
     on_battery: bool = option(default=False, doc="let automatic dreams begin on battery")
     max_load: float = option(
         0.75, "load of each core above which automatic dreams wait; 0 for any", 0, 1000

@@ -136,7 +136,10 @@ def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _proposal(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why a proposal was kept back, and how to decide about it."""
+    """Yield why a proposal was kept back, how to decide about it, and what else is asked."""
+    if facts.get("unused"):
+        command = f"memctl dream review {_identity(facts['unused'])}".strip()
+        yield f"nobody used some memories for 90 days; are they still needed? `{command}`"
     if not facts.get("proposal"):
         return
     for problem in _texts(facts.get("problems")):

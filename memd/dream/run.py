@@ -79,8 +79,8 @@ class DreamFailedError(MemdError):
 class DreamRun:
     """One dream at work. ``over``: it was cancelled or took too long and may not commit.
 
-    ``began`` is on the monotonic clock. ``covered`` tells what instruction files say. ``report`` is
-    there once the dream has its end.
+    ``began`` is on the monotonic clock. ``covered`` tells what instruction files say. ``question``
+    is the id of what a person is asked, ``report`` is there once the dream has its end.
     """
 
     project: Project
@@ -93,6 +93,7 @@ class DreamRun:
     session: str
     covered: Covered = in_no_file
     over: bool = False
+    question: str | None = None
     report: Report | None = None
 
     @property

@@ -30,9 +30,9 @@ from memd.core.covered import CoveredIn, in_no_project
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
-from memd.core.values import Draft, JobEnd, LockTaken, Project, Tree
+from memd.core.values import Actor, Draft, JobEnd, LockTaken, Project, Provenance, Tree
 from memd.core.yielding import checking
-from memd.dream import briefing, gates
+from memd.dream import briefing, gates, unused
 from memd.dream.consolidate import fixed
 from memd.dream.lock import DreamLock
 from memd.dream.pass_result import PassResult, ReadyPass, Work, find, orphans, size
@@ -47,7 +47,8 @@ from memd.dream.run import (
 from memd.dream.values import DirectorySize, Question, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
-from memd.state.changes import ProposalTable
+from memd.projects.project import is_of_agent
+from memd.state.changes import UNUSED, Proposal, ProposalTable
 from memd.state.database import StateUnusableError
 from memd.state.tables import DreamTable, Runs
 from memd.store.drafts import StoreDraft
@@ -177,10 +178,12 @@ class Dreams:
         dream.covered = await self._covered(dream.project, dream.settings)
         early = await self._pass(dream, allow_model=allow_model)
         proposal = await self._proposed(dream, early)
+        dream.question = await self._question(dream, early)
         result, change = await self._committed(dream, early, proposal)
         if result is not early:
             proposal = await self._proposed(dream, result)
-        dream.report = replace(result.report, change=change, proposal=proposal)
+        report = replace(result.report, change=change, unused=dream.question)
+        dream.report = replace(report, proposal=proposal)
 
     async def _proposed(self, dream: DreamRun, result: PassResult) -> str | None:
         """Keep what may not be done as a proposal; returns its id, ``None`` where there is none."""
@@ -192,6 +195,27 @@ class Dreams:
             with anyio.CancelScope(shield=True):  # one set
                 proposal = await to_thread.run_sync(propose)
         return proposal
+
+    async def _question(self, dream: DreamRun, result: PassResult) -> str | None:
+        """Ask a person about memories that nobody used; returns the question's id, if any.
+
+        It takes the place of the last question, and is no part of what the dream does.
+        """
+        directory, at = dream.directory, self._clock.now()
+
+        def ask() -> str | None:
+            wanted = dream.settings.dream.unused and not is_of_agent(directory)
+            candidates = self._proposals.unused(directory) if wanted else ()
+            with checking(dream.check), self._store.reading.tree(directory) as tree:
+                edits = unused.question(candidates, tree, result.judged.members)
+            question = Proposal("", directory, at, job=dream.job, edits=edits)
+            by = Provenance(Actor.DREAM, dream.client, dream.session, reason=UNUSED)
+            return self._proposals.ask(question, by)
+
+        question: str | None = None
+        with anyio.CancelScope(shield=True):  # one set
+            question = await to_thread.run_sync(ask)
+        return question  # noqa: RET504 - mypy takes the scope for one that may end early
 
     async def _surveyed(self, dream: DreamRun, done: ReadyPass) -> PassResult:
         """Have a pass judged on the directory as it is; no writer waits meanwhile."""
@@ -220,7 +244,7 @@ class Dreams:
                 raise LockLostError(dream.directory)
             if result.report.problems and not result.judged.edits:
                 return Draft()
-            facts = replace(result.report, proposal=proposal).facts()
+            facts = replace(result.report, proposal=proposal, unused=dream.question).facts()
             end = JobEnd(dream.job, "completed", json.dumps(facts))
             retained = LockTaken(dream.directory, dream.held.taken_ns)
             mend = all(left.path != INDEX for left in result.wanted.left)

@@ -83,7 +83,8 @@ class Report:
     ``created`` and ``changed`` leave the index out; a memory that is neither there nor ``merged``
     or ``removed`` is as it was. ``before`` and ``after`` are what the directory holds, ``lost`` how
     many telling words each changed memory has no more. ``questions`` are for the person. ``change``
-    undoes it; ``proposal`` is the id of what the judge kept back, with its ``problems``.
+    undoes it; ``proposal`` is the id of what the judge kept back, with its ``problems``, ``unused``
+    that of a question about memories that nobody used.
     ``dollars`` is the price of ``usage``; ``said`` is what the model said last, without
     credentials.
     """
@@ -104,6 +105,7 @@ class Report:
     lost: Mapping[str, int] = field(default_factory=dict)
     change: str | None = None
     proposal: str | None = None
+    unused: str | None = None
     problems: tuple[str, ...] = ()
     turns: int = 0
     usage: Usage = field(default_factory=Usage)

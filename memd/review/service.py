@@ -113,6 +113,13 @@ class Reviews:
         """Return how many proposals of a directory are open. Raises StateUnusableError."""
         return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
+    async def asks(self, directory: str, proposal: str) -> bool:
+        """Say whether a proposal asks if memories are still needed.
+
+        Raises ProposalNotFoundError and StateUnusableError.
+        """
+        return (await self._proposal(directory, proposal)).asks
+
     async def accept(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
     ) -> Accepted:
@@ -136,7 +143,8 @@ class Reviews:
                 made = accept(edits, wanted, tree, strict=bool(names), imports=imports)
                 return made.draft(current.id, imports=imports)
 
-            source = "an import" if current.imports else "a dream"
+            asks = "a question" if current.asks else "a dream"
+            source = "an import" if current.imports else asks
             by = Provenance(
                 Actor.CLIENT,
                 client,

@@ -37,6 +37,7 @@ class ProposalView:
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
     ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.
+    ``kind`` is dream, import, or unused: then it asks whether memories are still needed.
     """
 
     id: str
@@ -48,6 +49,7 @@ class ProposalView:
     problems: tuple[str, ...]
     said: str
     files: tuple[FileView, ...]
+    kind: str = "dream"
 
 
 def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
@@ -88,6 +90,7 @@ def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ..
         problems=(*proposal.problems, *notes),
         said=proposal.said,
         files=files,
+        kind="import" if proposal.imports else "unused" if proposal.asks else "dream",
     )
 
 

@@ -6,7 +6,7 @@ from memd.state.history import CombinedChange, Filter, JournalHistory, compose, 
 from memd.state.journal import Journal
 from memd.state.migration import migrate
 from memd.state.proposals import Proposal, ProposalTable, RefusedEdits, fits
-from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
+from memd.state.proposed import ACCEPTED, OPEN, REJECTED, UNUSED, ProposedEdit, state_of
 from memd.state.purge import LiveFile, Purge, PurgedText
 from memd.state.records import (
     ABANDONED,
@@ -26,6 +26,7 @@ __all__ = [
     "FAILED",
     "OPEN",
     "REJECTED",
+    "UNUSED",
     "Baseline",
     "BaselineChange",
     "ChangeRecord",

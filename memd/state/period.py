@@ -50,7 +50,7 @@ FROM uses WHERE at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3) GROUP BY k
 _OFTEN = """
 SELECT directory, path, sum(kind = 'surfaced') AS surfaced, sum(kind = 'read') AS read,
     sum(kind = 'acted') AS acted
-FROM uses WHERE at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3)
+FROM uses WHERE kind <> 'kept' AND at >= ?1 AND at <= ?2 AND (?3 = '' OR directory = ?3)
 GROUP BY directory, path ORDER BY count(*) DESC, max(at) DESC, path LIMIT ?4
 """
 

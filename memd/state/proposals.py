@@ -25,6 +25,7 @@ from memd.core.text import one_line, sha256
 from memd.core.values import IMPORT, ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
 from memd.state.journal import Journal, insert
+from memd.state.period import FileEvent
 from memd.state.proposed import (
     IS_PROPOSAL,
     NAME,
@@ -32,6 +33,7 @@ from memd.state.proposed import (
     PARTLY,
     PROPOSED,
     REJECTED,
+    UNUSED,
     FileNote,
     Note,
     ProposedEdit,
@@ -40,6 +42,7 @@ from memd.state.proposed import (
     to_text,
 )
 from memd.state.records import PlannedChange, Step, text_of, time_of
+from memd.state.usage import UsageTable
 
 _MOST_OPEN = 20  # of one directory
 _BYTES = 4 * 1024 * 1024  # of the texts of one proposal
@@ -65,6 +68,7 @@ class Proposal:
     ``decided`` is when something of it was decided last, with the ``reason`` of a refusal.
     ``edits`` is ``None`` where the row is damaged or a text was purged, and empty where the texts
     were too large to be kept. ``origin`` says whose words the edits hold, and is known of imports.
+    ``asks``: it only asks whether memories are still needed that nobody used.
     """
 
     id: str
@@ -79,6 +83,7 @@ class Proposal:
     reason: str = ""
     edits: tuple[ProposedEdit, ...] | None = ()
     origin: str = ""
+    asks: bool = False
 
     @property
     def imports(self) -> bool:
@@ -119,6 +124,26 @@ class ProposalTable:
             number = insert_proposal(cursor, intent, note)
             _keep_few(cursor, intent.directory)
         return f"p{number}"
+
+    def unused(self, directory: str) -> tuple[FileEvent, ...]:
+        """Return the memories about which a person may be asked, the longest unused first.
+
+        They were not used for 90 days, and nobody wanted to keep them lately.
+        """
+        return UsageTable(self._database).unused(_real(directory), ask=True)
+
+    def ask(self, question: Proposal, by: Provenance) -> str | None:
+        """Put a question in the place of the open one, and return its id.
+
+        One without edits asks nothing: then there is none. ``by`` has the reason ``UNUSED``.
+        """
+        name = self.propose(question, by) if question.edits else None
+        open_ = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
+        with self._database.transaction() as cursor:
+            for row in self._rows(open_, _real(question.directory), UNUSED):
+                if row["name"] != name:
+                    _close(cursor, row)
+        return name
 
     def of_directory(self, directory: str, *, decided: bool = False) -> tuple[Proposal, ...]:
         """Return the open proposals for a memory directory, newest first; all with ``decided``."""
@@ -169,13 +194,20 @@ class ProposalTable:
         )
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
-        """Return each path with the hash of the text of which a change was refused."""
-        return frozenset((step.path, step.before or "") for _, step, _ in self._refused(directory))
+        """Return each path with the hash of the text of which a change was refused.
 
-    def _refused(self, directory: str) -> Iterator[tuple[int, Step, FileNote]]:
+        Who wants to keep a memory that nobody uses has refused no change of its text.
+        """
+        refused = self._refused(directory, "AND reason <> ?", UNUSED)
+        return frozenset((step.path, step.before or "") for _, step, _ in refused)
+
+    def _refused(
+        self, directory: str, more: str = "", *values: object
+    ) -> Iterator[tuple[int, Step, FileNote]]:
         """Yield each file that a dream was refused with its proposal's number, newest first."""
-        decided = "directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? ORDER BY id DESC"
-        for row in self._rows(decided, _real(directory), f"{IMPORT}%"):
+        decided = f"directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? {more}"
+        wanted = f"{decided} ORDER BY id DESC"
+        for row in self._rows(wanted, _real(directory), f"{IMPORT}%", *values):
             steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
             if note is not None and len(steps) == len(note.files):
                 for step, file in zip(steps, note.files, strict=True):
@@ -210,6 +242,7 @@ class ProposalTable:
             reason=_plain(read.reason, _REASON_CHARACTERS),
             edits=None if note is None else self._edits(self._journal.steps(row["id"]), note),
             origin=text_of(row["origin"]),
+            asks=row["reason"] == UNUSED,
         )
 
     def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:
@@ -308,11 +341,16 @@ def _keep_few(cursor: Cursor, directory: str) -> None:
         (directory,),
     )
     for row in cursor.fetchall():
-        if row["decided"] is None:
-            cursor.execute("DELETE FROM change_files WHERE change = ?", (row["id"],))
-            cursor.execute("DELETE FROM changes WHERE id = ?", (row["id"],))
-        else:
-            cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (PARTLY, row["id"]))
+        _close(cursor, row)
+
+
+def _close(cursor: Cursor, row: Row) -> None:
+    """Drop an open proposal; one that was decided in part stays known."""
+    if row["decided"] is None:
+        cursor.execute("DELETE FROM change_files WHERE change = ?", (row["id"],))
+        cursor.execute("DELETE FROM changes WHERE id = ?", (row["id"],))
+    else:
+        cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (PARTLY, row["id"]))
 
 
 def _wants(steps: Sequence[Step]) -> set[tuple[str, str | None, str | None]]:

@@ -13,9 +13,11 @@ import msgspec
 
 from memd.core.text import read_json
 from memd.core.values import ProposalDecided
+from memd.state.counted import keep
 from memd.state.database import Cursor
 
 OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
+UNUSED = "unused"  # the reason of a change set that asks about memories which nobody used
 PROPOSED = "proposed"  # the state of a change set whose proposal is open
 IS_PROPOSAL = f"state IN ('{PROPOSED}', '{ACCEPTED}', '{PARTLY}', '{REJECTED}')"
 # The state file of version 1 had numbers of its own for proposals; those keep their names.
@@ -88,7 +90,7 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     A rejection that names no file is that of a whole proposal which cannot be read.
     """
     cursor.execute(
-        f"SELECT id, proposal FROM changes WHERE {IS_PROPOSAL} AND {NAME} = ?"  # noqa: S608 - fixed words
+        f"SELECT id, directory, reason, proposal FROM changes WHERE {IS_PROPOSAL} AND {NAME} = ?"  # noqa: S608 - fixed words
         f" AND state = '{PROPOSED}'",
         (decided.proposal,),
     )
@@ -100,7 +102,9 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
         state = REJECTED
     else:
         chosen = _chosen(cursor, row["id"], note, wanted)
-        for file in chosen:
+        if row["reason"] == UNUSED and decided.state == REJECTED:
+            keep(cursor, row["directory"], chosen, at)
+        for file in chosen.values():
             file.state = "accepted" if decided.state == ACCEPTED else "rejected"
             file.decided, file.refusal = at, decided.reason
         state = state_of(file.state for file in note.files)
@@ -113,14 +117,14 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     )
 
 
-def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> list[FileNote]:
-    """Return what the note says of those wanted files that are open."""
+def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> dict[str, FileNote]:
+    """Return what the note says of those wanted files that are open, by path."""
     cursor.execute("SELECT path FROM change_files WHERE change = ? ORDER BY number", (number,))
     paths = [row["path"] for row in cursor.fetchall()]
     if len(paths) != len(note.files):
-        return []
+        return {}
     pairs = zip(paths, note.files, strict=True)
-    return [file for path, file in pairs if path in wanted and file.state == OPEN]
+    return {path: file for path, file in pairs if path in wanted and file.state == OPEN}
 
 
 def _paths(text: str) -> set[str]:

@@ -23,13 +23,20 @@ from memd.state.records import text_of, time_of
 from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
 _RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
-_OLD = """
+_ALL = """
 SELECT u.directory, u.path, u.at FROM usage u
 JOIN shadows s ON (s.directory, s.path) = (u.directory, u.path)
 WHERE u.counted <= ?1 AND u.at < ?2 AND coalesce(s.mtime_ns, 0) < ?3
-    AND (?4 = '' OR u.directory = ?4) AND u.path NOT LIKE 'team/%'
+    AND (?4 = '' OR u.directory = ?4) AND u.path NOT LIKE 'team/%' {}
 ORDER BY u.at, u.directory, u.path
 """
+_OLD, _TO_ASK = (
+    _ALL.format(""),
+    _ALL.format(
+        "AND NOT EXISTS (SELECT 1 FROM uses k WHERE k.kind = 'kept'"
+        " AND (k.directory, k.path) = (u.directory, u.path))"
+    ),
+)
 _PAGE = 500  # rows written in one transaction
 
 
@@ -103,14 +110,15 @@ class UsageTable:
         """Return what looks at a span of time."""
         return Period(self._database)
 
-    def unused(self, directory: str = "") -> tuple[FileEvent, ...]:
+    def unused(self, directory: str = "", *, ask: bool = False) -> tuple[FileEvent, ...]:
         """Return the memories that were not used for 90 days, the longest unused first.
 
-        ``directory`` is "" for all. Those of a team are others', and not among them.
+        ``directory`` is "" for all. Those of a team are others', and not among them. With ``ask``
+        those are left out that a person wanted to keep lately.
         """
         days, before = self._days()
         values = (days - UNUSED_DAYS, before, before * 1e9, directory)
-        rows = self._database.read(_OLD, values)
+        rows = self._database.read(_TO_ASK if ask else _OLD, values)
         return tuple(FileEvent(row["directory"], row["path"], time_of(row["at"])) for row in rows)
 
     def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from memd.core.names import in_catalogue
 from memd.core.values import Actor, Provenance
+from memd.state.counted import DAYS, REFUSED_DAYS
 from memd.state.database import Cursor
 from memd.state.records import Step
 from memd.state.renames import renamed
@@ -55,7 +56,6 @@ UNUSED_DAYS = 90
 _USES = 200_000
 _HALF_SECONDS = 600.0  # between the two looks that notice a rename
 _ACTORS = (Actor.CLIENT, Actor.ASSISTANT, Actor.EXTRACT)
-_DAYS = "coalesce((SELECT days FROM usage_days), 0)"
 _HAD = """
 EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
     AND kind = 'surfaced')
@@ -67,12 +67,12 @@ def _count(kind: str) -> tuple[str, str]:
     return (
         f"""
 INSERT INTO usage (directory, path, {kind}, last_{kind}, since, at, counted)
-VALUES (?1, ?2, 1, ?4, ?4, ?4, {_DAYS}) ON CONFLICT DO UPDATE
-SET {kind} = {kind} + 1, last_{kind} = ?4, at = ?4, counted = {_DAYS}
+VALUES (?1, ?2, 1, ?4, ?4, ?4, {DAYS}) ON CONFLICT DO UPDATE
+SET {kind} = {kind} + 1, last_{kind} = ?4, at = ?4, counted = {DAYS}
 """,  # noqa: S608 - our own words
         f"""
 INSERT INTO uses (kind, directory, path, session, at, counted)
-VALUES ('{kind}', ?1, ?2, ?3, ?4, {_DAYS})
+VALUES ('{kind}', ?1, ?2, ?3, ?4, {DAYS})
 """,  # noqa: S608 - our own words
     )
 
@@ -99,11 +99,11 @@ AND kind IN ('surfaced', 'read') LIMIT 1
 """
 # By (directory, path, at).
 BEGIN = f"""
-INSERT INTO usage (directory, path, since, at, counted) VALUES (?1, ?2, ?3, ?3, {_DAYS})
-ON CONFLICT DO UPDATE SET gone = NULL, at = ?3, counted = {_DAYS}
+INSERT INTO usage (directory, path, since, at, counted) VALUES (?1, ?2, ?3, ?3, {DAYS})
+ON CONFLICT DO UPDATE SET gone = NULL, at = ?3, counted = {DAYS}
 """  # noqa: S608 - our own words
-_CHANGED = f"UPDATE usage SET at = ?3, counted = {_DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
-GONE = f"UPDATE usage SET gone = {_DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
+_CHANGED = f"UPDATE usage SET at = ?3, counted = {DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
+GONE = f"UPDATE usage SET gone = {DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
 # By (directory, hash, at, path): a file that came with the bytes of one that goes and was not used
 # yet, and a file that went with the bytes of one that comes. A look that met half of a rename
 # leaves the other half to the next one.
@@ -118,9 +118,10 @@ _CAME = _HALF.format(
 )
 _WENT = _HALF.format("f.before = ?2 AND f.after IS NULL AND u.gone IS NOT NULL")
 PRUNE = _statements(f"""
-DELETE FROM usage WHERE gone < {_DAYS} - {UNUSED_DAYS};
-DELETE FROM uses WHERE counted < {_DAYS} - {UNUSED_DAYS};
-DELETE FROM uses WHERE id <= (SELECT max(id) FROM uses) - {_USES};
+DELETE FROM usage WHERE gone < {DAYS} - {UNUSED_DAYS};
+DELETE FROM uses WHERE counted < {DAYS} - CASE kind WHEN 'kept' THEN {REFUSED_DAYS}
+    ELSE {UNUSED_DAYS} END;
+DELETE FROM uses WHERE id <= (SELECT max(id) FROM uses) - {_USES} AND kind <> 'kept';
 DELETE FROM usage WHERE (directory, path) IN (
     SELECT directory, path FROM usage
     ORDER BY gone IS NOT NULL, counted DESC, at DESC LIMIT -1 OFFSET {{}})

@@ -70,6 +70,7 @@ async def test_a_proposal_is_shown_with_its_diffs(caller: Caller) -> None:
                 "stale": False,
             }
         ],
+        "kind": "dream",
     }
 
 

@@ -15,6 +15,7 @@ from memd.cli.output import Screen
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 
+_QUESTION = "question: nobody used these in 90 days on which memd ran; are they still needed?"
 _LINE = 400  # characters of one sentence; --json has all of it
 _STYLES = {"created": "green", "changed": "cyan", "removed": "red"}
 _ALONE = ("last", "status")
@@ -139,7 +140,9 @@ def _moment(seconds: float | None, now: float) -> str:
 def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     name = proposal["id"]
     by = f", by {one_line(proposal['engine'], _LINE)}" if proposal["engine"] else ""
+    asks = proposal.get("kind") == "unused"
     yield f"{screen.paint(name, 'bold')}  {output.ago(proposal['at'])}{by}, {proposal['state']}\n"
+    yield f"{_QUESTION}\n" if asks else ""
     yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in proposal["problems"])
     imported = proposal["engine"].startswith("import")
     for words, text in (
@@ -151,8 +154,10 @@ def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     for file in proposal["files"]:
         yield from _file(file, screen)
     if proposal["state"] == "open":
-        yield f"\naccept with: memctl dream accept {name} [FILE...]\n"
-        yield f"reject with: memctl dream reject {name} [FILE...] --reason TEXT\n"
+        accept, reject = ("remove", "keep") if asks else ("accept", "reject")
+        why = "" if asks else " --reason TEXT"
+        yield f"\n{accept} with: memctl dream accept {name} [FILE...]\n"
+        yield f"{reject} with: memctl dream reject {name} [FILE...]{why}\n"
 
 
 def _file(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:

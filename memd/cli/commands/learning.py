@@ -111,6 +111,8 @@ def result_lines(done: dict[str, Any]) -> list[str]:
         lines.append(f"undo with: memctl undo {done['change']}")
     if done.get("proposal"):
         lines.append(f"a proposal waits for you: memctl dream review {done['proposal']}")
+    if done.get("unused"):
+        lines.append(f"memories that nobody used: memctl dream review {done['unused']}")
     return lines
 
 

@@ -66,6 +66,7 @@ def test_a_dream_reports(home: Home) -> None:
         "listed": [{"path": "x.md", "reason": "damaged"}],
         "model_problem": "the cap is met",
         "proposal": "p3",
+        "unused": "p4",
     }
     with ScriptedDaemon(home.places.socket, {"dream": report}) as daemon:
         ran = memctl(home, "dream", "--force", "--wait")
@@ -81,6 +82,7 @@ def test_a_dream_reports(home: Home) -> None:
         "  look at x.md: damaged",
         "  the cap is met",
         "a proposal waits for you: memctl dream review p3",
+        "memories that nobody used: memctl dream review p4",
     ]
 
 
@@ -162,6 +164,20 @@ reject with: memctl dream reject p3 [FILE...] --reason TEXT
 """
     )
     assert "\x1b[31m-old\x1b[0m\n" in colored.out
+
+
+def test_a_question_says_what_is_asked(home: Home) -> None:
+    """Which memories nobody used, since when, and how each is kept or removed."""
+    file = {**FILE, "path": "b.md", "action": "removed", "reason": "not surfaced since 2026-01-02"}
+    asks = {"problems": [], "said": "", "engine": "", "files": [file], "kind": "unused"}
+    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": [PROPOSAL | asks]}}):
+        lines = memctl(home, "dream", "review").out.splitlines()
+    assert lines[1].startswith("question: nobody used these in 90 days on which memd ran;")
+    assert lines[3] == "removed b.md: not surfaced since 2026-01-02"
+    assert lines[-2:] == [
+        "remove with: memctl dream accept p3 [FILE...]",
+        "keep with: memctl dream reject p3 [FILE...]",
+    ]
 
 
 def test_a_proposal_of_an_import_says_its_source(home: Home) -> None:
