@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from memd.api.callers import started_by_an_assistant
 from memd.api.memory import MemoryOffError, project_of, writable
-from memd.api.messages import started_by_an_assistant
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.errors import MemdError
