@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -94,6 +94,9 @@ bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
+
+bench-observing: $(STAMP) ## what counting requests and memctl top cost: PARTS='record top'
+	@$(BIN)/python -m benchmarks.observing $(PARTS)
 
 bench-import: $(STAMP)  ## how long an import of many entries takes, for each kind: COUNT=10000 PARTS='mem0 text'
 	@$(BIN)/python -m benchmarks.importing $(or $(COUNT),10000) $(PARTS)

@@ -49,6 +49,7 @@ GROUPS = {
     "agent": "the agents that are there",
     "message": "messages between agents",
     "rule": "rules that hold before a tool runs",
+    "debug": "what helps to find a fault",
     "job": "background jobs",
     "session": "the life of a client's session",
     "team": "memories shared with the members of a project",

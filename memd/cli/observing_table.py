@@ -33,4 +33,19 @@ COMMANDS = (
             ("memctl metrics > DIR/memd.prom", "for the textfile collector of node_exporter"),
         ),
     ),
+    Command(
+        ("debug", "bundle"),
+        "pack what helps to find a fault",
+        "One .tar.gz that you alone can read: versions, settings, self-checks, status, metrics, "
+        "rows and sizes, the end of the log, the service's files and which clients are connected. "
+        "No memory, prompt, path, name, key or address is in it; it lists its parts and sends "
+        "nothing. Without a daemon it has less.",
+        "bundle:bundle",
+        options=(
+            Option(
+                "--output", "the file (default: memd-debug-DATE-TIME.tar.gz)", "FILE", short="-o"
+            ),
+        ),
+        examples=(("memctl debug bundle -o fault.tar.gz", "and read it before you send it"),),
+    ),
 )

@@ -38,6 +38,7 @@ SERVE = (sys.executable, "-P", "-m", "memd", "serve")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
 _LOCK_BYTES = 4096
+_LOG_BYTES = 4 * 1024 * 1024  # a log that is larger is put aside, in the place of the one before
 _SUPERVISOR_SECONDS = 5.0
 # A daemon outlives the client that started it; a client that lives long collects the ended ones.
 _started: set[int] = set()
@@ -235,6 +236,9 @@ class _Starter:
                 self.tried = f"asked the supervisor ({' '.join(request)})"
                 return
         self.tried = "started one"
+        with suppress(OSError):  # there is none yet, or it cannot be put aside: then it grows
+            if os.lstat(self._places.log).st_size > _LOG_BYTES:
+                os.replace(self._places.log, f"{self._places.log}.1")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         log = os.open(self._places.log, flags, 0o600)
         try:

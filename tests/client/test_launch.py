@@ -99,6 +99,19 @@ def test_a_daemon_is_started_and_found(home: str) -> None:
     wait_until_up(places, SECONDS)
 
 
+def test_a_log_that_is_large_is_put_aside(home: str) -> None:
+    """A start begins a new one then, and of the old ones only the newest stays."""
+    places = places_of(home)
+    os.makedirs(places.state_dir, mode=0o700)
+    Path(f"{places.log}.1").write_text("older")
+    with open(places.log, "w") as log:
+        log.write("old")
+        log.truncate(5 * 1024 * 1024)
+    connect(places, environ_of(home), name="t", deadline=SECONDS, command=COMMAND).close()
+    assert Path(places.log).read_text() == "serving\n"
+    assert Path(f"{places.log}.1").read_text().startswith("old\0")
+
+
 def test_many_clients_start_one_daemon(home: str) -> None:
     """However many need it at once, one daemon serves them all."""
     places, pids, failures = places_of(home), [], []

@@ -1,0 +1,186 @@
+"""debug bundle: a file for whoever looks for a fault, without any text of the person."""
+
+import gzip
+import io
+import json
+import os
+import platform
+import re
+import sys
+import tarfile
+import time
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+
+from memd import __version__
+from memd.cli import open_metrics, output, service_unit
+from memd.cli.commands import service, setup
+from memd.cli.invocation import Invocation
+from memd.cli.redaction import Redactor
+from memd.cli.setup.plan import delivers, state
+from memd.core import settings
+from memd.core.errors import MemdError
+from memd.core.options import Layer, shareable
+
+_LOG_LINES = 500
+_KEY_BYTES = 32
+_FOLDER = "memd-debug"
+_SENTENCES = {
+    "versions.json": "memd, Python, and the kind of system",
+    "settings.json": "each option: numbers, switches and fixed names; of others whether it is set",
+    "service.json": "which files of the service are installed",
+    "clients.json": "which clients are here, and whether they are connected",
+    "doctor.json": "the self-checks by name and state",
+    "status.json": "the daemon's status, every name and path as a hash",
+    "metrics.txt": "latencies, errors, sizes and counts",
+    "debug.json": "rows of each table, sizes and counts",
+    "log.jsonl": "the last lines of the log: events, numbers, places in memd's own program",
+}
+_PROMISE = (
+    "No memory, prompt, path, name, key or address is in it: texts are short hashes under a key "
+    "that stays here."
+)
+
+
+class BundleUnwritableError(MemdError):
+    """The file cannot be made; one that is there is never replaced."""
+
+    hint = "name another file with -o"
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"{path} cannot be written: {cause}", path=path, cause=cause)
+
+
+def bundle(invocation: Invocation) -> None:
+    """Write the file, and say what is in it."""
+    path = os.path.abspath(
+        invocation.options.output or time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz")
+    )
+    screen, parts, missing = invocation.screen, dict[str, str](), list[str]()
+    redactor = Redactor(_key(invocation))
+    for name, make in _makers(invocation, redactor).items():
+        try:
+            parts[name] = make()
+        except (MemdError, OSError, ValueError) as error:
+            kind = error.kind if isinstance(error, MemdError) else type(error).__name__
+            missing.append(f"{name}: {kind}")
+    lines = [f"  {name:<14} {_SENTENCES[name]}" for name in parts]
+    lines += [f"  missing: {each}" for each in missing]
+    readme = "\n".join(["What helps to find a fault in memd.", "", *lines, "", _PROMISE, ""])
+    size = _write(path, {"README.txt": readme, **parts})
+    head = f"{path} ({output.size(size)}, for your eyes alone) has:"
+    look = (
+        f"Nothing was sent. Read it before you send it: tar -xzOf {os.path.basename(path)} | less"
+    )
+    facts = {name: _SENTENCES[name] for name in parts}
+    answer = {"file": path, "bytes": size, "parts": facts, "missing": missing}
+    screen.answer(answer, "\n".join([head, *lines, _PROMISE, hint]))
+
+
+def _makers(invocation: Invocation, redactor: Redactor) -> dict[str, Callable[[], str]]:
+    """Return what makes each part; what a daemon tells is missing where none runs."""
+
+    def result_of(method: str) -> dict[str, object]:
+        invocation.client(start=False)
+        answer: dict[str, object] = invocation.call(method)
+        return answer
+
+    def metrics() -> str:
+        families: list[dict[str, object]] = result_of("metrics")["families"]  # type: ignore[assignment]
+        return open_metrics.text(families)
+
+    return {
+        "versions.json": lambda: _json(_versions()),
+        "settings.json": lambda: _json(_settings(invocation)),
+        "service.json": lambda: _json(_service(invocation)),
+        "clients.json": lambda: _json(_clients(invocation)),
+        "doctor.json": lambda: _json(_checks(result_of("doctor"))),
+        "status.json": lambda: _json(redactor.value(result_of("status"))),
+        "metrics.txt": metrics,
+        "debug.json": lambda: _json(result_of("debug")),
+        "log.jsonl": lambda: _log(invocation, redactor),
+    }
+
+
+def _versions() -> dict[str, str]:
+    release = re.match(r"[\d.]*", platform.release())
+    return {
+        "memctl": __version__,
+        "python": platform.python_version(),
+        "system": sys.platform,
+        "release": release[0] if release else "",
+        "machine": platform.machine(),
+    }
+
+
+def _settings(invocation: Invocation) -> dict[str, object]:
+    """Return the person's own settings. Raises OSError and ValueError."""
+    path, options = invocation.places.config, {}
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        options = tomllib.load(file)
+    chosen, problems = settings.parse([Layer("", options)])
+    return {"problems": len(problems), **dict(shareable(chosen))}
+
+
+def _service(invocation: Invocation) -> dict[str, str]:
+    unit = service.find(invocation)
+    states = {os.path.basename(path): each for path, each in service_unit.states(unit).items()}
+    return {"supervisor": unit.supervisor, **states}
+
+
+def _clients(invocation: Invocation) -> dict[str, dict[str, object]]:
+    rows: dict[str, dict[str, object]] = {}
+    for client in setup.clients(invocation):
+        with suppress(MemdError):  # a file that cannot be read: doctor says so
+            rows[client.name] = {"state": state(client), "messages": delivers(client)}
+    return rows
+
+
+def _checks(diagnosis: dict[str, object]) -> dict[str, str]:
+    checks: list[dict[str, str]] = diagnosis["checks"]  # type: ignore[assignment]
+    return {check["name"]: check["state"] for check in checks}
+
+
+def _log(invocation: Invocation, redactor: Redactor) -> str:
+    """Return the end of the log. Raises OSError."""
+    with open(invocation.places.log, encoding="utf-8", errors="replace") as file:
+        lines = file.read().splitlines()[-_LOG_LINES:]
+    return "".join(f"{json.dumps(redactor.log_line(line))}\n" for line in lines)
+
+
+def _key(invocation: Invocation) -> bytes:
+    """Return the key of the hashes: the same ones each time, if the state directory keeps it."""
+    path, new = f"{invocation.places.state_dir}/debug-key", os.urandom(_KEY_BYTES)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    with suppress(OSError), os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(new)
+    with suppress(OSError), open(path, "rb") as file:
+        known = file.read(_KEY_BYTES)
+        return known if len(known) == _KEY_BYTES else new
+    return new
+
+
+def _write(path: str, parts: dict[str, str]) -> int:
+    """Write the archive and return its bytes. Raises BundleUnwritableError."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    packed, now = io.BytesIO(), int(time.time())
+    with (
+        gzip.GzipFile("", "wb", fileobj=packed, mtime=now) as stream,
+        tarfile.open(fileobj=stream, mode="w") as archive,
+    ):
+        for name, text in parts.items():
+            member = tarfile.TarInfo(f"{_FOLDER}/{name}")  # of nobody by name
+            content = text.encode()
+            member.size, member.mtime, member.mode = len(content), now, 0o600
+            archive.addfile(member, io.BytesIO(content))
+    try:
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(packed.getvalue())
+    except OSError as error:
+        raise BundleUnwritableError(path, error.strerror or str(error)) from error
+    return len(packed.getvalue())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1) + "\n"

@@ -1,0 +1,108 @@
+"""What may leave this machine of what memd tells: numbers, words of memd, nothing of a person.
+
+Rules of this file
+- A text stays only where it is one of memd's own words, a version or a time. Any other becomes a
+  short hash under a key that stays here: the same text is the same hash, and nobody can find the
+  text by trying (tests/promises/test_bundle.py).
+- Of a traceback stay memd's own files, lines and functions, and the class of the error if it is
+  Python's or memd's; its words go.
+"""
+
+import builtins
+import hmac
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import memd
+from memd.cli.arguments import COMMANDS
+from memd.cli.operation_table import CLIENTS
+from memd.core.events import LOG_EVENTS, LOG_LEVELS
+from memd.core.text import read_object
+
+_KINDS = ("recall", "extract", "dream", "notes", "compact", "progress")
+_STATES = ("ok", "warning", "failed", "queued", "running", "completed", "killed", "parked")
+WORDS = frozenset(
+    (
+        *LOG_EVENTS,
+        *LOG_LEVELS,
+        *CLIENTS,
+        *_KINDS,
+        *_STATES,
+        "memd",
+        "memctl",
+        "hook",
+        "mcp",
+        "other",
+    )
+) | {command.method for command in COMMANDS if command.method}
+_NAME = re.compile(r"[a-z][a-z_]{0,30}")
+_VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,3}((a|b|rc|\.dev|\.post)\d{1,5})?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)?)?")
+_FRAME = re.compile(r'File "([^"]{1,500})", line (\d{1,6}), in (\w{1,80})')
+_RAISED = re.compile(r"^(?:\s*\|?\s*)((?:memd[\w.]*\.)?)(\w{1,80})(?=:|$)")
+_PROGRAM = os.path.dirname(memd.__file__)
+
+
+class Redactor:
+    """Takes texts out. ``key`` makes the hashes."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def value(self, value: Any) -> Any:
+        """Return a value of JSON in which no text of a person is."""
+        if isinstance(value, Mapping):
+            return {self._member(name): self.value(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        return self.text(value) if isinstance(value, str) else value
+
+    def text(self, text: str) -> str:
+        """Return a text of memd's own, or a hash: ``path-…`` of what may be a path."""
+        if not text or text in WORDS or _VERSION.fullmatch(text) or _TIME.fullmatch(text):
+            return text
+        digest = hmac.digest(self._key, text.encode(errors="replace"), "sha256").hex()[:8]
+        return f"{'path' if text.startswith('/') else 'text'}-{digest}"
+
+    def log_line(self, line: str) -> dict[str, Any]:
+        """Return what may be told of a line of the daemon's log."""
+        facts = read_object(line)
+        if facts.get("event") not in LOG_EVENTS:  # not the log's: maybe a line of a traceback
+            places = trace(line)
+            return {"trace": places} if places else {"text": self.text(line)}
+        words = facts.pop("traceback", "")
+        places = trace(words) if isinstance(words, str) else []
+        return {**self.value(facts), **({"trace": places} if places else {})}
+
+    def _member(self, name: str) -> str:
+        return name if _NAME.fullmatch(name) or name in WORDS else self.text(name)
+
+
+def trace(text: str) -> list[str]:
+    """Return memd's own places in a traceback, in order, and the class of the error."""
+    result = []
+    for line in text.splitlines():
+        if match := _FRAME.search(line):
+            path, number, function = match.groups()
+            known = f"{path.rpartition('/memd/')[2]}"
+            if os.path.isfile(f"{_PROGRAM}/{known}") and f"def {function}(" in _program(known):
+                result.append(f"memd/{known}:{number} {function}")
+        elif match := _RAISED.match(line):
+            module, name = match.groups()
+            known = f"{module.strip('.').removeprefix('memd').strip('.').replace('.', '/')}.py"
+            ours = module and os.path.isfile(f"{_PROGRAM}/{known}")
+            if (ours and f"class {name}(" in _program(known)) or _is_python(name, module):
+                result.append(f"{module}{name}")
+    return result
+
+
+def _is_python(name: str, module: str) -> bool:
+    kind = getattr(builtins, name, None)
+    return not module and isinstance(kind, type) and issubclass(kind, BaseException)
+
+
+def _program(path: str) -> str:
+    with open(f"{_PROGRAM}/{path}", encoding="utf-8") as file:
+        return file.read()
