@@ -70,7 +70,7 @@ def bundle(invocation: Invocation) -> None:
     readme = "\n".join(["What helps to find a fault in memd.", "", *lines, "", _PROMISE, ""])
     size = _write(path, {"README.txt": readme, **parts})
     head = f"{path} ({output.size(size)}, for your eyes alone) has:"
-    look = (
+    hint = (
         f"Nothing was sent. Read it before you send it: tar -xzOf {os.path.basename(path)} | less"
     )
     facts = {name: _SENTENCES[name] for name in parts}
