@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -63,6 +63,9 @@ soak-outside: $(STAMP) ## what was found from outside, 200 rounds each, as a tab
 bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first commands scale level' SIZES=200,10000 MINUTES=20 PLOT=file.svg
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PLOT),--plot $(PLOT))
+
+bench-load: $(STAMP)   ## 64 clients with mixed calls beside a plain anyio and jsonrpcserver echo: SECONDS=60 of each
+	@$(BIN)/python -m benchmarks.load $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder
 	@$(BIN)/python -m benchmarks.semantic $(MODEL) $(DATA)
