@@ -56,6 +56,11 @@ class Connection:
         """The topics that some event could be sent for."""
         return frozenset(topic for topic, directories in self._topics.items() if directories)
 
+    @property
+    def subscribed(self) -> bool:
+        """Whether some event could be sent; cheaper than ``topics``."""
+        return any(self._topics.values())
+
     def wants(self, event: Event) -> bool:
         """Return whether the client subscribed to this event."""
         directories = self._topics.get(event.topic, set())

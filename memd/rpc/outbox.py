@@ -37,6 +37,10 @@ class UnreadTotal:
             self._outboxes.pop(outbox, None)
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class Outbox:
     """Frames of one connection; the one that is being sent counts until it is gone.
 
@@ -88,6 +92,7 @@ class Outbox:
             self._frames.clear()
             self._add(-self.bytes)
             self._drop()
+            self._wake = self._drop = _nothing  # whose they are lives as long as this no more
 
     def _add(self, size: int) -> None:
         self.bytes += size

@@ -43,7 +43,7 @@ _GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 _ACCEPTED_AT_ONCE = 16  # before connections get their turns again
 _FIRST_BACK_OFF = 0.01
-_LAST_BACK_OFF = 1.0
+_LAST_BACK_OFF = 0.25  # once there is room, others are served within a second
 
 
 async def serve(

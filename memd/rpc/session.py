@@ -3,6 +3,8 @@
 Rules of this file
 - One task group per connection owns everything it started. A peer that is gone, or reads too
   slowly, ends the group: its requests are cancelled, its accepted jobs are not (they have rows).
+- Each task ends by a scope of its own: one that is cancelled with the group leaves its exception
+  and its frames in a cycle with each other, and the collector comes by rarely.
 - Each frame waits for its turn (``rpc/turns.py``), never for a request to end, so a cancellation
   arrives soon. It waits as well for the peer to take its answers: above ``limits.READ_ON_BYTES``
   nothing more is read. What cannot be queued any more ends the connection (``rpc/outbox.py``).
@@ -15,8 +17,9 @@ Rules of this file
 """
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 import anyio
 
@@ -74,6 +77,8 @@ class PeerSession:
         self._frame_begun = anyio.Event()
         self._scopes: dict[RequestId, anyio.CancelScope] = {}
         self._reading = anyio.CancelScope()
+        self._own: set[anyio.CancelScope] = set()  # of its tasks
+        self._over = False
         self._wake = anyio.Event()
         self._taken = anyio.Event()
         self._sending = False
@@ -89,14 +94,14 @@ class PeerSession:
 
         Answers that the peer does not take are nothing it waits for.
         """
-        if self._in_line or self._conversation.in_flight or self.connection.topics:
+        if self._in_line or self._conversation.in_flight or self.connection.subscribed:
             return None
         return self.quiet_since
 
     @property
     def is_over(self) -> bool:
         """Whether it ends now; what it asked for may still run for a moment."""
-        return self._group.cancel_scope.cancel_called
+        return self._over
 
     def yield_turn(self, error: MemdError) -> None:
         """End the connection; a peer that reads is told why."""
@@ -111,13 +116,11 @@ class PeerSession:
         stream = Stream(connected)
         self._hub.add(self.connection)
         try:
-            async with self._group as group:
-                group.start_soon(self._write, stream)
-                group.start_soon(self._watch_frame)
-                await self._read(stream)
-                group.start_soon(self._watch_hangup, connected)
-                await self._finish(stream)
-                group.cancel_scope.cancel()
+            async with self._group:
+                self._start(partial(self._write, stream))
+                self._start(self._watch_frame)
+                await self._within(self._scope(), partial(self._serve, stream, connected))
+                self._drop()
         finally:
             self._hub.discard(self.connection)
             with anyio.move_on_after(LINGER_SECONDS, shield=True):
@@ -125,8 +128,32 @@ class PeerSession:
             self.connection.outbox.drop()
             stream.close()
 
+    async def _serve(self, stream: Stream, connected: socket.socket) -> None:
+        await self._read(stream)
+        self._start(partial(self._watch_hangup, connected))
+        await self._finish(stream)
+
     def _drop(self) -> None:
-        self._group.cancel_scope.cancel()
+        self._over = True
+        for scope in self._own:
+            scope.cancel()
+
+    def _start(self, task: Callable[[], Awaitable[None]]) -> None:
+        self._group.start_soon(self._within, self._scope(), task)
+
+    def _scope(self) -> anyio.CancelScope:
+        scope = anyio.CancelScope()
+        self._own.add(scope)
+        if self._over:
+            scope.cancel()
+        return scope
+
+    async def _within(self, scope: anyio.CancelScope, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            with scope:
+                await task()
+        finally:
+            self._own.discard(scope)
 
     def _wake_writer(self) -> None:
         self._wake.set()  # another event each time
@@ -188,7 +215,7 @@ class PeerSession:
                         self._scopes[request.id] = anyio.CancelScope()
                 if requests:
                     running = True
-                    self._group.start_soon(self._perform, event, turn)
+                    self._start(partial(self._perform, event, turn))
                 else:
                     items = (item for item in event.items if isinstance(item, RefusedRequest))
                     self._answer(event, [refusal(item.id, item.error) for item in items])

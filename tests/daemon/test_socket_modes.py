@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -98,8 +99,11 @@ def table(pid: int, kind: str) -> list[str]:
 
 def inodes(pid: int) -> set[str]:
     """Return the inodes of the sockets that a process has open."""
-    names = (os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
-    return {name[len("socket:[") : -1] for name in names if name.startswith("socket:[")}
+    result = set()
+    for entry in os.scandir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            result.add(os.readlink(entry.path).removeprefix("socket:[").removesuffix("]"))
+    return {name for name in result if name.isdigit()}
 
 
 @pytest.mark.parametrize("what", ["a link", "open to a group", "open to all", "a foreign one"])

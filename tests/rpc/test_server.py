@@ -1,5 +1,6 @@
 """The accept loop, under everything that comes at it."""
 
+import gc
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Call
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
+from memd.rpc.session import PeerSession
 from memd.testing.server import RecordingLog, exchange, serving
 from tests.rpc.answers import assert_answers
 from tests.soak.malformed import envelopes
@@ -169,6 +171,31 @@ async def test_descriptors_that_a_peer_passes_are_not_kept() -> None:
         while server.hub.connections():
             await anyio.lowlevel.checkpoint()
         assert open_descriptors() == before
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("says", [b"", GOOD, GOOD[:20], GOOD * 3 + b"{", b"GET / HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_connection_that_ended_is_gone(says: bytes, *, ends: bool) -> None:
+    """Nothing of it is left to the collector, which comes by rarely, however it ended."""
+    async with serving(TABLE) as server:
+        gc.collect()
+        gc.disable()
+        try:
+            if ends:
+                await exchange(server.path, says)
+            else:
+                async with await anyio.connect_unix(server.path) as stream:
+                    await stream.send(says)
+                    while not server.hub.connections():
+                        await anyio.lowlevel.checkpoint()
+            while server.hub.connections():
+                await anyio.lowlevel.checkpoint()
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert [each for each in gc.get_objects() if type(each) is PeerSession] == []
+        finally:
+            gc.enable()
 
 
 STARVING = """

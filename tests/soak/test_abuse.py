@@ -32,6 +32,7 @@ _FLOOD_BYTES = 100 * MEBIBYTE
 _PIECE = b"x" * (64 * 1024)
 _FEW_DESCRIPTORS = 64
 _TRIES = 5
+_PATIENCE_SECONDS = 15
 _LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
@@ -149,19 +150,21 @@ def test_half_open_connections_are_survived(
 ) -> None:
     """A thousand connections with nothing or half a frame keep nobody out, and leave nothing."""
     home, cwd, pid = running
+    before = resident(pid)
     with ExitStack() as stack:
         for _ in range(count):
             stack.enter_context(connected(home)).sendall(says)
-        among = least_seconds(partial(_asked, home, "memory.list", cwd=cwd), 1.0)
-        rss = resident(pid)
+        among = least_seconds(partial(_asked, home, "memory.list", cwd=cwd), 1.0, tries=1)
     after = least_seconds(partial(_asked, home, "status"), 1.0)
     assert _asked(home, "status")["pid"] == pid
     record_property(
         FIGURE,
         f"G10 {count} connections with {says!r}: a new client is answered after {among:.2f} s among"
-        f" them, {after:.2f} s behind them; RSS {rss:.0f} MiB",
+        f" them, {after:.2f} s behind them; RSS {resident(pid) - before:+.1f} MiB",
     )
-    assert max(among, after) <= 1
+    assert among <= _PATIENCE_SECONDS  # it waits for a thousand others to be let in
+    assert after <= 1
+    assert resident(pid) - before <= 16  # 120 connections are there at once
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.soak)])
