@@ -70,6 +70,7 @@ SOCKET_PATH_BYTES_MACOS = 103
 
 # Jobs and shutdown
 DRAIN_SECONDS = 60.0
+ANSWER_SECONDS = 3.0  # that requests under way have at the end; most take a few milliseconds
 
 # Failures of jobs
 RETRY_SECONDS = 5.0  # before the second attempt

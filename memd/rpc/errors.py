@@ -71,6 +71,19 @@ class RequestCancelledError(MemdError):
         super().__init__("the request was cancelled")
 
 
+class EndingError(MemdError):
+    """The daemon ends before the request was done; the next one takes it."""
+
+    code = 1004
+    kind = "ending"
+    retryable = True
+    hint = "ask again: with the same request_id nothing is done twice"
+    exit_status = 75
+
+    def __init__(self) -> None:
+        super().__init__("memd ends, or gives way to its next version, before this was done")
+
+
 class MessageTooLargeError(MemdError):
     """Something exceeds a limit of the socket."""
 

@@ -105,6 +105,23 @@ def inherited_listener(environ: Mapping[str, str], pid: int) -> socket.socket | 
     return _adopt(FIRST_INHERITED)
 
 
+def handed_listener(descriptor: int, path: str) -> socket.socket | None:
+    """Return the socket that this process's earlier program listened at, if it is still at a path.
+
+    The caller holds the instance lock. ``None`` where there is no such socket: one is made then.
+    """
+    if descriptor < 0 or not os.path.exists(path):
+        return None
+    try:
+        listener = _adopt(descriptor)
+    except SocketRefusedError:
+        return None
+    if listener.getsockname() == path:
+        return listener
+    listener.detach()
+    return None
+
+
 def launchd_listener(name: str) -> socket.socket | None:
     """Return the socket that launchd holds under a name of the plist's ``Sockets``.
 

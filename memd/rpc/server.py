@@ -9,6 +9,8 @@ anyio's own ``serve`` ends with the first failed accept or failing connection, s
   connection that has been idle longest gives way to the new one. Where none is idle, the process
   that holds most loses the one it used least to a process that holds fewer; else the new one gets
   an error and the end. So a client that has no connection always gets one.
+- At the end each connection is answered what it asked; who has not been accepted yet waits in the
+  listening socket, which is the caller's, for the next one that serves.
 - Whatever happens in one connection stays in it (``dispatch.contain``).
 """
 
@@ -34,7 +36,7 @@ from memd.rpc.errors import BusyError
 from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub
 from memd.rpc.peer import peer_of
-from memd.rpc.session import PeerSession
+from memd.rpc.session import LINGER_SECONDS, PeerSession
 from memd.rpc.turns import Turns
 
 __all__ = ["Hub", "contain", "serve"]
@@ -54,21 +56,31 @@ async def serve(
     *,
     clock: Clock,
     uid: int | None = None,
+    ending: anyio.Event | None = None,
+    answer_seconds: float = limits.ANSWER_SECONDS,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve a listening socket until cancelled; ``uid`` may connect (default: our own).
 
-    Cancelling ends every connection; what was answered before is still sent. The listener stays
-    the caller's. Raises OSError where the listener itself is broken.
+    Cancelling ends every connection; what was answered before is still sent. Once ``ending`` is
+    set no connection is taken any more, requests that came before are answered, with an error after
+    ``answer_seconds``, and it returns.
+    The listener stays the caller's; whoever connects meanwhile waits in it for the next one that
+    serves. Raises OSError where the listener itself is broken.
     """
+    ending = ending or anyio.Event()
     dispatcher = Dispatcher(handlers, log, hub.times, clock)
     server = _Server(dispatcher, hub, log, clock, os.getuid() if uid is None else uid)
     listener.settimeout(0)
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(server.turns.watch)
+            accepting: anyio.CancelScope = await group.start(server.accept, listener, group)
             task_status.started()
-            await server.accept(listener, group)
+            await ending.wait()
+            accepting.cancel()
+            await server.part(answer_seconds)
+            group.cancel_scope.cancel()
     finally:
         server.close()
 
@@ -87,6 +99,7 @@ class _Server:
         self._numbers = count(1)
         self.turns = Turns(clock)
         self._sessions: dict[PeerSession, int] = {}  # with the peer's process
+        self._gone = anyio.Event()  # another event each time
         self._reserve: int | None = None
         self._restore()
 
@@ -96,8 +109,36 @@ class _Server:
             os.close(self._reserve)
             self._reserve = None
 
-    async def accept(self, listener: socket.socket, group: TaskGroup) -> None:
-        """Take connections for ever."""
+    async def accept(
+        self,
+        listener: socket.socket,
+        group: TaskGroup,
+        *,
+        task_status: TaskStatus[anyio.CancelScope],
+    ) -> None:
+        """Take connections until the scope that it starts with is cancelled."""
+        with anyio.CancelScope() as scope:
+            task_status.started(scope)
+            await self._accept(listener, group)
+
+    async def part(self, seconds: float) -> None:
+        """Have all connections end once their requests are answered, soon after so long at last."""
+        for session in self._sessions:
+            session.part()
+        # Not by the server's clock: an end must come even where that one stands still.
+        with anyio.move_on_after(seconds):
+            await self._all_gone()
+        for session in self._sessions:
+            session.give_up()
+        with anyio.move_on_after(LINGER_SECONDS):
+            await self._all_gone()
+
+    async def _all_gone(self) -> None:
+        while self._sessions:
+            self._gone = anyio.Event()
+            await self._gone.wait()
+
+    async def _accept(self, listener: socket.socket, group: TaskGroup) -> None:
         back_off = _FIRST_BACK_OFF
         while True:
             await anyio.wait_readable(listener)
@@ -147,6 +188,7 @@ class _Server:
         finally:
             connected.close()
             self._sessions.pop(session, None)
+            self._gone.set()
 
     def _make_room(self, pid: int) -> BusyError | None:
         """Have somebody give way to a new connection of a process, or return why nobody does."""

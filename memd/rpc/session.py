@@ -12,6 +12,8 @@ Rules of this file
   connection closes. Requests start in the order they came and run side by side.
 - A frame must be whole ``limits.FRAME_SECONDS`` after its first byte; the time in which memd does
   not read is its own.
+- When the daemon ends, the kernel is told that nothing more is read: what the peer had sent by then
+  is answered, what it sends afterwards fails at its side and was not begun.
 - After a fatal error the answer is followed by the end of our side, and what the peer still sends
   is thrown away for a moment, so that it reads the error instead of a reset.
 """
@@ -23,14 +25,14 @@ from functools import partial
 
 import anyio
 
-from memd.core import limits
+from memd.core import limits, strict_json
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import Conversation, RefusedRequest, RequestId, RpcRequest, Work
 from memd.rpc.dispatch import Dispatcher, refusal
-from memd.rpc.errors import RequestCancelledError
+from memd.rpc.errors import EndingError, RequestCancelledError
 from memd.rpc.framing import FrameReader
 from memd.rpc.hub import Hub
 from memd.rpc.peer import is_gone
@@ -84,6 +86,9 @@ class PeerSession:
         self._sending = False
         self._idle = anyio.Event()
         self._finishing = False
+        self._socket: socket.socket | None = None
+        self._parting = False
+        self._ending = False
         self._flushed = anyio.Event()
         self._group = anyio.create_task_group()
         self.connection = Connection(caller, self._wake_writer, self._drop, hub.unread)
@@ -111,9 +116,25 @@ class PeerSession:
             self.connection.send(refusal(None, error))
             self._drop()
 
+    def part(self) -> None:
+        """Take nothing more; what the peer sent until now is answered, then the connection ends."""
+        self._parting = True
+        if self._socket is not None:
+            with suppress(OSError):  # the peer has gone
+                self._socket.shutdown(socket.SHUT_RD)
+
+    def give_up(self) -> None:
+        """Answer what is still under way with an error that says to ask again."""
+        self._ending = True
+        for scope in self._scopes.values():
+            scope.cancel()
+
     async def run(self, connected: socket.socket) -> None:
         """Serve until the peer leaves or must; closes the socket."""
         stream = Stream(connected)
+        self._socket = connected
+        if self._parting:
+            self.part()
         self._hub.add(self.connection)
         try:
             async with self._group:
@@ -176,9 +197,14 @@ class PeerSession:
                 await self._take(stream, self._reader.feed(data))
                 self._failure = self._reader.failed
         if self._failure is None:
-            await self._take(stream, self._reader.end())
+            await self._take(stream, self._last_frames())
         else:
             self.connection.send(refusal(None, self._failure))
+
+    def _last_frames(self) -> list[bytes]:
+        """Return the frame that the end of the bytes completes; none that we cut off ourselves."""
+        frames = self._reader.end()
+        return [frame for frame in frames if not self._parting or _is_json(frame)]
 
     async def _take(self, stream: Stream, quotes: Iterable[bytes]) -> None:
         """Let each frame begin in its turn; frames are cut off the bytes one by one."""
@@ -282,7 +308,7 @@ class PeerSession:
                 return await self._dispatcher.answer(request, call)
         finally:
             del self._scopes[request.id]
-        return refusal(request.id, RequestCancelledError())
+        return refusal(request.id, EndingError() if self._ending else RequestCancelledError())
 
     def _answer(self, work: Work, answers: list[bytes]) -> None:
         reported = [answer for answer in answers if answer]
@@ -337,3 +363,10 @@ class PeerSession:
         with suppress(OSError):
             for frame in self.connection.outbox.drain():
                 await stream.send(frame)
+
+
+def _is_json(frame: bytes) -> bool:
+    with suppress(strict_json.NotJsonError, MemoryError):
+        strict_json.decode(frame)
+        return True
+    return False

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from socket import socket
 from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
 
+from memd.core import limits
 from memd.core.clock import Clock
 from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Handler
@@ -38,38 +40,53 @@ class RecordingLog:
 
 @dataclass
 class Serving:
-    """A running server: where it listens, its hub, its log, and the scope that stops it."""
+    """A running server: where it listens, its hub, its log, and the scope that stops it.
+
+    Setting ``ending`` has it end in order; ``ended`` is set once it has. The listener stays.
+    """
 
     path: str
     hub: Hub
     log: RecordingLog
     scope: anyio.CancelScope
+    listener: socket
+    ending: anyio.Event
+    ended: anyio.Event
 
 
 @asynccontextmanager
 async def serving(
-    handlers: Mapping[str, Handler], *, clock: Clock | None = None, uid: int | None = None
+    handlers: Mapping[str, Handler],
+    *,
+    clock: Clock | None = None,
+    uid: int | None = None,
+    answer_seconds: float = limits.ANSWER_SECONDS,
 ) -> AsyncIterator[Serving]:
     """Serve these handlers for the length of the block, on a short path of its own."""
-    hub, log = Hub(), RecordingLog()
+    hub, log, ending, ended = Hub(), RecordingLog(), anyio.Event(), anyio.Event()
     with (
         tempfile.TemporaryDirectory(prefix="memd-") as folder,
         make_listener(f"{folder}/s/memd.sock") as listener,
     ):
         run = partial(serve, listener, handlers, hub, log, clock=clock or SystemClock(), uid=uid)
         async with anyio.create_task_group() as group:
-            scope = await group.start(_until_cancelled, run)
-            yield Serving(f"{folder}/s/memd.sock", hub, log, scope)
+            run = partial(run, ending=ending, answer_seconds=answer_seconds)
+            scope = await group.start(_until_cancelled, run, ended)
+            yield Serving(f"{folder}/s/memd.sock", hub, log, scope, listener, ending, ended)
             scope.cancel()
 
 
 async def _until_cancelled(
-    run: Callable[..., Coroutine[Any, Any, None]], *, task_status: TaskStatus[anyio.CancelScope]
+    run: Callable[..., Coroutine[Any, Any, None]],
+    ended: anyio.Event,
+    *,
+    task_status: TaskStatus[anyio.CancelScope],
 ) -> None:
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
             await group.start(run)
             task_status.started(scope)
+    ended.set()
 
 
 async def exchange(path: str, data: bytes) -> bytes:
