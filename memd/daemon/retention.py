@@ -12,7 +12,7 @@ from memd.core.errors import MemdError
 from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
 from memd.notes.service import Notes
-from memd.state.changes import Baseline, Pruned, Retention
+from memd.state.changes import Baseline, Pruned, Retention, forget_copies
 from memd.state.database import Database, StateUnusableError
 from memd.state.tables import (
     KEPT_DAYS,
@@ -88,6 +88,8 @@ async def prune(
     total = Pruned(more=True)
     while total.more:
         total += await to_thread.run_sync(retention.batch)
+    with suppress(OSError):  # the next day does it
+        await to_thread.run_sync(forget_copies, database.path, old.before)
     resumed = await to_thread.run_sync(ages.bound, check, RESUMED_DAYS)
     sighted = await to_thread.run_sync(ages.bound, check, SIGHTED_DAYS)
     await to_thread.run_sync(Ledger(database).prune, resumed, sighted)

@@ -2,6 +2,7 @@
 
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.blobs import packed
+from memd.state.formats import COPIED, check_version, forget_copies
 from memd.state.history import CombinedChange, Filter, JournalHistory, compose, select_past
 from memd.state.journal import Journal
 from memd.state.migration import migrate
@@ -23,6 +24,7 @@ __all__ = [
     "ABANDONED",
     "ACCEPTED",
     "CONFLICT",
+    "COPIED",
     "FAILED",
     "OPEN",
     "REJECTED",
@@ -46,9 +48,11 @@ __all__ = [
     "RefusedEdits",
     "Retention",
     "Step",
+    "check_version",
     "compose",
     "file_changes",
     "fits",
+    "forget_copies",
     "migrate",
     "packed",
     "select_past",

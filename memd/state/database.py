@@ -13,6 +13,8 @@ Rules of this file
   there now, or begins anew, and says so in ``notes``; no restart is needed.
 - Two commits in a row that the disk refused close the file for writing until a small transaction
   succeeds, tried at most once a second (``core/health.py``).
+- A file of an older format is copied (``formats.py``) and brought to this one in one transaction.
+  Where that fails it stays as it was, and is not tried again before a restart or another file.
 - Each module of this room declares its tables, and opening the file creates them.
 """
 
@@ -24,60 +26,36 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from memd.core.errors import MemdError
 from memd.core.health import Health, WriteDecision
+from memd.state import formats
+from memd.state.errors import (
+    StateNotMigratedError,
+    StateReadOnlyError,
+    StateTooNewError,
+    StateUnusableError,
+)
+from memd.state.formats import Migrate
 from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
-Migrate = Callable[[Cursor], None]
+__all__ = [
+    "Cursor",
+    "Database",
+    "Migrate",
+    "Row",
+    "StateFile",
+    "StateReadOnlyError",
+    "StateTooNewError",
+    "StateUnusableError",
+    "open_database",
+]
 
-VERSION = 3
 _LOG = "-wal"
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may do better
+_DAMAGED, _STUCK = formats.DAMAGED, formats.STUCK
 _SYNCED = "PRAGMA synchronous=FULL"
 _UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: written, not waited for
 _BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
-
-
-class StateUnusableError(MemdError):
-    """The state file cannot be opened, read or written just now."""
-
-    code = 1012
-    kind = "state_unusable"
-    retryable = True
-    of_disk = True
-    hint = "free disk space or mend the permissions of the state directory; no restart is needed"
-    exit_status = 75
-
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"the state file {path} cannot be used: {cause}", path=path, cause=cause)
-
-
-class StateTooNewError(MemdError):
-    """The state file was written by a newer memd."""
-
-    code = 1015
-    kind = "state_too_new"
-    hint = "start the newer memd, or move the file away: that costs history, never a memory"
-    exit_status = 78
-
-    def __init__(self, path: str, version: int) -> None:
-        super().__init__(
-            f"the state file {path} has format {version}, this memd knows {VERSION}",
-            path=path,
-            version=version,
-        )
-
-
-class StateReadOnlyError(StateUnusableError):
-    """The disk refused the state file twice in a row; nothing is written until it works."""
-
-    code = 1008
-    kind = "read_only"
-
-
 _ENDED = "it was closed"
 _READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
 
@@ -101,6 +79,7 @@ class StateFile:
         self._connection: sqlite3.Connection | None = None
         self._identity: _Identity = (None, None)
         self._damages = 0
+        self._unmigrated: tuple[_Identity, tuple[int, int], str] | None = None
         self._ended = False
 
     def connection(self) -> sqlite3.Connection:
@@ -115,7 +94,7 @@ class StateFile:
             if result is not None and not result.in_transaction:
                 self._see_to_loss(_identity(self.path))
             if self._connection is None:
-                self._connection = self._open()
+                self._connection = self._open_again()
                 self._identity = _identity(self.path)
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -146,11 +125,21 @@ class StateFile:
 
     def failed(self, error: sqlite3.Error) -> None:
         """Close the file where a new connection may do better."""
-        code = _code(error)
+        code = formats.code_of(error)
         if code in _DAMAGED:
             self._damages += 1
         if code in (*_DAMAGED, *_STUCK):
             self.close()
+
+    def _open_again(self) -> sqlite3.Connection:
+        """Open the file, unless it is the one that could not be brought to this format."""
+        if self._unmigrated is not None and self._unmigrated[0][0] == _identity(self.path)[0]:
+            raise StateNotMigratedError(self.path, *self._unmigrated[1:])
+        try:
+            return self._open()
+        except StateNotMigratedError as error:  # not kept: its frames would keep the file open
+            self._unmigrated = _identity(self.path), error.formats, error.cause
+            raise
 
     def _open(self) -> sqlite3.Connection:
         # What SQLite called damaged twice is put aside, whatever the check of the pages says.
@@ -170,6 +159,7 @@ class StateFile:
         return self._opened()
 
     def _opened(self, *, thorough: bool = False) -> sqlite3.Connection:
+        formats.refuse_newer(self.path)
         # SQLite creates with the umask; the mode must be right from the first instant.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(
@@ -179,12 +169,9 @@ class StateFile:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(_SYNCED)
-            version = _check(self.path, connection, thorough=thorough)
-            connection.execute("BEGIN IMMEDIATE")
-            if self._migrate is not None and 0 < version < VERSION:
-                self._migrate(connection.cursor())
-            connection.execute(f"PRAGMA user_version={VERSION}")
-            connection.execute("COMMIT")
+            _check(connection, thorough=thorough)
+            if words := formats.bring_up(self.path, connection, self._migrate):
+                self.note(words)
             for schema in self._schemas:
                 connection.executescript(schema)
         except BaseException:
@@ -305,7 +292,7 @@ class Database:
             with _as_sqlite():
                 self.commit(cursor)
         except sqlite3.Error as error:
-            if _code(error) == sqlite3.SQLITE_IOERR:
+            if formats.code_of(error) == sqlite3.SQLITE_IOERR:
                 self.file.health.failed(errno.EIO, str(error))
             raise
         self.file.health.succeeded()
@@ -314,7 +301,7 @@ class Database:
     def _probe(self) -> None:
         try:
             with self._transaction() as cursor:
-                cursor.execute(f"PRAGMA user_version={VERSION}")
+                cursor.execute(f"PRAGMA user_version={formats.FORMAT}")
         except StateUnusableError as error:
             self.file.close()  # it may be this connection that is stuck
             raise StateReadOnlyError(self.path, self.file.health.cause) from error
@@ -345,16 +332,12 @@ def open_database(
     return Database(file, monotonic)
 
 
-def _check(path: str, connection: sqlite3.Connection, *, thorough: bool) -> int:
-    """Return the version of a sound file. Raises StateTooNewError and sqlite3.Error."""
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > VERSION:
-        raise StateTooNewError(path, version)
+def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
+    """Raise sqlite3.Error where a file is not sound."""
     pragma = "integrity_check" if thorough else "quick_check"
     answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if answer != "ok":
         raise sqlite3.DatabaseError(answer)
-    return version
 
 
 def _put_aside(path: str) -> str:
@@ -379,11 +362,6 @@ def _identity(path: str) -> _Identity:
             facts = os.stat(name)
             inodes[place] = facts.st_dev, facts.st_ino
     return inodes[0], inodes[1]
-
-
-def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code, 0 where the error is Python's own."""
-    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Removing text from memd's own files for good. Blocks; the caller holds the directories' locks.
 
 A purge never changes live files, which belong to people. It removes text from the journal, jobs,
-proposals, ledgers and the log, and deletes damaged state files that were put aside. Whoever owns a
+proposals, ledgers and the log, and deletes state files that were put aside. Whoever owns a
 cache (headers, indices, vectors) deletes it.
 """
 
@@ -14,12 +14,13 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape, glob
+from itertools import chain
 from typing import Any
 
 from memd.core import limits, regex
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import decode, sha256
-from memd.state.changes import Journal, LiveFile, Purge, PurgedText
+from memd.state.changes import COPIED, Journal, LiveFile, Purge, PurgedText
 from memd.state.database import Database
 from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
@@ -29,7 +30,7 @@ PURGED = "[purged]"
 _LEAST = 4  # characters of a pattern: a shorter one stands in nearly every text
 _HASH = re.compile("[0-9a-f]{64}")
 _LOGS = "memd.log*"
-_ASIDE = ".damaged-*"
+_ASIDE = (".damaged-*", COPIED)
 _ONE = "give exactly one of change, path and pattern"
 
 
@@ -198,9 +199,10 @@ class Purger:
         return content is not None and pattern.holds(content)
 
     def _aside(self, *, dry_run: bool) -> list[PurgedFile]:
-        """Remove the damaged state files that were put aside: what they hold cannot be told."""
+        """Remove other state files, damaged ones and copies: nobody looks into what they hold."""
         result = []
-        for path in sorted(glob(f"{escape(self._database)}{_ASIDE}")):
+        names = chain.from_iterable(glob(f"{escape(self._database)}{each}") for each in _ASIDE)
+        for path in sorted(names):
             result.append(PurgedFile(path, _hash(path)))
             if not dry_run:
                 os.unlink(path)

@@ -1,5 +1,6 @@
 """memory.purge, from the socket to the bytes on the disk."""
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -85,12 +86,14 @@ async def test_a_file_that_is_still_open_is_told(caller: Caller) -> None:
 async def test_the_log_and_damaged_files_are_seen_to(caller: Caller) -> None:
     """What nobody can look into is removed, and the log is blanked without moving a byte."""
     state = Path(caller.home.places.state_dir)
-    (state / "state.db.damaged-1").write_bytes(b"torn")
+    aside = {"state.db.damaged-1", "state.db.format-2"}
+    for name in aside:
+        (state / name).write_bytes(b"torn")
     (state / "memd.log").write_text(f'{{"path": "{SECRET}"}}\nnext\n')
     size = (state / "memd.log").stat().st_size
     done = await caller.call("memory.purge", pattern=SECRET)
-    assert {Path(file["path"]).name for file in done["files"]} == {"memd.log", "state.db.damaged-1"}
-    assert not (state / "state.db.damaged-1").exists()
+    assert {Path(file["path"]).name for file in done["files"]} == {"memd.log", *aside}
+    assert not aside & set(os.listdir(state))
     assert (state / "memd.log").read_bytes().endswith(b"next\n")
     assert ((state / "memd.log").stat().st_size, traces(state, SECRET)) == (size, [])
 

@@ -1,0 +1,74 @@
+"""What can be wrong with the state file."""
+
+from memd.core.errors import MemdError
+
+
+class StateUnusableError(MemdError):
+    """The state file cannot be opened, read or written just now."""
+
+    code = 1012
+    kind = "state_unusable"
+    retryable = True
+    of_disk = True
+    hint = "free disk space or mend the permissions of the state directory; no restart is needed"
+    exit_status = 75
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"the state file {path} cannot be used: {cause}", path=path, cause=cause)
+
+
+class StateReadOnlyError(StateUnusableError):
+    """The disk refused the state file twice in a row; nothing is written until it works."""
+
+    code = 1008
+    kind = "read_only"
+
+
+class StateNotMigratedError(StateUnusableError):
+    """The state file of an older memd could not be brought to this version; it is as it was."""
+
+    kind = "state_not_migrated"
+    retryable = False
+    hint = (
+        "go back to the older memd, or move the state file away and restart memd: "
+        "that costs history, never a memory"
+    )
+    exit_status = 78
+
+    def __init__(self, path: str, formats: tuple[int, int], cause: str) -> None:
+        old, new = formats
+        super().__init__(
+            path,
+            f"it stays as it was, for it cannot be brought from format {old} to {new}: {cause}",
+        )
+        self.formats, self.cause = formats, cause
+
+
+class StateTooNewError(MemdError):
+    """The state file was written by a newer memd; nothing was changed.
+
+    ``formats`` are the file's and the newest that this memd knows, ``programs`` who wrote it ("" if
+    it does not say) and this one; ``copy`` is the file as it was before that memd's format, or "".
+    """
+
+    code = 1015
+    kind = "state_too_new"
+    hint = "start the newer memd, or put the copy in the file's place: that costs history"
+    exit_status = 78
+
+    def __init__(
+        self, path: str, formats: tuple[int, int], programs: tuple[str, str], copy: str
+    ) -> None:
+        writer, own = programs[0] or "a later version", programs[1]
+        older = (
+            f"put {copy}, which is from before it, in its place" if copy else "move the file away"
+        )
+        super().__init__(
+            f"the state file {path} was written by memd {writer} (format {formats[0]}), and this "
+            f"is memd {own}, which knows format {formats[1]}; nothing was changed. Start the newer "
+            f"memd again, or {older}: that costs history, never a memory",
+            path=path,
+            version=formats[0],
+            writer=programs[0],
+            copy=copy,
+        )
