@@ -4,11 +4,13 @@ import os
 import sys
 
 USAGE = """usage: memd [serve]
+       memd check
        memd gateway [option ...]
 
 Serve this user's memories on one Unix socket until SIGTERM. If another memd serves already,
 say which one and end with status 0. The environment decides where things lie: MEMD_SOCKET,
 MEMD_STATE_DIR, MEMD_CONFIG, MEMD_BASE_DIR. memctl(1) is the command line.
+memd check says whether memd could start here, and starts nothing: 0 if it could.
 memd gateway serves programs that know only a base URL; memd gateway --help tells of it.
 
   -h, --help     show this text
@@ -29,12 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if given[:1] == ["gateway"]:
         return _gateway(given[1:])
-    if given not in ([], ["serve"]):
+    if given not in ([], ["serve"], ["check"]):
         sys.stderr.write(USAGE)
         return 2
-    from memd.daemon.start import start  # noqa: PLC0415 - the flags above answer at once
+    from memd.daemon.start import check, start  # noqa: PLC0415 - the flags above answer at once
 
-    return start(dict(os.environ))
+    return (check if given == ["check"] else start)(dict(os.environ))
 
 
 def _gateway(arguments: list[str]) -> int:

@@ -59,6 +59,12 @@ class Stopping(Result):
     stopping: bool
 
 
+class Restarting(Result):
+    """The daemon gives way to the version that is installed now."""
+
+    restarting: bool
+
+
 @method("hello", "read")
 async def hello(
     _services: Services,
@@ -133,8 +139,19 @@ async def shutdown(services: Services, _call: Call) -> Stopping:
 
     The answer goes out before the daemon ends.
     """
-    services.stop()
+    services.ending.stop()
     return Stopping(stopping=True)
+
+
+@method("restart", "operate")
+async def restart(services: Services, _call: Call) -> Restarting:
+    """Have the version that is installed now go on in the daemon's process.
+
+    Running jobs have up to a minute, meanwhile everybody is served; requests under way are
+    answered, then connections end. Who connects from then on is served by the new version.
+    """
+    services.ending.restart()
+    return Restarting(restarting=True)
 
 
 async def _subscription(
@@ -160,4 +177,4 @@ def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, An
     return discover
 
 
-METHODS = (hello, subscribe, unsubscribe, shutdown, pause, resume)
+METHODS = (hello, subscribe, unsubscribe, shutdown, restart, pause, resume)

@@ -1,6 +1,6 @@
 """The rooms that handlers call, handed over as one value by the composition."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -71,6 +71,18 @@ class Starter(Protocol):
         ...
 
 
+class Endable(Protocol):
+    """The daemon as far as it can be asked to end."""
+
+    def stop(self) -> None:
+        """Have it drain and end."""
+        ...
+
+    def restart(self) -> None:
+        """Have it give way to its next version."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SeenSession:
     """A client's session and the project that it worked on, ``at`` in seconds since 1970."""
@@ -100,7 +112,7 @@ class RecentSessions:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Everything a handler may need; ``stop`` asks the daemon to drain and end.
+    """Everything a handler may need.
 
     ``notes`` tells what was mended, and grows while the daemon runs.
     """
@@ -136,7 +148,7 @@ class Services:
     places: Places
     started: float
     notes: Sequence[str]
-    stop: Callable[[], None]
+    ending: Endable
     hub: Hub
     sessions: RecentSessions = field(default_factory=RecentSessions)
 

@@ -1,6 +1,7 @@
 """status: how the daemon is, what it does and what waits for a person."""
 
 import os
+import sys
 from contextlib import suppress
 
 from anyio import to_thread
@@ -55,12 +56,14 @@ class Status(Result):
     joined a team, as ``team.status`` has it, and ``conflicts`` how many files wait there. ``rules``
     counts those of all projects by whether they hold.
     ``sessions`` are those that were heard of last, the newest first. ``health`` are the self-checks
-    that are not ok, of those that ask no server; ``doctor`` has all.
+    that are not ok, of those that ask no server; ``doctor`` has all. ``program`` is the Python that
+    runs the daemon, and its next version.
     """
 
     name: str
     version: str
     pid: int
+    program: str
     uptime: float
     socket: str
     state_dir: str
@@ -101,6 +104,7 @@ async def status(services: Services, _call: Call) -> Status:
         name="memd",
         version=__version__,
         pid=os.getpid(),
+        program=sys.executable,
         uptime=round(services.clock.monotonic() - services.started, 3),
         socket=services.places.socket,
         state_dir=services.places.state_dir,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from memd import __version__
 from memd.cli.output import Screen
-from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.errors import DaemonUnavailableError, RemoteError, RequestUndeliveredError
 from memd.core import limits, places
 from memd.core.errors import MemdError
 from memd.core.names import SUFFIX
@@ -22,6 +22,7 @@ JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
 START_SECONDS = 10.0
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
 _LAST_WORDS_SECONDS = 0.5  # a daemon that hung up writes why it ends
+_ONLY_WAIT = ("hello", "job.wait", "message.receive")  # asking again does nothing twice
 _UNKNOWN = (-32601, -32602)  # a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
 
@@ -167,20 +168,33 @@ class Invocation:
         DaemonUnavailableError.
         """
         given = {name: value for name, value in params.items() if value is not None}
-        client = self.client()
+        most = self.options.timeout or seconds
         try:
-            most = self.options.timeout or seconds
-            return client.call(method, given, most, progress=self.progress)
+            return self._call_twice(method, given, most)
         except RemoteError as error:
             if error.code in _UNKNOWN and (other := self.other_version()):
-                error.hint = f"{other}: memctl shutdown, and the next command starts this one"
+                error.hint = f"{other}: memctl restart lets what is installed take over"
             raise
         except DaemonUnavailableError as error:  # it was there, and went: its log knows why
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
 
+            path = self._client.socket_path if self._client else self.places.socket
             words = last_words(self.places, _LAST_WORDS_SECONDS)
             cause = f"{error.facts['cause']}; {words}" if words else str(error.facts["cause"])
-            raise DaemonUnavailableError(client.socket_path, cause, self.places.log) from error
+            raise DaemonUnavailableError(path, cause, self.places.log) from error
+
+    def _call_twice(self, method: str, params: dict[str, object], seconds: float) -> Any:
+        """Ask the daemon; where it went away meanwhile, the next one once more if that is safe."""
+        try:
+            return self.client().call(method, params, seconds, progress=self.progress)
+        except RequestUndeliveredError:
+            pass
+        except DaemonUnavailableError:
+            safe = "request_id" in params or method in _ONLY_WAIT
+            if self._client is None or not safe:  # none could be reached, or it may have been done
+                raise
+        self.close()
+        return self.client().call(method, params, seconds, progress=self.progress)
 
     def other_version(self) -> str:
         """Return in words that the daemon is another version's, "" where it is this one's."""
@@ -241,21 +255,28 @@ class Invocation:
             if not after:
                 return result
 
-    def stop(self) -> dict[str, Any] | None:
-        """Ask the daemon to end and wait until it hangs up; ``None`` where none is running.
+    def stop(self, method: str = "shutdown") -> dict[str, Any] | None:
+        """Ask the daemon to end and wait until it has; ``None`` where none is running.
 
-        Raises what ``call`` raises, and StillStoppingError when it takes too long.
+        ``method`` may be ``restart``: then the next call is the next version's. Raises what
+        ``call`` raises, and StillStoppingError when it takes too long.
         """
+        from memd.client.launch import wait_until_gone  # noqa: PLC0415 - not every command waits
+
         try:
-            client = self.client(start=False)
+            self.client(start=False)
         except DaemonUnavailableError:
             return None
-        answer: dict[str, Any] = self.call("shutdown")
+        answer: dict[str, Any] = self.call(method)
         seconds = self.options.timeout or STOP_SECONDS
         try:
-            for _ in client.notifications(seconds):
+            for _ in self.client().notifications(seconds):
                 pass
         except DaemonUnavailableError:
+            pid = self.client().server.get("pid", 0)
+            self.close()
+            if method == "shutdown":
+                wait_until_gone(self.places, pid)
             return answer
         raise StillStoppingError(seconds)
 

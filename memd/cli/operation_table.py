@@ -188,6 +188,16 @@ COMMANDS = (
         aliases=("shutdown",),
     ),
     Command(
+        ("restart",),
+        "let the installed memd take over from the one that runs",
+        "After an upgrade. The installed one first has to say that it could start; if not, "
+        "the one that runs goes on. Running jobs are finished while everybody is served, requests "
+        "under way are answered, and who connects meanwhile waits for the new one: it begins in "
+        "the same process, at the same socket. Where none runs, one is started.",
+        "restarting:restart",
+        examples=(("pipx upgrade memdir-daemon && memctl restart", "a new version"),),
+    ),
+    Command(
         ("sockname",),
         "print the socket's path",
         "Asks nobody and starts nothing.",

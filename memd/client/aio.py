@@ -115,8 +115,11 @@ class AsyncClient:
                 if pending.progress is not None:
                     await pending.progress(value)
             if pending.answer is not None:
-                if pending.answer.error is not None:
-                    raise pending.answer.error
+                error = pending.answer.error
+                if error is not None and error.kind == wire.ENDING:
+                    raise DaemonUnavailableError(self.socket_path, error.message)
+                if error is not None:
+                    raise error
                 return pending.answer.result
             if self._closed:
                 raise DaemonUnavailableError(self.socket_path, self._closed)

@@ -12,7 +12,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from memd.client import peer, wire
-from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError, RemoteError
+from memd.client.errors import (
+    AnswerTimeoutError,
+    DaemonUnavailableError,
+    RemoteError,
+    RequestUndeliveredError,
+)
 from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], None]
@@ -54,6 +59,7 @@ class Client:
         self._notifications: deque[wire.Notification] = deque()
         self._last_id = _HELLO_ID
         self._greeted = False
+        self._undelivered = False  # nothing of the request under way reached the daemon
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(_CONNECT_SECONDS)
         peer.connect(self._socket, socket_path)
@@ -85,8 +91,9 @@ class Client:
 
         ``timeout`` is in seconds, by default the client's. ``progress`` is called with each
         progress value that the daemon sends. Raises RemoteError for an error answer,
-        AnswerLateError, DaemonUnavailableError, and TypeError or ValueError for params that are
-        no JSON. After a late answer the request is cancelled and the client can be used further.
+        AnswerLateError, DaemonUnavailableError (RequestUndeliveredError where the request cannot
+        have been begun), and TypeError or ValueError for params that are no JSON. After a late
+        answer the request is cancelled and the client can be used further.
         """
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
@@ -130,6 +137,8 @@ class Client:
                 continue
             answer = self._take(message, request_id)
             if answer is not None:
+                if answer.error is not None and answer.error.kind == wire.ENDING:
+                    raise DaemonUnavailableError(self.socket_path, answer.error.message)
                 if answer.error is not None:
                     raise answer.error
                 return answer.result
@@ -162,6 +171,7 @@ class Client:
             self.close()  # half a line was sent: what follows would be read as its other half
             raise
         except BrokenPipeError:
+            self._undelivered = True
             return  # the daemon may have said why before it hung up: read that
         except OSError as error:
             raise DaemonUnavailableError(self.socket_path, _words(error)) from error
@@ -177,7 +187,8 @@ class Client:
             except OSError as error:
                 raise DaemonUnavailableError(self.socket_path, _words(error)) from error
             if not data:
-                raise DaemonUnavailableError(self.socket_path, _HUNG_UP)
+                ended = RequestUndeliveredError if self._undelivered else DaemonUnavailableError
+                raise ended(self.socket_path, _HUNG_UP)
             self._waiting.extend(self._lines.feed(data))
         return self._waiting.popleft()
 

@@ -24,6 +24,10 @@ class DaemonUnavailableError(MemdError):
         )
 
 
+class RequestUndeliveredError(DaemonUnavailableError):
+    """The daemon took nothing more when the request was sent, so it was not begun."""
+
+
 class ServerRefusedError(MemdError):
     """What is at the socket's path may be somebody else's, so nothing was sent to it."""
 

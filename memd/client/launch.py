@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from memd.client import hook_file
 from memd.client.blocking import Client
@@ -31,15 +31,26 @@ from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 if TYPE_CHECKING:
     from memd.client.aio import AsyncClient as AsyncClient  # noqa: PLC0414 - a door for its users
 
-__all__ = ["Client", "check_socket", "connect", "hook_file", "last_words", "main", "wait_until_up"]
+__all__ = [
+    "Client",
+    "check_socket",
+    "connect",
+    "hook_file",
+    "last_words",
+    "main",
+    "wait_until_gone",
+    "wait_until_up",
+]
 
 # -P: a folder memd in the working directory must not be taken for the program.
 SERVE = (sys.executable, "-P", "-m", "memd", "serve")
+CHECK = (*SERVE[:-1], "check")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
 _LOCK_BYTES = 4096
 _LOG_BYTES = 4 * 1024 * 1024  # a log that is larger is put aside, in the place of the one before
 _SUPERVISOR_SECONDS = 5.0
+_CHECK_SECONDS = 60.0
 # A daemon outlives the client that started it; a client that lives long collects the ended ones.
 _started: set[int] = set()
 _SAID = "memd: "  # how the program begins what it says at its end; the log's own lines are JSON
@@ -116,19 +127,34 @@ def _knock(places: Places, name: str, version: str, environ: Mapping[str, str]) 
 
 def serving_socket(places: Places) -> str:
     """Return where the holder of the instance lock says that it listens; "" when it does not."""
+    result = _holder(places).get("socket")
+    return result if isinstance(result, str) else ""
+
+
+def wait_until_gone(places: Places, pid: int, deadline: float = 5.0) -> None:
+    """Return once a daemon that hung up no longer holds the instance lock, or after so long.
+
+    It says so as the last thing it does; ``deadline`` is in seconds from now.
+    """
+    until = time.monotonic() + deadline
+    while _holder(places).get("pid") == pid and time.monotonic() < until:
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _holder(places: Places) -> dict[str, Any]:
+    """Return what the holder of the instance lock says of itself, empty where it says nothing."""
     try:
         descriptor = os.open(
             places.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         )
     except OSError:
-        return ""
+        return {}
     with open(descriptor, "rb") as file:
         try:
             said = json.loads(file.read(_LOCK_BYTES) or b"{}")
         except (OSError, ValueError, RecursionError):
-            return ""
-    result = said.get("socket") if isinstance(said, dict) else None
-    return result if isinstance(result, str) else ""
+            return {}
+    return said if isinstance(said, dict) else {}
 
 
 def last_words(places: Places, wait_seconds: float = 0.0) -> str:
@@ -250,15 +276,37 @@ class _Starter:
                 stderr=log,
                 start_new_session=True,
                 cwd="/",
-                env={
-                    **for_daemon(self._environ),
-                    SOCKET: self._places.socket,
-                    STATE_DIR: self._places.state_dir,
-                    CONFIG: self._places.config,
-                },
+                env=daemon_environ(self._places, self._environ),
             )
         finally:
             os.close(log)
+
+
+def daemon_environ(places: Places, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a daemon of these places is started with by a client."""
+    own = {SOCKET: places.socket, STATE_DIR: places.state_dir, CONFIG: places.config}
+    return for_daemon(environ) | own
+
+
+def startable(places: Places, environ: Mapping[str, str]) -> str:
+    """Return why what is installed for this Python could not serve, "" where it says it could."""
+    try:
+        done = subprocess.run(
+            CHECK,
+            env=daemon_environ(places, environ),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_CHECK_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    words = done.stderr.strip().rpartition("\n")[2].removeprefix(_SAID)
+    return words or f"it ended with status {done.returncode}"
 
 
 def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tuple[str, ...], ...]:

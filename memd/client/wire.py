@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from memd.client.errors import RemoteError
 
 HELLO = "hello"
+ENDING = "ending"  # the kind of an error: the daemon gave way before a request was done
 PROGRESS = "$/progress"
 CANCEL = "$/cancelRequest"
 

@@ -3,33 +3,32 @@
 Order of a start: the instance lock decides who serves; the socket is made (or taken over from
 systemd or launchd); the state file is opened; what a crash left half done is rolled forward; the
 memories of the last projects are made ready to be searched; only then is the daemon ready, and then
-it works off what it missed. Order of an end: no new connections, running and queued jobs are
-drained for up to 60 s, the rest waits in the state file for the next start.
+it works off what it missed. Order of an end: running and queued jobs are drained for up to 60 s
+while everybody is served, the rest waits in the state file for the next start; then no connection
+is taken any more and what was asked is answered. Before a restart only running jobs are waited for.
 """
 
 import os
-import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from socket import socket
 
 import anyio
 from anyio.abc import TaskStatus
 
-from memd import __version__
 from memd.api.services import Services
 from memd.api.table import handlers
 from memd.context.service import Contexts, Summaries
 from memd.core import limits
 from memd.core.clock import Clock
-from memd.core.errors import MemdError
 from memd.core.places import Places
-from memd.daemon import machine, missed, notify
+from memd.daemon import machine, missed
 from memd.daemon.agents import messages, progress_lines
 from memd.daemon.dreaming import DreamStarter
+from memd.daemon.ending import Ending
 from memd.daemon.learning import extractions, tool_rules
 from memd.daemon.log import Log
 from memd.daemon.peers import PeerRelay
@@ -80,12 +79,11 @@ from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
 
-__all__ = ["SCHEMAS", "Log", "Ports", "daemon", "run"]
+__all__ = ["SCHEMAS", "Log", "Ports", "daemon"]
 
 _OPEN = 3  # projects that were visited last; a start opens their index before it serves
 _OPEN_SECONDS = 0.5  # and waits no longer for that: the rest is done in the background
 _NOTES = 100  # that ``status`` tells; all of them are in the log
-_LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +106,19 @@ class Ports:
 
 
 @asynccontextmanager
-async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator[anyio.Event]:
-    """Serve for the length of the block; the event is set once somebody asks it to stop.
+async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[anyio.Event]:
+    """Serve for the length of the block; the event is set once somebody asks it to end.
 
     Raises StateTooNewError.
     """
     # A full disk must not keep anybody from reading memories.
     opened = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
     database = await anyio.to_thread.run_sync(opened, ports.clock.monotonic)
-    stop = stop or anyio.Event()
+    ending = ending or Ending()
+    parting = _Parting()
     hub = Hub()
     try:
-        services, starter, by_kind = await _compose(ports, database, hub, stop)
+        services, starter, by_kind = await _compose(ports, database, hub, ending)
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
             await group.start(services.recall.run)
@@ -137,56 +136,27 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             bounded = partial(bounded, contexts=contexts, forget=services.messages.forget)
             group.start_soon(bounded, ports.clock, ports.log)
             methods = handlers(services)
-            scope: anyio.CancelScope = await group.start(_serve, ports, methods, hub)
+            await group.start(_serve, ports, methods, hub, parting)
             group.start_soon(missed.work_off, services, methods["hook"], ports.log)
             known = (Cursors(database), Visits(database))
             group.start_soon(missed.catch_up, services, methods["extract"], known, ports.log)
             try:
-                yield stop
+                yield ending.requested
             finally:
                 with anyio.CancelScope(shield=True):
-                    scope.cancel()
-                    left = await services.jobs.drain(limits.DRAIN_SECONDS)
+                    queued = not ending.restarting
+                    left = await services.jobs.drain(limits.DRAIN_SECONDS, queued=queued)
                     ports.log.note("drained", jobs_left=left)
+                    parting.begun.set()
+                    await parting.done.wait()
                     await services.models.aclose()
                 group.cancel_scope.cancel()
     finally:
         database.close()
 
 
-async def run(ports: Ports) -> None:
-    """Serve until SIGTERM, SIGINT or ``shutdown``; say when ready, feed systemd's watchdog.
-
-    Raises what ``daemon`` does.
-    """
-    try:
-        await _run(ports)
-    except ExceptionGroup as several:
-        alone = several.exceptions[0]
-        # What keeps it from starting has a sentence and a status; the group would hide both.
-        if len(several.exceptions) == 1 and isinstance(alone, MemdError):
-            raise alone from None
-        raise
-
-
-async def _run(ports: Ports) -> None:
-    stop = anyio.Event()
-    async with anyio.create_task_group() as group:
-        await group.start(_signals, ports.log, stop)
-        async with daemon(ports, stop):
-            group.start_soon(_watchdog, ports.environ, ports.clock)
-            group.start_soon(_look_after_itself, ports, stop)
-            notify.notify(ports.environ, notify.READY)
-            socket_path = ports.places.socket
-            ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())
-            await stop.wait()
-            notify.notify(ports.environ, notify.STOPPING)
-            ports.log.note("stopping")
-        group.cancel_scope.cancel()
-
-
 async def _compose(
-    ports: Ports, database: Database, hub: Hub, stop: anyio.Event
+    ports: Ports, database: Database, hub: Hub, ending: Ending
 ) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
     """Return what handlers call, what begins dreams, and what jobs do."""
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
@@ -241,7 +211,7 @@ async def _compose(
         places=places,
         started=clock.monotonic(),
         notes=notes,
-        stop=stop.set,
+        ending=ending,
         hub=hub,
     )
     work_on = partial(runners, store, extract, starter, hub, priority)
@@ -354,44 +324,24 @@ def _tell(notes: list[str], log: Log, note: str) -> None:
     log.warning("repaired", detail=note)
 
 
+@dataclass(frozen=True, slots=True)
+class _Parting:
+    """When connections are to end, and that all have."""
+
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+
 async def _serve(
     ports: Ports,
     methods: Mapping[str, Handler],
     hub: Hub,
+    parting: _Parting,
     *,
-    task_status: TaskStatus[anyio.CancelScope] = anyio.TASK_STATUS_IGNORED,
+    task_status: TaskStatus[None],
 ) -> None:
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-            await group.start(
-                partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
-            )
-            task_status.started(scope)
-
-
-async def _signals(
-    log: Log, stop: anyio.Event, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    with anyio.open_signal_receiver(*wanted) as received:
-        task_status.started()
-        async for number in received:
-            if number == signal.SIGHUP:
-                log.note("settings", detail="read again at the next use, as after any change")
-            else:
-                stop.set()
-
-
-async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
-    seconds = notify.watchdog_seconds(environ, os.getpid())
-    while seconds:
-        notify.notify(environ, notify.WATCHDOG)
-        await clock.sleep(seconds)
-
-
-async def _look_after_itself(ports: Ports, stop: anyio.Event) -> None:
-    """End the daemon when nobody can find it any more, so that the next client starts another."""
-    while await anyio.to_thread.run_sync(ports.intact):
-        await ports.clock.sleep(_LOOK_SECONDS)
-    ports.log.warning("unreachable", detail="the socket or the lock file was removed; ending")
-    stop.set()
+    served = partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
+    try:
+        await served(ending=parting.begun, task_status=task_status)
+    finally:
+        parting.done.set()

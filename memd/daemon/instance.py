@@ -6,6 +6,8 @@ Rules of this file
 - The file's body says who holds it, as JSON, for the loser's message only. The holder empties it
   when it leaves; after a crash it may be old, so the loser believes it only while that process
   lives, and waits a moment for a winner that has not written yet.
+- A program that takes over in the same process inherits the descriptor, and with it the lock: there
+  is no moment in which another one could serve.
 - A lock file that was replaced while we waited is not the lock: it is opened again.
 """
 
@@ -62,22 +64,33 @@ class AlreadyRunningError(MemdError):
 class Instance:
     """The right to serve: taken on entering, given back on leaving or when the process ends.
 
+    ``handed`` is the descriptor of the lock that this process's earlier program held, -1 for none.
+
     Entering makes the state directory (0700) and the lock file (0600). It raises
     AlreadyRunningError, after at most so many ``seconds`` of waiting for a winner that has not
     said yet who it is, and InstanceLockError where nobody can know who serves.
     """
 
-    def __init__(self, places: Places, version: str = __version__, *, seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        places: Places,
+        version: str = __version__,
+        *,
+        seconds: float = 1.0,
+        handed: int = -1,
+    ) -> None:
         self._places = places
         self._version = version
         self._seconds = seconds
+        self._handed = handed
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         path = self._places.lock
         try:
             _make_state_dir(self._places)
-            self._descriptor = _take(path, self._seconds)
+            self._descriptor = _take(path, self._seconds, self._handed)
+            os.set_inheritable(self._descriptor, False)  # noqa: FBT003 - its only form
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
             with suppress(OSError):  # a full disk keeps nobody from serving: the lock counts
                 os.ftruncate(self._descriptor, 0)
@@ -97,6 +110,11 @@ class Instance:
             os.ftruncate(self._descriptor, 0)
         self._close()
 
+    @property
+    def descriptor(self) -> int:
+        """The descriptor that holds the lock."""
+        return self._descriptor
+
     def holds(self) -> bool:
         """Return whether our lock is still the one that others would find at its path."""
         return self._descriptor >= 0 and _same_file(self._descriptor, self._places.lock)
@@ -107,10 +125,11 @@ class Instance:
             self._descriptor = -1
 
 
-def _take(path: str, seconds: float) -> int:
+def _take(path: str, seconds: float, handed: int) -> int:
     """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError."""
     while True:
-        descriptor = _open(path)
+        descriptor = handed if _is_lock(handed, path) else _open(path)
+        handed = -1
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -137,6 +156,13 @@ def _open(path: str) -> int:
         os.close(descriptor)
         raise InstanceLockError(path, _NO_FILE)
     return descriptor
+
+
+def _is_lock(descriptor: int, path: str) -> bool:
+    try:
+        return descriptor >= 0 and _same_file(descriptor, path)
+    except OSError:  # it is open no more
+        return False
 
 
 def _same_file(descriptor: int, path: str) -> bool:

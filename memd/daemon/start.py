@@ -14,13 +14,16 @@ from socket import socket
 
 import anyio
 
+from memd import __version__
 from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
-from memd.daemon.app import Ports, run
+from memd.daemon import handover
+from memd.daemon.app import Ports
 from memd.daemon.clock import SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.daemon.log import Log
+from memd.daemon.process import run
 from memd.model.configured import (
     ENVIRONMENT,
     EnvFileUnusableError,
@@ -29,7 +32,13 @@ from memd.model.configured import (
     read_variables,
 )
 from memd.projects.configuration import Configuration
-from memd.rpc.listener import inherited_listener, launchd_listener, make_listener
+from memd.rpc.listener import (
+    handed_listener,
+    inherited_listener,
+    launchd_listener,
+    make_listener,
+)
+from memd.state.changes import check_version
 
 _DESCRIPTORS = 4096
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
@@ -52,9 +61,10 @@ def start(environ: Mapping[str, str]) -> int:
     status = 0
     try:
         places = find(environ, os.path.expanduser("~"))
-        with Instance(places) as instance:
+        handed = handover.received(environ, os.getpid())
+        with Instance(places, handed=handed.lock) as instance:
             _limits()
-            _serve(places, environ, instance)
+            _serve(places, environ, instance, handed.listener)
     except AlreadyRunningError as other:
         sys.stderr.write(f"memd: {other.sentence}\n")
     except MemdError as error:
@@ -63,24 +73,48 @@ def start(environ: Mapping[str, str]) -> int:
     return status
 
 
-def _serve(places: Places, environ: Mapping[str, str], instance: Instance) -> None:
+def check(environ: Mapping[str, str]) -> int:
+    """Say whether a daemon could start here now, and return the exit status it would end with.
+
+    That this runs says that the program is whole: it has loaded all that a daemon needs.
+    """
+    try:
+        places = find(environ, os.path.expanduser("~"))
+        _, problems = Configuration(places.config).current()
+        check_version(places.database)
+    except MemdError as error:
+        sys.stderr.write(f"memd: {error.sentence}\n")
+        return error.exit_status
+    for problem in problems:
+        sys.stderr.write(f"settings: {problem}\n")
+    sys.stdout.write(f"memd {__version__} can start\n")
+    return 0
+
+
+def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed: int) -> None:
+    """Serve until the end; a restart replaces the program, and does not come back if it can."""
     settings, problems = Configuration(places.config).current()
     log = Log(level=settings.log.level)
     for problem in problems:
         log.warning("settings", detail=problem)
-    environ, origin = _environment(environ, places, log)
+    environ, origin = _environment(given, places, log)
     try:
         hook_file.refresh(places)
     except (MemdError, OSError) as error:  # the old hook serves as well as it did
         log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
-    with _listener(places, environ) as listener:
+    with _listener(places, environ, handed) as listener:
         bound = _identity(places.socket)
 
         def intact() -> bool:
             return instance.holds() and _identity(places.socket) == bound
 
         ports = Ports(places, environ, SystemClock(), log, listener, intact, origin=origin)
-        anyio.run(partial(run, ports))
+        while anyio.run(partial(run, ports)):
+            try:
+                handover.replace_program(given, instance.descriptor, listener.fileno())
+            except OSError as error:
+                program = f"{handover.PROGRAM[0]}: {error.strerror}"
+                log.warning("restart", detail=f"{program}; this version goes on")
     own = environ.get("LISTEN_PID") != str(os.getpid())
     if own:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
@@ -111,9 +145,10 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _listener(places: Places, environ: Mapping[str, str]) -> socket:
+def _listener(places: Places, environ: Mapping[str, str], handed: int) -> socket:
     return (
         inherited_listener(environ, os.getpid())
+        or handed_listener(handed, places.socket)
         or launchd_listener("Listener")
         or make_listener(places.socket)
     )

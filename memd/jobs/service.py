@@ -229,8 +229,13 @@ class Jobs:
                     group.start_soon(self._work, ticket, runners, group)
                 await self._changed.wait()
 
-    async def drain(self, seconds: float) -> int:
-        """Wait up to so long for jobs that nothing pauses; return how many are left."""
+    async def drain(self, seconds: float, *, queued: bool = True) -> int:
+        """Wait up to so long for jobs that nothing pauses; return how many are left.
+
+        Without ``queued`` only for those that run: the others are left to the next daemon.
+        """
+        if not queued:
+            self._lanes.paused = True
         async with anyio.create_task_group() as group:
 
             async def out_of_time() -> None:

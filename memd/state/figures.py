@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memd.core.names import INDEXES
-from memd.state.database import VERSION, Database
+from memd.state.database import Database
+from memd.state.formats import FORMAT
 
 _JOBS = (
     "SELECT state, count(*) AS rows FROM"
@@ -120,7 +121,7 @@ class Figures:
     def tables(self) -> StateTables:
         """Return the size of everything; takes seconds where the file is very large."""
         return StateTables(
-            schema=VERSION,
+            schema=FORMAT,
             sqlite=self._database.read("SELECT sqlite_version()")[0][0],
             bytes=_size(self._database.path),
             log_bytes=_size(f"{self._database.path}-wal"),

@@ -29,7 +29,7 @@ SPECIFIED = {
     "export", "import",
     "project.list", "usage.list", "usage.recent", "report",
     "subscribe", "unsubscribe", "status", "metrics", "debug", "spend", "doctor", "shutdown",
-    "rpc.discover",
+    "restart", "rpc.discover",
 }  # fmt: skip
 
 

@@ -2,11 +2,8 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from memd.cli import hook
 from memd.client import hook_file
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
+from tests.installed import installed
 from tests.promises.hooked import Hooked, hooked
 
 SECONDS = 60
@@ -35,17 +33,6 @@ def _home() -> Iterator[Home]:
         yield home
 
 
-def _installed(home: Home, version: str) -> str:
-    """Install memd as another version; return its Python."""
-    folder = Path(home.path, version)
-    venv.create(folder, symlinks=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib"))
-    shutil.copytree(Path(memd.__file__).parent, site / "memd")
-    (site / "memd" / "__init__.py").write_text(f'"""memd"""\n\n__version__ = "{version}"\n')
-    return f"{folder}/bin/python"
-
-
 def _memctl(home: Home, python: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run memctl of an installation."""
     return subprocess.run(
@@ -62,7 +49,7 @@ def _memctl(home: Home, python: str, *arguments: str) -> "subprocess.CompletedPr
 @pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.soak)])
 def test_two_versions_used_in_turns_restart_nothing(home: Home, times: int) -> None:
     """Whichever came first serves both, and neither ends it."""
-    pythons = [_installed(home, "0.0.1"), _installed(home, "9.9.9")]
+    pythons = [installed(Path(home.path, each), each) for each in ("0.0.1", "9.9.9")]
     reported = [
         json.loads(_memctl(home, python, "status", "--json").stdout)
         for _ in range(times)

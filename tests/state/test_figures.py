@@ -2,7 +2,8 @@
 
 from memd.core.names import INDEX, TEAM_INDEX
 from memd.state.changes import Baseline, BaselineChange, FileState
-from memd.state.database import VERSION, Database
+from memd.state.database import Database
+from memd.state.formats import FORMAT
 from memd.state.tables import SCHEMAS, Figures, JobState, JobTable, NewJob
 
 
@@ -39,7 +40,7 @@ def test_each_table_has_its_rows(database: Database) -> None:
     database.write("CREATE TABLE secret (words TEXT)")
     JobTable(database).add(NewJob("extract", "/m", "/m", "s", {}), 1.0)
     tables = Figures(database, SCHEMAS).tables()
-    assert (tables.schema, tables.rows["jobs"], tables.rows["changes"]) == (VERSION, 1, 0)
+    assert (tables.schema, tables.rows["jobs"], tables.rows["changes"]) == (FORMAT, 1, 0)
     assert "secret" not in tables.rows
     assert len(tables.rows) > 30
     assert tables.bytes + tables.log_bytes >= tables.used_bytes > 0

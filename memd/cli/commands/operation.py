@@ -110,7 +110,7 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
 def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
     """Return a row where the daemon is another version's."""
     other = invocation.other_version()
-    remedy = "memctl shutdown, and the next command starts this one"
+    remedy = "memctl restart lets what is installed take over"
     row = {"name": "version", "state": "warning", "detail": other, "remedy": remedy}
     return [row] if other else []
 

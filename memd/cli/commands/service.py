@@ -89,7 +89,7 @@ def status(invocation: Invocation) -> int:
     """Print the state of each file, and whether the supervisor runs memd; 1 unless installed."""
     service = find(invocation)
     states = service_unit.states(service)
-    active = _run(invocation, service.active) == ""
+    active = runs(invocation, service)
     rows = [
         (path, invocation.screen.paint(state, _STYLES[state])) for path, state in states.items()
     ]
@@ -142,7 +142,7 @@ def _suggest_start(invocation: Invocation, service: Service, problem: str) -> No
 
 def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
     """Start the service; a daemon that runs outside it ends first, so that one serves."""
-    running = _run(invocation, service.active) == ""
+    running = runs(invocation, service)
     if not running:
         invocation.stop()
     elif not changed:
@@ -157,9 +157,19 @@ def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
             else (*service.enable, service.restart)
         )
     for command in commands:
-        words = _run(invocation, command)
-        if words:
-            raise SupervisorFailedError(command, words)
+        tell(invocation, command)
+
+
+def tell(invocation: Invocation, command: Argv) -> None:
+    """Run a command of the supervisor. Raises SupervisorFailedError."""
+    words = _run(invocation, command)
+    if words:
+        raise SupervisorFailedError(command, words)
+
+
+def runs(invocation: Invocation, service: Service) -> bool:
+    """Whether the supervisor runs memd now."""
+    return _run(invocation, service.active) == ""
 
 
 def _reachable(invocation: Invocation, service: Service) -> bool:

@@ -1,0 +1,86 @@
+"""restart: the memd that is installed now takes over from the one that runs."""
+
+import sys
+
+from memd.cli import service_unit
+from memd.cli.commands import service
+from memd.cli.invocation import Invocation
+from memd.client.errors import DaemonUnavailableError
+from memd.core.errors import MemdError
+
+_UNKNOWN = -32601
+
+
+class NotStartableError(MemdError):
+    """What is installed would not start, so the daemon that runs was left alone."""
+
+    hint = "mend the installation; the memd that runs goes on meanwhile"
+
+    def __init__(self, program: str, words: str) -> None:
+        super().__init__(f"the memd of {program} would not start: {words}", program=program)
+
+
+class OtherServiceError(MemdError):
+    """The supervisor runs the memd of another installation."""
+
+    hint = "memctl service install makes this one the service"
+
+    def __init__(self, program: str) -> None:
+        words = f"the service runs the memd of {program or 'another installation'}"
+        super().__init__(f"{words}, not of {sys.executable}", program=program)
+
+
+def restart(invocation: Invocation) -> None:
+    """Have the installed version go on where the running one stops; start one where none runs."""
+    try:
+        invocation.client(start=False)
+    except DaemonUnavailableError:
+        before = ""
+    else:
+        before = _give_way(invocation)
+    after = invocation.call("hello")["version"]
+    if not before:
+        text = f"memd {after} was started"
+    elif before == after:
+        text = f"memd {after} was restarted"
+    else:
+        text = f"memd {after} took over from {before}"
+    invocation.screen.answer({"before": before, "version": after}, text)
+
+
+def _give_way(invocation: Invocation) -> str:
+    """Have the daemon give way to what is installed, and return the version that ran."""
+    from memd.client.launch import startable  # noqa: PLC0415 - not every command starts a daemon
+
+    running = invocation.call("status")
+    program = str(running.get("program", ""))
+    if problem := startable(invocation.places, invocation.environ):
+        raise NotStartableError(sys.executable, problem)
+    if program != sys.executable or not _handed_over(invocation):
+        _replace(invocation, program)
+    return str(running["version"])
+
+
+def _handed_over(invocation: Invocation) -> bool:
+    """Return whether the daemon put its next version in its place; an older one cannot."""
+    from memd.client.errors import RemoteError  # noqa: PLC0415 - not every command asks a daemon
+
+    try:
+        invocation.stop("restart")
+    except RemoteError as error:
+        if error.code != _UNKNOWN:
+            raise
+        return False
+    return True
+
+
+def _replace(invocation: Invocation, program: str) -> None:
+    """End a daemon that cannot put this version in its place; the next call starts it."""
+    unit = service.find(invocation)
+    if not service.runs(invocation, unit):
+        invocation.stop()
+        return
+    if set(service_unit.states(unit).values()) != {"installed"}:
+        raise OtherServiceError(program)
+    invocation.close()
+    service.tell(invocation, unit.restart)
