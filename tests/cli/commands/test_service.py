@@ -83,7 +83,7 @@ def test_new_files_count_at_once(home: Home) -> None:
     supervisor = Supervisor(home)
     _service(home, "install", path=supervisor.path)
     unit = Path(home.path) / ".config/systemd/user/memd.service"
-    unit.write_text(unit.read_text().replace("RestartSec=5", "RestartSec=9"))
+    unit.write_text(unit.read_text().replace("RestartSec=2", "RestartSec=9"))
     supervisor.refuse()
     supervisor.reported()
     assert _service(home, "status", path=supervisor.path).status == 1
