@@ -1,8 +1,9 @@
 """One run's options, surroundings and connection."""
 
 import os
-import socket
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from memd.cli.invocation import (
 )
 from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
 from memd.core.places import SocketPathTooLongError
-from memd.testing.scripted_daemon import ScriptedDaemon, Silence
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, Silence
 from tests.cli.driver import Stream, invocation
 from tests.cli.home import Home
 
@@ -66,17 +67,46 @@ def test_a_daemon_that_went_away_is_told_with_its_log(home: Home) -> None:
     """Whoever loses the connection hears why the daemon ended, where it said so."""
     os.makedirs(home.places.state_dir)
     Path(home.places.log).write_text("memd: the disk is full\n", "utf-8")
-    with socket.socket(socket.AF_UNIX) as listener:
-        os.makedirs(os.path.dirname(home.places.socket), exist_ok=True)
-        listener.bind(home.places.socket)
-        os.chmod(home.places.socket, 0o600)
-        listener.listen(1)
-        asking = invocation(home, "status")
-        asking.client()
-        listener.accept()[0].close()
-        with pytest.raises(DaemonUnavailableError, match="the disk is full; its log is"):
-            asking.call("status")
-        asking.close()
+    with (
+        ScriptedDaemon(home.places.socket, {"status": HangUp()}),
+        closing(invocation(home, "status")) as asking,
+        pytest.raises(DaemonUnavailableError, match="the disk is full; its log is"),
+    ):
+        asking.call("status")
+
+
+def test_what_was_not_taken_is_sent_to_the_next_daemon(home: Home) -> None:
+    """A request that a daemon that ended did not even get is the next one's."""
+    with closing(invocation(home, "status")) as asking:
+        with ScriptedDaemon(home.places.socket, {}):
+            asking.client()
+        with ScriptedDaemon(home.places.socket, {"status": {"ok": True}}) as daemon:
+            assert asking.call("status") == {"ok": True}
+            assert [call.method for call in daemon.requested if call.method != "hello"] == [
+                "status"
+            ]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "times"),
+    [("memory.write", {"request_id": "r"}, 2), ("job.wait", {}, 2), ("extract", {}, 1)],
+)
+def test_only_what_is_safe_is_repeated(
+    home: Home, method: str, params: dict[str, Any], times: int
+) -> None:
+    """What may have been done is asked for once more where that does nothing twice."""
+    answers: list[object] = [HangUp(), {"done": True}]
+    with (
+        ScriptedDaemon(home.places.socket, {method: lambda _: answers.pop(0)}) as daemon,
+        closing(invocation(home, "status")) as asking,
+    ):
+        if times == 1:
+            with pytest.raises(DaemonUnavailableError):
+                asking.call(method, **params)
+        else:
+            assert asking.call(method, **params) == {"done": True}
+        sent = [call.params for call in daemon.requested if call.method == method]
+        assert sent == [params] * times
 
 
 def test_the_directory_is_absolute(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

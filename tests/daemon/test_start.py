@@ -93,7 +93,7 @@ def test_a_state_file_of_a_newer_memd_is_a_sentence() -> None:
             file.execute("PRAGMA user_version = 9999")
         done = run(home, "serve")
         assert (done.returncode, done.stderr.count("\n")) == (78, 1)
-        assert "has format 9999" in done.stderr
+        assert "was written by a later memd (format 9999)" in done.stderr
 
 
 def test_a_bad_option_is_told_and_harmless() -> None:

@@ -70,7 +70,7 @@ def test_what_an_older_daemon_does_not_know_is_told_with_the_remedy(home: Home) 
     with ScriptedDaemon(home.places.socket, {"hello": welcome, "status": refusal}):
         done = _memctl(home, sys.executable, "status")
     assert done.returncode == 1
-    assert f"memd 0.0.1 runs, and this is memctl {memd.__version__}: memctl shutdown" in done.stderr
+    assert f"memd 0.0.1 runs, and this is memctl {memd.__version__}: memctl restart" in done.stderr
 
 
 @pytest.fixture(name="person")

@@ -66,11 +66,4 @@ def test_no_request_is_lost_by_an_upgrade(
     finally:
         with connect(home.places, home.environ, name="end") as client:
             client.call("shutdown")
-    record_property(
-        FIGURE,
-        f"{rounds} upgrades under load: {load.requests} requests, of which"
-        f" {sum(map(len, load.written.values()))} writes, {sum(map(len, load.sent.values()))}"
-        f" messages, {len(load.accepted)} jobs and {load.commands} commands; 0 lost, 0 twice;"
-        f" the longest took {load.longest:.2f} s; {load.silent} of {load.prompts} prompts were"
-        " answered without a word",
-    )
+    record_property(FIGURE, f"{rounds} upgrades under load: {load.figures()}")

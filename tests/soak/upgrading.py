@@ -82,6 +82,16 @@ class Load:
         """Let them work for a while."""
         self._stop.wait(seconds)
 
+    def figures(self) -> str:
+        """Return in words what was done."""
+        writes, messages = (sum(map(len, done.values())) for done in (self.written, self.sent))
+        return (
+            f"{self.requests} requests, of which {writes} writes, {messages} messages,"
+            f" {len(self.accepted)} jobs and {self.commands} commands; 0 lost, 0 twice; the longest"
+            f" took {self.longest:.2f} s; {self.silent} of {self.prompts} prompts were answered"
+            " without a word"
+        )
+
     def lost(self) -> list[str]:
         """Return what was acknowledged and is not there, or there twice, or in another order."""
         wrong = list(self.failed)
