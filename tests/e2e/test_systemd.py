@@ -40,7 +40,7 @@ with open(sys.argv[1], "r+"):
     sys.stdin.read()
 """
 # A module that Python loads at its start: a signal blocks the thread of the event loop.
-BLOCKING = "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: time.sleep(600))\n"
+BLOCKING = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: signal.pause())\n"
 # Options that a user's unit of systemd 252 cannot have, or has without an effect.
 LEFT_OUT = (
     "PrivateDevices=yes",
@@ -151,7 +151,7 @@ def test_a_stop_answers_and_keeps(service: UserManager) -> None:
     )
     writing.start()
     while ask(service, "status")["connections"] < 2:  # the write and this one
-        time.sleep(0.01)
+        pass
     service.systemctl("stop", "memd.service")
     writing.join()
     holder.communicate()
