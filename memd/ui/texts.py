@@ -79,7 +79,7 @@ def span(seconds: float) -> str:
         if seconds >= factor:
             count = int(seconds // factor)
             return f"{count} {unit}{'s' * (count != 1)}"
-    return "moments"
+    return "less than a minute"
 
 
 def instant(value: object, now: float, zone: tzinfo | None = None) -> Instant | None:
