@@ -43,13 +43,15 @@ def _calling(
 ) -> Callable[[PageQuery, Fields], MethodCall]:
     """Return what calls a method with values of the address and of a form's fields.
 
-    What a form ``needs`` it must have; what it ``may`` have is left out where it is empty.
+    What a form ``needs`` it must have; what it, or its address, ``may`` have is left out if empty.
     """
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
         fields = PageQuery(form, query.now)
         params = {name: query[name] for name in names} | {name: fields[name] for name in needs}
-        return query.about(method, **params, **{name: fields.get(name) for name in may})
+        return query.about(
+            method, **params, **{name: fields.get(name) or query.get(name) for name in may}
+        )
 
     return call
 
@@ -89,7 +91,7 @@ ACTIONS = (
     Action("dismiss", "review", _calling("suggestion.dismiss", "suggestion")),
     Action("accept", "review", _deciding("dream.accept")),
     Action("reject", "review", _deciding("dream.reject", "reason")),
-    Action("rule-on", "rules", _calling("rule.add", "path", may=("answer",))),
+    Action("rule-on", "rules", _calling("rule.add", "path", may=("answer", "check"))),
     Action("rule-off", "rules", _calling("rule.off", "rule")),
 )
 

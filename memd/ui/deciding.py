@@ -73,7 +73,7 @@ def _dreams_page(query: PageQuery, answers: Answers) -> Context:
 def _report(job: Mapping[str, Any]) -> Context:
     """Return what a dream's job tells, however little it came to."""
     result = job["result"] or {}
-    names = ("engine", "dollars", "proposal", "before", "after", "said")
+    names = ("engine", "dollars", "proposal", "unused", "before", "after", "said")
     return {
         **{name: result.get(name) for name in names},
         "state": job["state"],

@@ -213,3 +213,27 @@ async def test_the_daemon_decides_who_is_a_person(writer: Browser) -> None:
     shown = await writer.shown("edit", path=PATH)
     answer = await submit(writer, shown, "write", path=PATH, more={"content": secret})
     assert answer.status_code == 409
+
+
+async def test_rules_are_switched_on_and_off(writer: Browser) -> None:
+    """A memory's check becomes a rule by a form, and is off again by another one."""
+    check = "check: git push --force\n"
+    text = (
+        f"---\nname: no-force\ndescription: Never force-push\ntype: feedback\n{check}---\n\nNo.\n"
+    )
+    await writer.caller.call("memory.write", path="feedback_force.md", content=text)
+    shown = await writer.shown("rules")
+    assert "git push --force" in words(shown)
+    about = {"cwd": writer.caller.cwd, "path": "feedback_force.md"}
+    assert (await writer.post("rule-on", about, {"answer": "deny"})).status_code == 303
+    (rule,) = (await writer.caller.call("rule.list"))["rules"]
+    assert (rule["state"], rule["answer"]) == ("on", "deny")
+    off = {"cwd": writer.caller.cwd, "rule": rule["id"]}
+    assert (await writer.post("rule-off", off)).status_code == 303
+    assert "Switch on" in await writer.shown("rules")
+    again = await writer.post("rule-on", {**about, "answer": "ask"})
+    assert again.status_code == 303
+    (rule,) = (await writer.caller.call("rule.list"))["rules"]
+    assert (rule["state"], rule["answer"]) == ("on", "ask")
+    plain = {"cwd": writer.caller.cwd, "path": "MEMORY.md"}
+    assert (await writer.post("rule-on", plain, {"answer": "ask"})).status_code == 409
