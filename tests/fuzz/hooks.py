@@ -9,6 +9,7 @@ from memd.api.dialects import DIALECTS
 from memd.cli import hook
 from memd.core import strict_json
 from memd.rpc.conversation import Conversation, Work
+from memd.rules import check
 from tests.fuzz.target import Target, plain
 
 _EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompress", "PostToolUse", "AfterTool")
@@ -44,6 +45,21 @@ def _location(about: bytes) -> None:
     assert all(type(value) is str for value in json.loads(about, strict=False).values())
 
 
+def rule(data: bytes) -> None:
+    """Check that a rule is a check or refused, and that any call breaks it or not."""
+    try:
+        given = strict_json.decode(data)
+        text, tool, members = given["check"], given["tool"], given["input"]
+        made = check.parse(text if isinstance(text, str) else "")
+    except (strict_json.NotJsonError, KeyError, TypeError, check.CheckRefusedError):
+        return
+    if isinstance(tool, str) and isinstance(members, dict):
+        made.fits(check.PlannedCall(tool, members, "/p"))
+    if isinstance(made, check.CommandPrefix):
+        same = {"command": check.normal(text)}
+        assert made.fits(check.PlannedCall("Bash", same, "/p")), text
+
+
 def printed(data: bytes) -> None:
     """Of an answer the result's own bytes are printed, or nothing."""
     result = hook.answer(data)
@@ -76,6 +92,20 @@ TARGETS = {
         plain(payload),
         tuple(json.dumps(given).encode() for given in (_CLAUDE, _CODEX, {**_CODEX, **_PATCH})),
         _TOKENS,
+        json=True,
+    ),
+    "rule": Target(
+        plain(rule),
+        tuple(
+            json.dumps({"check": text, "tool": tool, "input": members}).encode()
+            for text, tool, members in (
+                ("git push --force", "Bash", {"command": "cd x && sudo git -C . push -f origin"}),
+                ("Write /\\.env$/", "Edit", {"file_path": "src/.env", "old_string": "a"}),
+                ("mcp__hub__* /x+/", "mcp__hub__get", {"q": ["xx"], "command": ["a", "b"]}),
+                ("npm install", "Bash", {"command": "env A=1 sh -c 'npm install x | tee y'"}),
+            )
+        ),
+        (b"git push", b"--force", b"-f", b"sudo ", b"xargs ", b"sh -c ", b"&&", b"|", b"'", b"$("),
         json=True,
     ),
     "hook answer": Target(

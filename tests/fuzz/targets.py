@@ -9,7 +9,7 @@ _DOORS = {
     "texts": ("memory", "index", "settings", "notes", "command line", "credentials"),
     "recorded": ("claude code", "codex", "gemini"),
     "replies": ("model reply", "model text"),
-    "hooks": ("hook payload", "hook answer"),
+    "hooks": ("hook payload", "hook answer", "rule"),
     "imports": ("archive", "file of a tool", "team page"),
     "live": ("daemon",),
 }

@@ -141,5 +141,5 @@ _SEEDS = (*FRAMES, *(encode(form, frame) for form in Framing for frame in FRAMES
 TARGETS = {
     "framing": Target(plain(framing), (*_SEEDS, _CALL + b"\n" + _BATCH), _TOKENS, longest=600),
     "envelope": Target(plain(envelope), FRAMES, _TOKENS, json=True),
-    "session": Target(session, (*_SEEDS, b"\n".join(FRAMES)), _TOKENS, json=True),
+    "session": Target(session, (*_SEEDS, b"\n".join(FRAMES)), _TOKENS, json=True, longest=1024),
 }
