@@ -1,6 +1,6 @@
 """Scripted model servers in the forms that Codex CLI and Gemini CLI speak.
 
-Texts, and for Codex calls of tools.
+Texts and calls of tools.
 
 The script, the record of requests and the delivery are those of ``memd.testing.messages``.
 """
@@ -79,7 +79,12 @@ class GeminiServer(MessagesServer):
         """Return a step as bytes."""
         if not isinstance(step, ScriptedReply):
             return super().render(request, step)
-        content = {"role": "model", "parts": [{"text": _words(step)}]}
+        calls: list[dict[str, Any]] = [
+            {"functionCall": {"name": block["name"], "args": block["input"]}}
+            for block in step.content
+            if block["type"] == "tool_use"
+        ]
+        content = {"role": "model", "parts": calls or [{"text": _words(step)}]}
         used = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         candidate = {"content": content, "finishReason": "STOP", "index": 0}
         body: dict[str, Any] = {"candidates": [candidate], "usageMetadata": used}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import ScriptedReply
 from tests.e2e.claude import conversation, once, stop
 from tests.e2e.hooks import CODEX, CODEX_CONFIG
-from tests.e2e.models import ResponsesServer
+from tests.e2e.models import GeminiServer, ResponsesServer
 from tests.e2e.programs import MEMCTL, memctl, program, run
 
 pytestmark = pytest.mark.e2e
@@ -197,6 +198,8 @@ def test_a_rule_is_taken_along_into_other_folders(home: Home) -> None:
     assert str(other) in bodies
     assert not list(Path(home.project()).rglob("heron"))
     assert not list(Path(home.project()).rglob("kestrel"))
+    (own,) = Path(home.path, ".claude", "projects").rglob("subagents/agent-*.jsonl")
+    assert WORDS in own.read_text()
     listed = json.loads(memctl(home, "rule", "list", "--json", cwd=home.project()))
     assert listed["rules"][0]["answered"] == 2
 
@@ -236,7 +239,31 @@ def test_codex_is_told_to_ask(home: Home) -> None:
         options = (*CODEX, "--dangerously-bypass-approvals-and-sandbox", "go")
         run([program("codex"), *options], home, {"LOCAL_KEY": "dummy"}, cwd=home.project())
         outputs = [item for item in server.messages[-1].json["input"] if "output" in item["type"]]
+    shutil.rmtree(place.parent / ".tmp", ignore_errors=True)  # of its own
     assert WORDS in outputs[0]["output"]
     assert "ask them yourself" in outputs[0]["output"]
+    assert not Path(home.project(), "heron").exists()
+    assert Path(home.project(), "kestrel").exists()
+
+
+def test_gemini_is_told_to_ask(home: Home) -> None:
+    """Gemini CLI refuses the command and tells its model what the rule says; another one runs."""
+    switch_on(home)
+    place = Path(home.path, ".gemini", "settings.json")
+    place.parent.mkdir()
+    place.write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
+    memctl(home, "--no-start", "setup", "gemini", "--rules")
+    calls = [("run_shell_command", {"command": each}) for each in (FORBIDDEN, "touch kestrel")]
+    with messages_server(Working(*calls), kind=GeminiServer) as server:
+        extra = {
+            "GEMINI_API_KEY": "dummy",
+            "GOOGLE_GEMINI_BASE_URL": server.url,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+        options = ("-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", "go")
+        run([program("gemini"), *options], home, extra, cwd=home.project())
+        told = server.messages[-1].body.decode()
+    assert WORDS in told
+    assert "ask them yourself" in told
     assert not Path(home.project(), "heron").exists()
     assert Path(home.project(), "kestrel").exists()
