@@ -60,7 +60,7 @@ OUTSIDE := $(addprefix tests/soak/test_,clocks.py floods.py full_disk.py inherit
 soak-outside: $(STAMP) ## what was found from outside, 200 rounds each, as a table
 	@$(BIN)/python -m pytest -m soak $(OUTSIDE) -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first commands scale level' SIZES=200,10000 MINUTES=20 PLOT=file.svg
+bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first commands scale level rules' SIZES=200,10000 MINUTES=20 PLOT=file.svg
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PLOT),--plot $(PLOT))
 

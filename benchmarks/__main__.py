@@ -6,7 +6,8 @@ round trips), ``hook`` (each event of a client, with memd at rest, beside a drea
 ``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories), ``first`` (the
 first prompt after a start; 200 to 10,000 memories), ``commands`` (memctl without a daemon) and
 ``scale`` (200 to 100,000 memories). ``dream``, ``first`` and ``scale`` take minutes. ``level`` (20
-minutes of mixed load) runs only where it is named.
+minutes of mixed load) and ``rules`` (what rules cost a tool's call) run only where they are
+named.
 
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails but ``damage``,
 whose bars hold on any machine; the aims stand beside the figures.
@@ -23,12 +24,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import commands, damage, dreaming, first, hooks, level, scale
+from benchmarks import commands, damage, dreaming, first, hooks, level, rules, scale
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
 PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "commands", "scale")
-LONG = ("level",)  # only where it is named
+LONG = ("level", "rules")  # only where they are named
 MEMORIES = 200
 ROUNDS = 400
 EXTRACT_ROUNDS = 100
@@ -59,6 +60,8 @@ def main() -> int:
         _small(parts)
     if "hook" in parts:
         hooks.run()
+    if "rules" in parts:
+        rules.run()
     if "dream" in parts:
         dreaming.run([size for size in chosen if size <= max(dreaming.SIZES)])
     if "first" in parts:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
-from anyio import to_thread
 
 from memd.api.callers import started_by_an_assistant
 from memd.api.dialects import Dialect, Payload, decided
@@ -124,11 +124,11 @@ async def before_a_tool(
     try:
         if not await services.rules.any_on():
             return None
-        environment = call.connection.caller.environment
-        places = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
-        directories = await to_thread.run_sync(_directories, services, environment, places)
     except MemdError:
         return None
+    environment = call.connection.caller.environment
+    places = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
+    directories = partial(_directories, services, environment, places)
     about = PlannedCall(payload.tool_name, payload.tool_input, payload.cwd, payload.session_id)
     seconds = max(0.0, until - services.clock.monotonic())
     answer = await services.rules.answer(directories, about, seconds)

@@ -82,12 +82,12 @@ class ToolRules:
         return any(rule.enabled for rule in stored)
 
     async def answer(
-        self, directories: Sequence[str], call: PlannedCall, seconds: float
+        self, directories: Callable[[], Sequence[str]], call: PlannedCall, seconds: float
     ) -> RuleAnswer:
         """Return what the rules of some directories say to a tool's call, and count it.
 
-        One that refuses comes before one that asks. Raises nothing: what cannot be read in so much
-        time says nothing.
+        ``directories`` finds them, and blocks. A rule that refuses comes before one that asks.
+        Raises nothing: what cannot be read in so much time says nothing.
         """
         with move_on_after(seconds), suppress(MemdError):
             return await to_thread.run_sync(self._answer, directories, call, abandon_on_cancel=True)
@@ -209,7 +209,8 @@ class ToolRules:
                 broken += [rule for rule in rules if rule.check and rule.check.fits(call)]
         return min(broken, key=lambda rule: rule.stored.answer != "deny", default=None)
 
-    def _answer(self, directories: Sequence[str], call: PlannedCall) -> RuleAnswer:
+    def _answer(self, find: Callable[[], Sequence[str]], call: PlannedCall) -> RuleAnswer:
+        directories = find()
         rule = self._broken(directories, call)
         if rule is None:
             return _ALLOWED

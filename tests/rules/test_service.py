@@ -83,7 +83,7 @@ async def test_a_project_has_a_bounded_number_of_rules(folder: Path, database: D
         await rules.add(str(folder), f"r{RULES}.md", "", "ask", BY)
     added = await rules.add(str(folder), "r7.md", "", "deny", BY)
     assert (added.rule.state, added.change) == ("on", None)
-    assert (await rules.answer([str(folder)], call("c7 x"), 20.0)).answer == "deny"
+    assert (await rules.answer(lambda: [str(folder)], call("c7 x"), 20.0)).answer == "deny"
 
 
 async def test_a_call_reads_no_memory_that_did_not_change(folder: Path, database: Database) -> None:
@@ -93,7 +93,11 @@ async def test_a_call_reads_no_memory_that_did_not_change(folder: Path, database
     rules = ToolRules(store, RuleTable(database), clock)  # type: ignore[arg-type]
     for number in range(3):
         await rules.add(str(folder), f"r{number}.md", "", "ask", BY)
-    where, before = [str(folder)], store.reading.reads
+    before = store.reading.reads
+
+    def where() -> list[str]:
+        return [str(folder)]
+
     for _ in range(20):
         assert (await rules.answer(where, call("c1 x"), 20.0)).words.endswith("rule 1")
         assert await rules.answer(where, call("c9 x"), 20.0) == RuleAnswer()
@@ -113,9 +117,9 @@ async def test_what_cannot_be_read_in_its_time_says_nothing(
     clock = FakeClock()
     rules = ToolRules(store_in(folder.parent, database, clock), RuleTable(database), clock)
     await rules.add(str(folder), "r1.md", "", "deny", BY)
-    assert await rules.answer([str(folder)], call("c1 x"), 0.0) == RuleAnswer()
-    assert (await rules.answer(["/gone", str(folder)], call("c1 x"), 20.0)).answer == "deny"
-    assert await rules.answer(["relative"], call("c1 x"), 20.0) == RuleAnswer()
+    assert await rules.answer(lambda: [str(folder)], call("c1 x"), 0.0) == RuleAnswer()
+    assert (await rules.answer(lambda: ["/gone", str(folder)], call("c1 x"), 20.0)).answer == "deny"
+    assert await rules.answer(lambda: ["relative"], call("c1 x"), 20.0) == RuleAnswer()
     database.close()
     # A disk that takes no count switches no rule off.
-    assert (await rules.answer([str(folder)], call("c1 x"), 20.0)).answer == "deny"
+    assert (await rules.answer(lambda: [str(folder)], call("c1 x"), 20.0)).answer == "deny"
