@@ -21,6 +21,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 from memd.state import uses
 from memd.state.ages import Bound
@@ -178,8 +180,8 @@ class Ledger:
             given.items[item.path, item.fingerprint] = item.bytes
             key = (session, item.path, item.fingerprint)
             self._unwritten.append((_MARK, (*key, item.bytes, at)))
-            if _counts(session, item):
-                self._unwritten += uses.surfaced(item.directory, item.name, session, at)
+        used = [(item.directory, item.name) for item in marked if _counts(session, item)]
+        self._unwritten += uses.surfaced(used, session, at)
         return marked, sum(given.items.values())
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
@@ -225,8 +227,8 @@ class Ledger:
             statements = [self._unwritten.popleft() for _ in range(waiting)]
             try:
                 with self._database.transaction(synced=False) as cursor:
-                    for statement, values in statements:
-                        cursor.execute(statement, values)
+                    for statement, same in groupby(statements, itemgetter(0)):
+                        cursor.executemany(statement, map(itemgetter(1), same))
             except BaseException:
                 self._unwritten.extendleft(reversed(statements))
                 raise

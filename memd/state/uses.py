@@ -8,7 +8,7 @@ when a session changes what it was given or has read. Rules of this file
   it is gone, and goes on when it comes back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from memd.core.names import in_catalogue
 from memd.core.values import Actor, Provenance
@@ -62,13 +62,17 @@ EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
 """
 
 
-def _count(kind: str) -> tuple[str, str]:
-    """Return what counts a use by (directory, path, session, at)."""
+def _count(kind: str, session: str = "0") -> tuple[str, str]:
+    """Return what counts a use by (directory, path, session, at).
+
+    ``session`` says in SQL whether the session is one that is new to the memory.
+    """
     return (
         f"""
-INSERT INTO usage (directory, path, {kind}, last_{kind}, since, at, counted)
-VALUES (?1, ?2, 1, ?4, ?4, ?4, {DAYS}) ON CONFLICT DO UPDATE
-SET {kind} = {kind} + 1, last_{kind} = ?4, at = ?4, counted = {DAYS}
+INSERT INTO usage (directory, path, {kind}, sessions, last_{kind}, since, at, counted)
+VALUES (?1, ?2, 1, {session}, ?4, ?4, ?4, {DAYS}) ON CONFLICT DO UPDATE SET
+    {kind} = {kind} + 1, sessions = sessions + excluded.sessions, last_{kind} = ?4, at = ?4,
+    counted = excluded.counted
 """,  # noqa: S608 - our own words
         f"""
 INSERT INTO uses (kind, directory, path, session, at, counted)
@@ -81,9 +85,8 @@ def _statements(script: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in script.split(";") if part.strip())
 
 
-# By (directory, path, session): one session more, unless it had the memory before.
-_SESSION = f"UPDATE usage SET sessions = sessions + NOT {_HAD} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
-_SURFACED, READ, ACTED = map(_count, ("surfaced", "read", "acted"))
+_SURFACED, READ, ACTED = _count("surfaced", f"NOT {_HAD}"), _count("read"), _count("acted")
+# By (directory, path, session).
 _NOT_SURFACED = _statements(f"""
 DELETE FROM uses WHERE id = (
     SELECT max(id) FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
@@ -129,11 +132,10 @@ DELETE FROM usage WHERE (directory, path) IN (
 Statement = tuple[str, tuple[object, ...]]
 
 
-def surfaced(directory: str, path: str, session: str, at: float) -> tuple[Statement, ...]:
-    """Return what counts that a memory went out to a session."""
-    first, use = _SURFACED
-    values = (directory, path, session)
-    return (first, (*values, at)), (_SESSION, values), (use, (*values, at))
+def surfaced(memories: Iterable[tuple[str, str]], session: str, at: float) -> Iterator[Statement]:
+    """Yield what counts that memories, each a directory and a path, went out to a session."""
+    values = [(*memory, session, at) for memory in memories]
+    return ((query, each) for query in _SURFACED for each in values)
 
 
 def not_surfaced(directory: str, path: str, session: str) -> tuple[Statement, ...]:
