@@ -163,7 +163,8 @@ async def usage_list(
 
     def listed() -> UsedMemories:
         counted = services.usage.of(os.path.realpath(project.memory_dir), paths)
-        wanted = [h for h in snapshot.headers if paths is None or h.path in paths]
+        named = None if paths is None else frozenset(paths)
+        wanted = [h for h in snapshot.headers if named is None or h.path in named]
         if unused:
             wanted = [h for h in wanted if counted.unused(h.path, h.mtime_ns)]
         uses = {header.path: counted.memories.get(header.path, MemoryUse()) for header in wanted}
