@@ -54,16 +54,16 @@ class SQLite(Driver):
         while True:
             try:
                 connection.execute("PRAGMA journal_mode=WAL")
-                break
-            except sqlite3.OperationalError as error:
+                connection.execute("PRAGMA synchronous=FULL")
+            except sqlite3.DatabaseError as error:  # a busy one, or a file that is no database
                 # SQLite does not wait for a process that is creating the same file.
                 busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
                 if not busy or time.monotonic() > until:
                     connection.close()
                     raise
                 time.sleep(_RETRY_SECONDS)
-        connection.execute("PRAGMA synchronous=FULL")
-        return connection
+            else:
+                return connection
 
     def words(self, sql: str) -> str:
         """Return SQL in SQLite's words: a write locks everything."""
