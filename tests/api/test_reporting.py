@@ -60,7 +60,8 @@ async def test_a_report_names_what_nobody_uses(caller: Caller) -> None:
     for _ in range(92):
         await caller.day()
     found = (await caller.plain("report"))["unused"]
-    assert [row["path"] for row in found["memories"]] == ["b.md", "feedback_tests.md", "a.md"]
+    *never, last = (row["path"] for row in found["memories"])
+    assert (sorted(never), last) == (["b.md", "feedback_tests.md"], "a.md")
     assert found["count"] == 3
     await caller.call("memory.read", path="b.md")
     assert (await caller.call("report"))["unused"]["count"] == 2

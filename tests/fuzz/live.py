@@ -20,7 +20,16 @@ from tests.rpc.answers import assert_body
 INTERNAL = -32603
 # These end the daemon, wait for others, or touch files and servers that the caller names.
 _LEFT_OUT = frozenset(
-    ("shutdown", "export", "import", "team.join", "message.receive", "job.wait", "recall.probe")
+    (
+        "shutdown",
+        "restart",
+        "export",
+        "import",
+        "team.join",
+        "message.receive",
+        "job.wait",
+        "recall.probe",
+    )
 )
 _PLACE, _SECONDS, _REMEMBERED = "$P", 30, 20
 _TEXT = "From now on always run the checks before you push to the main branch."
