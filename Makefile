@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
+.PHONY: demo demo-team demo-agents test test-postgres check size format crash fuzz soak soak-outside bench bench-load bench-semantic bench-team bench-notes bench-counting bench-context bench-extract bench-said bench-gateway bench-ui bench-agents bench-import bench-observing bench-instructions bench-keeper bench-plan sdk e2e docs dist dist-check packages sbom clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -93,6 +93,9 @@ bench-agents: $(STAMP)  ## what messages between agents cost, as ratios: PARTS='
 
 bench-gateway: $(STAMP) ## how much later a reply begins through memd gateway
 	@$(BIN)/python -m benchmarks.gateway
+
+bench-ui: $(STAMP)      ## how quickly the page answers, and what five open pages cost the daemon: SIZES='1000 10000'
+	@$(BIN)/python -m benchmarks.page $(SIZES)
 
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memd.core.errors import MemdError
-from memd.ui.access import PageAccess, PageGate, RequestHead
+from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
 from memd.ui.actions import ACTIONS, FORMS, Action
 from memd.ui.events import Events, Sender
 from memd.ui.link import SocketLink
@@ -64,10 +64,9 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """How the page is run. ``here`` is the working directory that it was started in.
+    """How the page is run, and in which working directory (``here``).
 
-    ``clock`` gives seconds since 1970, ``monotonic`` seconds; ``zone`` is that of all times that
-    are shown, ``None`` for this machine's.
+    ``zone`` is that of all times that are shown, ``None`` for this machine's.
     """
 
     here: str
@@ -131,6 +130,8 @@ class PageServer:
 
     def idle_until(self, seconds: float) -> float:
         """Return when nobody will have looked for so long, in monotonic seconds."""
+        if self._access.token:
+            return self._access.began + TOKEN_SECONDS  # from then on nobody can
         if self.events.open:  # an open page is a look
             self.last_request = self._options.monotonic()
         return self.last_request + seconds
@@ -246,9 +247,8 @@ class PageServer:
         return Response(text, status, media_type="text/html")
 
     async def _refused(self, _: Request, error: Exception) -> Response:
-        status = getattr(error, "status_code", HTTPStatus.NOT_FOUND)
-        headers = getattr(error, "headers", None) or {}  # Allow
-        return Response(status_code=status, headers=dict(headers) | _CLOSE)
+        headers = dict(getattr(error, "headers", None) or {})  # Allow
+        return Response(status_code=getattr(error, "status_code", 404), headers=headers | _CLOSE)
 
     async def _fault(self, request: Request, error: Exception) -> Response:
         fault = PageFaultError(type(error).__name__)

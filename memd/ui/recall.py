@@ -8,7 +8,7 @@ from memd.ui.link import MethodCall
 from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
 _SESSION = "memctl ui"  # nothing is marked in its name, and nothing of it is written
-_DEADLINE_MS = 5_000
+_DEADLINE_MS = 2_000
 _HITS = 20
 
 

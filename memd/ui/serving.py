@@ -6,7 +6,7 @@ Rules of this file
 - A connection that sends no request, or does not take its answers, ends; more than
   ``CONNECTIONS`` at once are not served.
 - It ends on SIGINT, SIGTERM and SIGHUP, on its Quit button, and once nobody has had a page open for
-  a while. What runs then has ``DRAIN_SECONDS``.
+  a while, or used the address in time. What runs then has ``DRAIN_SECONDS``.
 - Nothing is logged: an address in a log would be a way in.
 """
 
@@ -24,7 +24,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.core.errors import MemdError
-from memd.ui.access import PageAccess
+from memd.ui.access import TOKEN_SECONDS, PageAccess
 from memd.ui.app import HEAD_BYTES, HEADERS, PageOptions, PageServer
 from memd.ui.link import SocketLink
 from memd.ui.peers import is_own_peer
@@ -60,18 +60,21 @@ class Served:
     idle_minutes: float = IDLE_MINUTES
 
 
-def serve(served: Served) -> None:
-    """Serve until a signal comes, the person quits, or nobody looks. Raises PagePortError."""
+def serve(served: Served) -> bool:
+    """Serve until a signal comes, the person quits, or nobody looks; return whether anybody did.
+
+    Raises PagePortError.
+    """
     try:
         listener = socket.create_server((_HOST, served.port), backlog=CONNECTIONS)
     except (OSError, OverflowError) as error:
         raise PagePortError(served.port, getattr(error, "strerror", "") or str(error)) from None
     with listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        anyio.run(_serve, listener, served)
+        return anyio.run(_serve, listener, served)
 
 
-async def _serve(listener: socket.socket, served: Served) -> None:
+async def _serve(listener: socket.socket, served: Served) -> bool:
     host = f"{_HOST}:{listener.getsockname()[1]}"
     access = PageAccess(host, served.options.monotonic())
     page = PageServer(served.link, access, served.options)
@@ -84,7 +87,8 @@ async def _serve(listener: socket.socket, served: Served) -> None:
                 page.stop.set()
 
     async def until_unused() -> None:
-        left = seconds = served.idle_minutes * 60
+        seconds = served.idle_minutes * 60
+        left = min(seconds, TOKEN_SECONDS)
         while left > 0:
             await anyio.sleep(left)
             left = page.idle_until(seconds) - served.options.monotonic()
@@ -99,6 +103,7 @@ async def _serve(listener: socket.socket, served: Served) -> None:
             group.start_soon(task)
         await server.serve([listener])
         group.cancel_scope.cancel()
+    return not access.token
 
 
 def _config(page: PageServer) -> uvicorn.Config:

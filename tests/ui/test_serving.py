@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from memd.testing.daemon import Home, daemon_process, memctl_ended, throw_away_home
+from memd.ui.access import TOKEN_SECONDS
 from memd.ui.app import BODY_BYTES, HEAD_BYTES, HEADERS
 from memd.ui.serving import CONNECTIONS
 from tests.ui.served import Served, page_process
@@ -151,6 +152,13 @@ def test_it_ends_when_nobody_looks(home: Home) -> None:
     with daemon_process(home), page_process(home, "--idle", "1") as page:
         page.enter()
         assert page.process.wait(90) == 0
+
+
+@pytest.mark.soak
+def test_it_ends_when_nobody_came(home: Home) -> None:
+    """Once its address works no more and nobody used it, it ends."""
+    with daemon_process(home), page_process(home) as page:
+        assert page.process.wait(TOKEN_SECONDS + 30) == 0
 
 
 @pytest.mark.soak

@@ -62,7 +62,9 @@ def ui(invocation: Invocation) -> None:
 
     link = SocketLink(socket, dict(invocation.environ))
     idle = float(options.idle or IDLE_MINUTES)
-    serve(Served(link, PageOptions(cwd, write=options.write), opened, options.port or 0, idle))
+    page = PageOptions(cwd, write=options.write)
+    if not serve(Served(link, page, opened, options.port or 0, idle)):
+        invocation.screen.note("nobody opened it; memctl ui gives a new address")
 
 
 def _open(address: str, environ: Mapping[str, str]) -> None:
