@@ -1,7 +1,7 @@
 """Bugs to be planted into the context services, and the property that has to notice each.
 
 Each is a small edit of one file; ``caught_by`` is how the sentence of a property begins. For
-a ``rare`` one many stories have to be played.
+a ``rare`` one many stories have to be played; others show soon from story ``first`` on.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ class Mutant:
     new: str
     caught_by: tuple[str, ...]
     rare: bool = False
+    first: int = 0
 
 
 MUTANTS = (
@@ -47,6 +48,7 @@ MUTANTS = (
         "            if decision is not None and request.settings.context.spill:\n"
         "                text",
         PREFIX,
+        first=15,
     ),
     Mutant(
         "what stays whole is not frozen",
@@ -114,6 +116,7 @@ MUTANTS = (
         "in listed[:-_NEWEST] if",
         "in listed if",
         ("cleared",),
+        first=15,
     ),
     Mutant(
         "thinking stays behind what is cleared",
@@ -121,6 +124,7 @@ MUTANTS = (
         "        if message > first\n",
         "        if message > first + 9\n",
         PREFIX,
+        first=15,
     ),
     Mutant(
         "of thinking one part goes",
@@ -128,6 +132,7 @@ MUTANTS = (
         "for block, digest in facts[message].thinking\n",
         "for block, digest in facts[message].thinking[:1]\n",
         PREFIX,
+        first=15,
     ),
     Mutant(
         "results are cleared in the middle of a turn",
@@ -135,6 +140,7 @@ MUTANTS = (
         "or calls or speaker != USER",
         "or speaker != USER",
         ("cleared",),
+        first=7,
     ),
     Mutant(
         "results are cleared while the cache has them",
@@ -158,6 +164,7 @@ MUTANTS = (
         "[(row.folder, *decision) for decision in decisions],",
         "[(row.folder, *decision) for decision in decisions if not row.folder],",
         PREFIX,
+        first=6,
     ),
     Mutant(
         "what a client sent does not replace what was decided",
@@ -165,6 +172,7 @@ MUTANTS = (
         "            new |= restored\n",
         "            new = restored | session.decisions | new\n",
         PREFIX,
+        first=7,
     ),
     Mutant(
         "a forked session begins anew",
@@ -172,6 +180,7 @@ MUTANTS = (
         "        if fork_of:\n",
         '        if fork_of == "-":\n',
         PREFIX,
+        first=15,
     ),
     Mutant(
         "another history with as many messages is taken for this one",
@@ -179,6 +188,7 @@ MUTANTS = (
         "    if place > len(before) or (",
         "    if place > len(before) or place and place < 0 and (",
         ("agreed",),
+        first=7,
     ),
     Mutant(
         "a sub-agent is told to compact",
@@ -186,5 +196,6 @@ MUTANTS = (
         "        or request.conversation\n",
         "",
         ("left_alone",),
+        first=53,
     ),
 )

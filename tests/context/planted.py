@@ -55,7 +55,8 @@ def main(number: int, stories: int) -> int:
     from tests.context.properties import check  # noqa: PLC0415
     from tests.context.stories import play  # noqa: PLC0415
 
-    for seed in range(stories):
+    first = MUTANTS[number].first
+    for seed in range(first, first + stories):
         with tempfile.TemporaryDirectory() as folder, StoredPlanner(Path(folder)) as planner:
             try:
                 play(seed, planner, folder, check)
