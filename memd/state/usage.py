@@ -10,7 +10,7 @@ Rules of this file
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,12 @@ _OLD, _TO_ASK = (
         " AND (k.directory, k.path) = (u.directory, u.path))"
     ),
 )
-_PAGE = 500  # rows written in one transaction
+_PAGE = 500  # rows read or written at once
+_SOME = "SELECT * FROM usage WHERE directory = ? AND path IN (SELECT value FROM json_each(?))"
+# What was there when the files were listed may have come since.
+_MISSING = f"""
+{GONE} AND NOT EXISTS (SELECT 1 FROM shadows WHERE (directory, path) = (?1, ?2))
+"""  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +129,10 @@ class UsageTable:
     def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:
         """Return how the memories of a directory were used: all of them, or those of some paths."""
         days, before = self._days()
-        query, values = "SELECT * FROM usage WHERE directory = ?", [directory]
-        if paths is not None:
-            query += " AND path IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(sorted(paths)))
-        rows = self._database.read(query, values)
+        if paths is None:
+            rows = self._rows("*", directory)
+        else:
+            rows = iter(self._database.read(_SOME, (directory, json.dumps(sorted(paths)))))
         first = "SELECT min(since) FROM usage WHERE directory = ?"
         since = self._database.read(first, (directory,))[0][0]
         memories = {row["path"]: _use(row, days, before) for row in rows}
@@ -182,14 +186,11 @@ class UsageTable:
 
     def follow_files(self, directory: str, files: Iterable[str], at: float) -> None:
         """Begin a row for each memory that has none; ``files`` are all paths of the directory."""
-        rows = self._database.read(
-            "SELECT path FROM usage WHERE directory = ? AND gone IS NULL", (directory,)
-        )
-        known = {row["path"] for row in rows}
+        known = {row["path"] for row in self._rows("path, gone", directory) if row["gone"] is None}
         there = {path for path in files if in_catalogue(path)}
         room = self._most - int(self._database.read("SELECT count(*) FROM usage")[0][0])
         self._each(BEGIN, [(directory, path, at) for path in sorted(there - known)[: max(0, room)]])
-        self._each(GONE, [(directory, path) for path in sorted(known - there)])
+        self._each(_MISSING, [(directory, path) for path in sorted(known - there)])
 
     def prune(self) -> None:
         """Forget memories that are gone for 90 counted days, and uses that are older."""
@@ -203,6 +204,16 @@ class UsageTable:
         with self._database.transaction(synced=False) as cursor:
             for query in queries:
                 cursor.execute(query, use)
+
+    def _rows(self, columns: str, directory: str) -> Iterator[Row]:
+        """Yield the rows of a directory, some at a time: a prompt may want the file meanwhile."""
+        query = (
+            f"SELECT {columns} FROM usage WHERE directory = ? AND path > ? ORDER BY path LIMIT ?"  # noqa: S608 - our own names
+        )
+        rows = self._database.read(query, (directory, "", _PAGE))
+        while rows:
+            yield from rows
+            rows = self._database.read(query, (directory, rows[-1]["path"], _PAGE))
 
     def _each(self, query: str, rows: list[tuple[Any, ...]]) -> None:
         for start in range(0, len(rows), _PAGE):
