@@ -224,6 +224,15 @@ TestUsage = UsageMachine.TestCase
 TestUsage.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
+class LongUsageMachine(UsageMachine):
+    """The same, longer and more often."""
+
+
+TestLongUsage = LongUsageMachine.TestCase
+TestLongUsage.settings = settings(max_examples=400, stateful_step_count=60, deadline=None)
+TestLongUsage.pytestmark = [pytest.mark.soak]  # type: ignore[attr-defined]
+
+
 def test_what_was_never_used_has_a_row_too(database: Database) -> None:
     """Files that are there when counting begins are counted from then on; indexes are none."""
     usage = UsageTable(database)
