@@ -229,7 +229,7 @@ class LongUsageMachine(UsageMachine):
 
 
 TestLongUsage = LongUsageMachine.TestCase
-TestLongUsage.settings = settings(max_examples=400, stateful_step_count=60, deadline=None)
+TestLongUsage.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
 TestLongUsage.pytestmark = [pytest.mark.soak]  # type: ignore[attr-defined]
 
 
