@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.values import Actor, Provenance
@@ -99,6 +99,14 @@ class UsageMachine(RuleBasedStateMachine):
         if session in self.knows[path]:
             self.used(path, "acted", session)
 
+    @initialize()
+    def begin(self) -> None:
+        """Have memories that both sessions know, as life mostly finds them."""
+        for path in PATHS[:3]:
+            self.change(path, "", dream=False)
+            for session in SESSIONS:
+                self.read(path, session)
+
     @rule(path=paths, session=sessions, taken_back=st.booleans())
     def surface(self, path: str, session: str, *, taken_back: bool) -> None:
         """Give a memory to a session with a prompt; perhaps the answer is cancelled."""
@@ -172,11 +180,11 @@ class UsageMachine(RuleBasedStateMachine):
         self.knows[new] |= self.knows.pop(old, set())
         self.comes(new)
 
-    @rule(days=st.integers(1, 60))
+    @rule(days=st.sampled_from((1, 30, UNUSED_DAYS - 1, UNUSED_DAYS)))
     def count_days(self, days: int) -> None:
         """Count some days, and let rows go that are too old."""
         for _ in range(days):
-            self.now += DAY_SECONDS
+            self.now += DAY_SECONDS + 1
             self.days += 1
             check = ClockCheck(self.now, steady=self.days * DAY_SECONDS)
             bound = Bound(self.now - UNUSED_DAYS * DAY_SECONDS, 1, 1)
@@ -221,7 +229,7 @@ class UsageMachine(RuleBasedStateMachine):
 
 
 TestUsage = UsageMachine.TestCase
-TestUsage.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestUsage.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
 
 
 class LongUsageMachine(UsageMachine):
