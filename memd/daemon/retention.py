@@ -127,5 +127,5 @@ async def prune_notes(
     environments = ({}, *(visit.environment for visit in visits))
     bases = {await to_thread.run_sync(store.projects.base, each) for each in environments}
     for base in bases:
-        with suppress(MemdError, OSError):  # no descriptor is free now: the next round does it
+        with suppress(MemdError):
             await notes.prune(base, before)

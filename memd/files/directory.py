@@ -73,10 +73,10 @@ class Directory:
 
     def __init__(self, path: str, *, create: bool = False, openat2: bool | None = None) -> None:
         self.path = path
-        self._openat2 = kernel_walks() if openat2 is None else openat2
         if not path.startswith("/"):
             raise PathRefusedError(path, _NOT_ABSOLUTE)
         try:
+            self._openat2 = kernel_walks() if openat2 is None else openat2
             if create:
                 _make(path)
             self.fd = os.open(path, FOLDER)

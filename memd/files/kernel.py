@@ -27,6 +27,7 @@ _RACES = 16  # openat2 answers EAGAIN while a rename runs; the walk takes over a
 _SET_SIGNAL: int | None = getattr(fcntl, "F_SETSIG", None)
 _SET_LEASE: int | None = getattr(fcntl, "F_SETLEASE", None)
 _IN_USE = (errno.EAGAIN, errno.EBUSY)
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 def open_beneath(root: int, name: str, flags: int, *, kernel: bool) -> int:
@@ -42,13 +43,18 @@ def open_beneath(root: int, name: str, flags: int, *, kernel: bool) -> int:
 
 @functools.cache
 def kernel_walks(platform: str = sys.platform, number: int = _NR_OPENAT2) -> bool:
-    """Say whether this system's kernel walks for us (Linux 5.6 and a sandbox that lets it)."""
+    """Say whether this system's kernel walks for us (Linux 5.6 and a sandbox that lets it).
+
+    Raises OSError where no descriptor is free, which says nothing about the kernel.
+    """
     if not platform.startswith("linux"):
         return False
     fd = os.open("/", FOLDER)
     try:
         os.close(_openat2(fd, ".", FOLDER, number))
-    except OSError:
+    except OSError as error:
+        if error.errno in _NO_DESCRIPTORS:
+            raise
         return False
     finally:
         os.close(fd)

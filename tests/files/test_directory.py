@@ -1,9 +1,12 @@
 """Opening, listing and reading below a memory directory, and refusing the rest."""
 
+import errno
 import hashlib
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +23,7 @@ from memd.files.directory import (
     FileUnreadableError,
     PathRefusedError,
 )
+from memd.files.kernel import kernel_walks
 from tests.corpora import PLACE
 from tests.files.hostile import both_ways, hostile
 
@@ -119,6 +123,34 @@ def test_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
     for path in ("relative", "", f"{tmp_path}/\0", f"{tmp_path}/\ud800"):
         with pytest.raises(PathRefusedError):
             Directory(path, create=True)
+
+
+_WITHOUT_DESCRIPTORS = """
+import os, resource, sys
+from memd.files.directory import Directory, DirectoryUnusableError
+from memd.files.kernel import kernel_walks
+
+for spare in (0, 1):  # none for the root, and none for what is asked beneath it
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open("/", os.O_RDONLY)
+    os.close(first)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first + spare, hard))
+    try:
+        Directory(sys.argv[1])
+    except DirectoryUnusableError as error:
+        print(error.facts["cause"])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+with Directory(sys.argv[1]):
+    print(kernel_walks())
+"""
+
+
+def test_a_want_of_descriptors_is_told_and_forgotten(tmp_path: Path) -> None:
+    """The first look of a process without descriptors has its error, and decides nothing."""
+    command = [sys.executable, "-c", _WITHOUT_DESCRIPTORS, str(tmp_path)]
+    cause = os.strerror(errno.EMFILE)
+    told = subprocess.check_output(command, text=True).splitlines()
+    assert told == [cause, cause, str(kernel_walks())]
 
 
 def test_closing_twice_is_nothing(tmp_path: Path) -> None:
