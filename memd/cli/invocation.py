@@ -25,6 +25,7 @@ _LAST_WORDS_SECONDS = 0.5  # a daemon that hung up writes why it ends
 _ONLY_WAIT = ("hello", "job.wait", "message.receive")  # asking again does nothing twice
 _UNKNOWN = (-32601, -32602)  # a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
+TAKE_OVER = "memctl restart lets what is installed take over"
 
 
 class DirectoryGoneError(MemdError):
@@ -173,7 +174,7 @@ class Invocation:
             return self._call_twice(method, given, most)
         except RemoteError as error:
             if error.code in _UNKNOWN and (other := self.other_version()):
-                error.hint = f"{other}: memctl restart lets what is installed take over"
+                error.hint = f"{other}: {TAKE_OVER}"
             raise
         except DaemonUnavailableError as error:  # it was there, and went: its log knows why
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks

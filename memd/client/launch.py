@@ -258,7 +258,7 @@ class _Starter:
 
     def _start(self) -> None:
         for request in supervisor(self._environ, self._places.home, sys.platform):
-            if _succeeds(request, self._environ):
+            if not refused(request, self._environ, _SUPERVISOR_SECONDS):
                 self.tried = f"asked the supervisor ({' '.join(request)})"
                 return
         self.tried = "started one"
@@ -290,23 +290,31 @@ def daemon_environ(places: Places, environ: Mapping[str, str]) -> dict[str, str]
 
 def startable(places: Places, environ: Mapping[str, str]) -> str:
     """Return why what is installed for this Python could not serve, "" where it says it could."""
+    words = refused(CHECK, daemon_environ(places, environ), _CHECK_SECONDS, cwd="/")
+    return words.rpartition("\n")[2].removeprefix(_SAID)
+
+
+def refused(
+    command: Sequence[str], environ: Mapping[str, str], seconds: float, cwd: str | None = None
+) -> str:
+    """Run a program and return why it failed, "" where it did not; it may take so many seconds."""
     try:
         done = subprocess.run(
-            CHECK,
-            env=daemon_environ(places, environ),
-            cwd="/",
+            command,
+            env=dict(environ),
+            cwd=cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_CHECK_SECONDS,
+            errors="replace",
+            timeout=seconds,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:
         return ""
-    words = done.stderr.strip().rpartition("\n")[2].removeprefix(_SAID)
-    return words or f"it ended with status {done.returncode}"
+    return done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}"
 
 
 def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tuple[str, ...], ...]:
@@ -338,17 +346,3 @@ def _collect() -> None:
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 continue
         _started.discard(pid)
-
-
-def _succeeds(command: Sequence[str], environ: Mapping[str, str]) -> bool:
-    with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            command,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SUPERVISOR_SECONDS,
-            check=False,
-        )
-        return done.returncode == 0
-    return False

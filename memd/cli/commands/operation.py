@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.commands import status
-from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.cli.invocation import JOB_SECONDS, TAKE_OVER, Invocation
 from memd.client.errors import DaemonUnavailableError
 
 _HEAD = ("requests", "input", "output", "cached", "dollars")
@@ -110,8 +110,7 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
 def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
     """Return a row where the daemon is another version's."""
     other = invocation.other_version()
-    remedy = "memctl restart lets what is installed take over"
-    row = {"name": "version", "state": "warning", "detail": other, "remedy": remedy}
+    row = {"name": "version", "state": "warning", "detail": other, "remedy": TAKE_OVER}
     return [row] if other else []
 
 

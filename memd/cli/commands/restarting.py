@@ -5,7 +5,8 @@ import sys
 from memd.cli import service_unit
 from memd.cli.commands import service
 from memd.cli.invocation import Invocation
-from memd.client.errors import DaemonUnavailableError
+from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.launch import startable
 from memd.core.errors import MemdError
 
 _UNKNOWN = -32601
@@ -50,8 +51,6 @@ def restart(invocation: Invocation) -> None:
 
 def _give_way(invocation: Invocation) -> str:
     """Have the daemon give way to what is installed, and return the version that ran."""
-    from memd.client.launch import startable  # noqa: PLC0415 - not every command starts a daemon
-
     running = invocation.call("status")
     program = str(running.get("program", ""))
     if problem := startable(invocation.places, invocation.environ):
@@ -63,8 +62,6 @@ def _give_way(invocation: Invocation) -> str:
 
 def _handed_over(invocation: Invocation) -> bool:
     """Return whether the daemon put its next version in its place; an older one cannot."""
-    from memd.client.errors import RemoteError  # noqa: PLC0415 - not every command asks a daemon
-
     try:
         invocation.stop("restart")
     except RemoteError as error:

@@ -3,13 +3,13 @@
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 
 from memd.cli import output, service_unit
 from memd.cli.invocation import Invocation
 from memd.cli.service_unit import Argv, Service
+from memd.client.launch import refused
 from memd.core import places
 from memd.core.errors import MemdError
 
@@ -182,18 +182,4 @@ def _run(invocation: Invocation, command: Argv) -> str:
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         return f"{_NO_PROGRAM}{command[0]}"
-    try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if done.returncode == 0:
-        return ""
-    return done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}"
+    return refused([program, *command[1:]], environ, _SECONDS)

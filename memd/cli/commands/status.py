@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.cli import output
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import TAKE_OVER, Invocation
 
 _FEW = 3  # names on a line
 _MANY = 2  # lines about one thing
@@ -46,7 +46,7 @@ class StatusView:
         facts = (*alive, f"pid {answer['pid']}", size, connected)
         yield answer["name"], ", ".join(filter(None, facts))
         if self._other_version:
-            yield "", f"{self._other_version}: memctl shutdown; the next command starts this one"
+            yield "", f"{self._other_version}: {TAKE_OVER}"
         yield from _named("health", self._health(screen), "")
         yield from _named("waiting", self._waiting(), "nothing for you")
         yield from _named("working", self._working(), "nothing runs")
