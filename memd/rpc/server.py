@@ -20,7 +20,6 @@ import socket
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from itertools import count
 
 import anyio
@@ -178,13 +177,20 @@ class _Server:
             _refuse(connected, full)
             return
         caller = Caller(connection=next(self._numbers), uid=peer.uid, pid=peer.pid)
-        session = PeerSession(self._dispatcher, self._hub, self._clock, self.turns, caller)
+        session = PeerSession(
+            connected,
+            caller,
+            dispatcher=self._dispatcher,
+            hub=self._hub,
+            turns=self.turns,
+            clock=self._clock,
+        )
         group.start_soon(self._serve_one, connected, session)
         self._sessions[session] = peer.pid
 
     async def _serve_one(self, connected: socket.socket, session: PeerSession) -> None:
         try:
-            await contain(self._log, partial(session.run, connected))
+            await contain(self._log, session.run)
         finally:
             connected.close()
             self._sessions.pop(session, None)

@@ -63,8 +63,16 @@ class PeerSession:
     """One connection from its first byte to its last. ``run`` returns when it is over."""
 
     def __init__(
-        self, dispatcher: Dispatcher, hub: Hub, clock: Clock, turns: Turns, caller: Caller
+        self,
+        connected: socket.socket,
+        caller: Caller,
+        *,
+        dispatcher: Dispatcher,
+        hub: Hub,
+        turns: Turns,
+        clock: Clock,
     ) -> None:
+        self._socket = connected
         self._dispatcher = dispatcher
         self._hub = hub
         self._clock = clock
@@ -86,7 +94,6 @@ class PeerSession:
         self._sending = False
         self._idle = anyio.Event()
         self._finishing = False
-        self._socket: socket.socket | None = None
         self._parting = False
         self._ending = False
         self._flushed = anyio.Event()
@@ -119,9 +126,8 @@ class PeerSession:
     def part(self) -> None:
         """Take nothing more; what the peer sent until now is answered, then the connection ends."""
         self._parting = True
-        if self._socket is not None:
-            with suppress(OSError):  # the peer has gone
-                self._socket.shutdown(socket.SHUT_RD)
+        with suppress(OSError):  # the peer has gone
+            self._socket.shutdown(socket.SHUT_RD)
 
     def give_up(self) -> None:
         """Answer what is still under way with an error that says to ask again."""
@@ -129,18 +135,15 @@ class PeerSession:
         for scope in self._scopes.values():
             scope.cancel()
 
-    async def run(self, connected: socket.socket) -> None:
+    async def run(self) -> None:
         """Serve until the peer leaves or must; closes the socket."""
-        stream = Stream(connected)
-        self._socket = connected
-        if self._parting:
-            self.part()
+        stream = Stream(self._socket)
         self._hub.add(self.connection)
         try:
             async with self._group:
                 self._start(partial(self._write, stream))
                 self._start(self._watch_frame)
-                await self._within(self._scope(), partial(self._serve, stream, connected))
+                await self._within(self._scope(), partial(self._serve, stream))
                 self._drop()
         finally:
             self._hub.discard(self.connection)
@@ -149,9 +152,9 @@ class PeerSession:
             self.connection.outbox.drop()
             stream.close()
 
-    async def _serve(self, stream: Stream, connected: socket.socket) -> None:
+    async def _serve(self, stream: Stream) -> None:
         await self._read(stream)
-        self._start(partial(self._watch_hangup, connected))
+        self._start(self._watch_hangup)
         await self._finish(stream)
 
     def _drop(self) -> None:
@@ -330,8 +333,8 @@ class PeerSession:
                 while await stream.receive(_CHUNK):
                     pass
 
-    async def _watch_hangup(self, connected: socket.socket) -> None:
-        while not is_gone(connected):
+    async def _watch_hangup(self) -> None:
+        while not is_gone(self._socket):
             await self._clock.sleep(HANGUP_SECONDS)
         self._drop()
 

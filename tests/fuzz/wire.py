@@ -119,13 +119,20 @@ def session() -> Iterator[Use]:
             ours, theirs = socket.socketpair()
             clock, hub, answer = SystemClock(), Hub(), bytearray()
             dispatcher = Dispatcher({"echo": _echo, "typed": _typed}, log, hub.times, clock)
-            peer = PeerSession(dispatcher, hub, clock, Turns(clock), Caller(1, 0, os.getpid()))
+            peer = PeerSession(
+                theirs,
+                Caller(1, 0, os.getpid()),
+                dispatcher=dispatcher,
+                hub=hub,
+                turns=Turns(clock),
+                clock=clock,
+            )
             ours.settimeout(0)
             async with (
                 await anyio.abc.SocketStream.from_socket(ours) as stream,
                 anyio.create_task_group() as group,
             ):
-                group.start_soon(peer.run, theirs)
+                group.start_soon(peer.run)
                 with suppress(anyio.BrokenResourceError):
                     await stream.send(data)
                     await stream.send_eof()
