@@ -15,6 +15,7 @@ from memd.client.errors import DaemonUnavailableError
 _TICK_SECONDS = 1.0  # between two looks whether somebody still reads
 _SETTLED_SECONDS = 0.05  # of silence, after which events that came together are one
 _POLL_SECONDS = 0.2
+_CHUNK = 64 * 1024
 _GONE = "memd went away; waiting for it"
 
 
@@ -105,6 +106,3 @@ class GrowingFile:
             self._place += len(data)
             *whole, self._rest = (self._rest + data).split(b"\n")
             yield from (line.decode(errors="replace") for line in whole)
-
-
-_CHUNK = 64 * 1024

@@ -5,6 +5,7 @@ import json
 import os
 import tomllib
 from collections import deque
+from collections.abc import Iterable
 from itertools import chain
 from operator import attrgetter
 
@@ -13,7 +14,7 @@ from memd.cli.following import GrowingFile
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 from memd.core import settings
-from memd.core.events import LOG_LEVELS as LEVELS
+from memd.core.events import LOG_LEVELS
 from memd.core.instants import written
 from memd.core.options import Layer
 from memd.core.text import read_object
@@ -44,8 +45,8 @@ def config(invocation: Invocation) -> int:
     return 1 if problems else 0
 
 
-def logs(invocation: Invocation) -> int | None:
-    """Print the last lines of a daemon's log, and those that come; 1 where it cannot be read."""
+def logs(invocation: Invocation) -> None:
+    """Print the last lines of a daemon's log, and those that come. Raises InputUnreadableError."""
     options, screen = invocation.options, invocation.screen
     path, wanted = options.file or invocation.places.log, LogFilter(options)
     if options.follow and path != "-":
@@ -53,31 +54,27 @@ def logs(invocation: Invocation) -> int | None:
         last = deque(filter(wanted.passes, growing.lines()), options.lines or _LOG_LINES)
         for line in chain(last, filter(wanted.passes, growing.follow(screen))):
             _put(screen, line)
-        return None
+        return
     if path != "-" and not os.path.exists(path):
         screen.note(f"{path} is not there: no client started a daemon yet")
-        return None
+        return
     source = invocation.around.stdin if path == "-" else invocation.read(path).splitlines()
-    if options.follow:
-        for line in filter(wanted.passes, source):
-            _put(screen, line.rstrip("\n"))
-        return None
-    lines = [line.rstrip("\n") for line in filter(wanted.passes, source)]
-    lines = lines[-(options.lines or _LOG_LINES) :]
-    if screen.as_json:
-        screen.data({"file": path, "lines": lines})
-        return None
-    screen.note(path)
+    lines: Iterable[str] = (line.rstrip("\n") for line in filter(wanted.passes, source))
+    if not options.follow:
+        lines = deque(lines, options.lines or _LOG_LINES)
+        if screen.as_json:
+            screen.data({"file": path, "lines": [*lines]})
+            return
+        screen.note(path)
     for line in lines:
         _put(screen, line)
-    return None
 
 
 class LogFilter:
     """Which lines of a log are wanted. A line that is no JSON passes where nothing is asked."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._levels = LEVELS[LEVELS.index(options.level) :] if options.level else ()
+        self._levels = LOG_LEVELS[LOG_LEVELS.index(options.level) :] if options.level else ()
         self._facts = {"event": options.event, "client": options.client}
         self._since = options.since
         self._open = not (self._levels or self._since or any(self._facts.values()))

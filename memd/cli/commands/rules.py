@@ -1,6 +1,5 @@
 """rule add|list|test|off: what a person wants asked or refused before a tool runs."""
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
-from memd.core.text import iso_time
+from memd.core.text import iso_time, read_object
 
 _MEMBERS = ("command", "file_path", "url")  # one of them is what a tool looks at
 _STYLES = {"on": "green", "off": "dim", "changed": "yellow", "gone": "yellow"}
@@ -42,14 +41,7 @@ def list_(invocation: Invocation) -> None:
 def test(invocation: Invocation) -> int:
     """Say what a call would get; 1 where a rule says something."""
     tool, text = invocation.options.tool or "Bash", invocation.options.input
-    given: Any = None
-    if text.startswith("{"):
-        try:
-            given = json.loads(text)
-        except ValueError:
-            given = None
-    if not isinstance(given, dict):
-        given = dict.fromkeys(_MEMBERS, text)
+    given = read_object(text) or dict.fromkeys(_MEMBERS, text)
     done = invocation.request(tool=tool, input=given)
     words = f"{done['answer']}: {done['words']} ({done['rule']})" if done["rule"] else "allow"
     invocation.screen.answer(done, words)
