@@ -40,7 +40,7 @@ WORDS = frozenset(
 _NAME = re.compile(r"[a-z][a-z_]{0,30}")
 _VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,3}((a|b|rc|\.dev|\.post)\d{1,5})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)?)?")
-_FRAME = re.compile(r'File "([^"]{1,500})", line (\d{1,6}), in (\w{1,80})')
+_FRAME = re.compile(r'File "[^"]{0,500}/memd/((?:\w+/)*\w+\.py)", line (\d{1,6}), in (\w{1,80})')
 _RAISED = re.compile(r"^(?:\s*\|?\s*)((?:memd[\w.]*\.)?)(\w{1,80})(?=:|$)")
 _PROGRAM = os.path.dirname(memd.__file__)
 
@@ -85,8 +85,7 @@ def trace(text: str) -> list[str]:
     result = []
     for line in text.splitlines():
         if match := _FRAME.search(line):
-            path, number, function = match.groups()
-            known = f"{path.rpartition('/memd/')[2]}"
+            known, number, function = match.groups()
             if os.path.isfile(f"{_PROGRAM}/{known}") and f"def {function}(" in _program(known):
                 result.append(f"memd/{known}:{number} {function}")
         elif match := _RAISED.match(line):
