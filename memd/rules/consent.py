@@ -9,7 +9,7 @@ from memd.core.text import one_line, sha256
 from memd.core.values import FOREIGN, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.rules.check import Check, CheckRefusedError, normal, parse
-from memd.rules.values import NotARuleError, RuleCandidate, State, ToolRule
+from memd.rules.values import Answer, NotARuleError, RuleCandidate, State, ToolRule
 from memd.state.tables import StoredRule
 from memd.text import invisible
 
@@ -55,6 +55,11 @@ class LoadedRule:
         """The name by which callers know the rule."""
         return f"r{self.stored.number}"
 
+    @property
+    def answer(self) -> Answer:
+        """What a call that breaks it is answered with."""
+        return "deny" if self.stored.answer == "deny" else "ask"
+
     def shown(self) -> ToolRule:
         """Return what callers are told of it."""
         stored, words = self.stored, self.words
@@ -64,7 +69,7 @@ class LoadedRule:
             path=stored.path,
             name=words.name if words else stem,
             check=words.check if words else "",
-            answer="deny" if stored.answer == "deny" else "ask",
+            answer=self.answer,
             state=self.state,
             at=stored.at,
             answered=stored.answered,
@@ -80,7 +85,7 @@ def consented(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
     """
     header, content = file.header, file.content
     words = words_of(content, header.path)
-    why = _why_not(header)
+    why = why_not(header)
     if not why and check and (words is None or words.check != check):
         content = document.with_fields(content, {"metadata.check": check})
         words = words_of(content, header.path)
@@ -90,7 +95,7 @@ def consented(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
     return content, words
 
 
-def _why_not(header: Header) -> str:
+def why_not(header: Header) -> str:
     """Return why a memory cannot carry a rule, "" if it can."""
     if header.origin in FOREIGN:
         return f"its words are not the person's ({header.origin})"
@@ -116,7 +121,7 @@ def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
     if file is None:
         return LoadedRule(stored, "gone", None)
     words = words_of(file.content, stored.path)
-    if words is None or _why_not(file.header) or words.digest != stored.digest:
+    if words is None or why_not(file.header) or words.digest != stored.digest:
         return LoadedRule(stored, "changed", words)
     if not stored.enabled:
         return LoadedRule(stored, "off", words)

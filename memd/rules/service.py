@@ -19,9 +19,9 @@ from anyio import move_on_after, to_thread
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
-from memd.core.values import FOREIGN, Draft, FileEdit, MemoryType, Provenance, Tree
+from memd.core.values import Draft, FileEdit, Provenance, Tree
 from memd.rules.check import normal
-from memd.rules.consent import LoadedRule, candidates, consented, loaded
+from memd.rules.consent import LoadedRule, candidates, consented, loaded, why_not
 from memd.rules.values import (
     RULES,
     Answer,
@@ -207,7 +207,7 @@ class ToolRules:
             with suppress(MemdError):  # one that cannot be read must not silence another
                 rules = self._all(directory)
                 broken += [rule for rule in rules if rule.check and rule.check.fits(call)]
-        return min(broken, key=lambda rule: rule.stored.answer != "deny", default=None)
+        return min(broken, key=lambda rule: rule.answer != "deny", default=None)
 
     def _answer(self, find: Callable[[], Sequence[str]], call: PlannedCall) -> RuleAnswer:
         directories = find()
@@ -226,14 +226,7 @@ class ToolRules:
         rules = self._renewed(directory)
         listed = {rule.stored.path for rule in rules if rule.state != "gone"}
         headers = self._store.reading.snapshot(directory).snapshot.headers
-        own = [
-            header.path
-            for header in headers
-            if header.type is MemoryType.FEEDBACK
-            and not header.damaged
-            and header.origin not in FOREIGN
-            and header.path not in listed
-        ]
+        own = [each.path for each in headers if not why_not(each) and each.path not in listed]
         files = self._store.reading.read_many(directory, own[:_READ])
         repeated = self._table.repeated(directory)
         return RuleList(tuple(rule.shown() for rule in rules), candidates(files, repeated))
@@ -256,5 +249,4 @@ def _said(rule: LoadedRule | None) -> RuleAnswer:
     """Return what a call is answered with that breaks a rule."""
     if rule is None or rule.words is None:
         return _ALLOWED
-    answer: Answer = "deny" if rule.stored.answer == "deny" else "ask"
-    return RuleAnswer(answer, rule.id, rule.words.said)
+    return RuleAnswer(rule.answer, rule.id, rule.words.said)
