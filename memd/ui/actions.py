@@ -100,11 +100,10 @@ def _edit(query: PageQuery) -> Mapping[str, MethodCall]:
     return {"read": query.about("memory.read", path=query["path"])}
 
 
-def _edit_page(query: PageQuery, answers: Answers) -> Context:
+def _edit_page(_: PageQuery, answers: Answers) -> Context:
     read = answers["read"]
     return {
         "memory": read,
-        "at": query["path"],
         "ends": "crlf" if "\r\n" in read["content"] else "lf",
         "editable": is_editable(read["content"]),
         "request_id": secrets.token_hex(_REQUEST_BYTES),
@@ -126,6 +125,7 @@ def _confirm_page(_: PageQuery, answers: Answers) -> Context:
     return {
         "plan": plan,
         "refused": None if plan else answers["plan"],
+        "problems": [],  # the refusal stands in the place of the plan
         "request_id": secrets.token_hex(_REQUEST_BYTES),
     }
 

@@ -106,8 +106,6 @@ class PageServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            return
         head = _head(scope)
         gate = PageGate.REFUSED
         if _size(scope) <= HEAD_BYTES:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
+from memd.core.values import MemoryType
 from memd.ui.link import MethodCall
 from memd.ui.memory import CHANGES, changes, shown_diff
 from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
-_TYPES = ("user", "feedback", "project", "reference")
 _JOBS = 200
 _COUNTS = ("created", "changed", "merged", "removed", "left", "listed", "questions")
 
@@ -26,7 +26,7 @@ def _review_page(query: PageQuery, answers: Answers) -> Context:
     return {
         "suggestions": answered(answers, "suggested", "suggestions") or (),
         "proposals": [{**one, "waiting": _waiting(one)} for one in proposals],
-        "types": _TYPES,
+        "types": tuple(MemoryType),
         "decided": query.get("decided"),
     }
 

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from memd.core.values import MemoryType
 from memd.ui.link import MethodCall
 from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
 PAGE = 100
-TYPES = ("user", "feedback", "project", "reference", "none")
+TYPES = (*MemoryType, "none")
 
 
 def _projects(query: PageQuery) -> Mapping[str, MethodCall]:

@@ -83,7 +83,6 @@ def _memory_page(query: PageQuery, answers: Answers) -> Context:
     used = answered(answers, "usage", "memories")
     return {
         **page,
-        "at_path": query["path"],
         "is_index": query["path"] == INDEX,
         "gone": "" if content else getattr(answers["memory"], "sentence", ""),
         "head": head,

@@ -52,7 +52,7 @@ def visible(value: Any) -> Any:
 
 
 def cut(text: str, *, whole: bool = False) -> CutText:
-    """Return the beginning of a long text, at the end of a line where one is near."""
+    """Return the beginning of a long text."""
     if whole:
         return CutText(text)
     lines = text.splitlines(keepends=True)
