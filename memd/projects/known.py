@@ -5,7 +5,6 @@ folder lies where the memories of projects do. Of the last kind nobody knows the
 transcript in the folder names a working directory that the folder is called after.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,13 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
+from memd.core.text import read_json
 from memd.core.values import Project
 from memd.files.directory import Directory
 from memd.projects.project import slug, transcript_folders
 
 _HEAD_BYTES = 64 * 1024  # of a transcript
 _TRANSCRIPTS = 5  # of a folder; the first lines of one may name no directory
-_CWD = re.compile(rb'"cwd" ?: ?("(?:[^"\\\\]|\\\\.){1,4096}")')
+# Claude Code escapes nothing else in a path, and so it holds no half of a character.
+_CWD = re.compile(rb'"cwd" ?: ?("/(?:[^"\\]|\\["\\]){0,4095}")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,12 @@ def working_directory(known: KnownProject) -> str:
 
 def _named(folder: str) -> Iterator[str]:
     """Yield the working directories that some transcripts of a folder name."""
-    with suppress(OSError, MemdError, ValueError):
+    with suppress(OSError, MemdError):
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
         with Directory(folder) as opened:
             for name in sorted(names)[:_TRANSCRIPTS]:
                 head = opened.read_head(name, _HEAD_BYTES)
                 match = _CWD.search(head[0]) if head else None
-                cwd = json.loads(match[1]) if match else ""
-                if cwd.startswith("/") and "\0" not in cwd:
+                cwd = read_json(match[1]) if match else None
+                if cwd is not None:
                     yield cwd

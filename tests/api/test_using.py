@@ -221,7 +221,7 @@ async def test_a_project_that_memd_never_saw_is_found_by_its_transcripts(caller:
     """The working directory is one that is there and that gives the folder its name."""
     await caller.write()
     base = Path(await caller.folder()).parents[1]
-    known, wrong = caller.home.project("known"), caller.home.project("wrong")
+    known, wrong = caller.home.project('kn"ow\\n'), caller.home.project("wrong")
     for cwd, named in ((known, known), (wrong, known), ("/gone/away", "/gone/away")):
         folder = base / slug(cwd)
         (folder / "memory").mkdir(parents=True)
@@ -230,7 +230,7 @@ async def test_a_project_that_memd_never_saw_is_found_by_its_transcripts(caller:
     rows = (await caller.plain("project.list"))["projects"]
     assert {row["cwd"] for row in rows} == {caller.cwd, known}
     row = next(row for row in rows if row["cwd"] == known)
-    assert (row["name"], row["last_at"], row["memories"]) == ("known", None, 1)
+    assert (row["name"], row["last_at"], row["memories"]) == ('kn"ow\\n', None, 1)
 
 
 async def test_days_make_a_memory_unused(caller: Caller) -> None:
