@@ -13,6 +13,7 @@ Rules of this file
 """
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -212,12 +213,15 @@ class JobTable:
         """
         query = (
             f"{ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
-            " AND ended IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET ?"
+            " AND ended IS NOT NULL AND number < ? ORDER BY number DESC LIMIT 1"
         )
-        for offset in range(KEPT_ROWS):  # one by one: results may be large, and the first mostly is
-            jobs = self._jobs(self._database.read(query, (directory, kind, offset)))
-            if not jobs or (jobs[0].result or {}).get("status") != "skipped":
-                return jobs[0] if jobs else None
+        below = sys.maxsize
+        # One by one: results may be large, and the first mostly is the one.
+        while rows := self._database.read(query, (directory, kind, below)):
+            job = read_job(rows[0], self._pid)
+            if (job.result or {}).get("status") != "skipped":
+                return job
+            below = rows[0]["number"]
         return None
 
     def _jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
