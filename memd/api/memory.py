@@ -290,7 +290,7 @@ async def memory_tool(
     answer = await services.memories.tool(project, command, by, request_id=request_id)
     if command.get("command") == "view" and not answer.is_error:
         path = str(command.get("path")).removeprefix(_TOOL_ROOT)
-        await opened.read(services, call, project, path, session_id)
+        await opened.read(services, call, project, path, session=session_id)
     return answer
 
 

@@ -1,9 +1,8 @@
 """Counting the memories that an assistant opens, whichever way it does."""
 
 from contextlib import suppress
-from functools import partial
 
-from anyio import move_on_after, to_thread
+from anyio import to_thread
 
 from memd.api.dialects import Payload, named_memories
 from memd.api.services import Services
@@ -19,22 +18,28 @@ _READERS = ("Read", "read_file", "read_many_files")  # what clients call their t
 
 
 async def read(
-    services: Services, call: Call, project: Project, path: str, session: str = ""
+    services: Services, call: Call, project: Project, *paths: str, session: str = ""
 ) -> None:
-    """Count that an assistant has read a memory; what a person is shown does not count.
+    """Count that an assistant has read memories; what a person is shown does not count.
 
     A slow disk holds nobody up.
     """
     client = call.connection.caller.client.partition(" ")[0]
-    if client in _PERSONS or not in_catalogue(path):
+    memories = [path for path in paths if in_catalogue(path)]
+    if client in _PERSONS or not memories:
         return
-    count = partial(services.usage.read, project.memory_dir, path, session, services.clock.now())
-    with move_on_after(_SECONDS), suppress(StateUnusableError):
+    at = services.clock.now()
+
+    def count() -> None:
+        for path in memories:
+            services.usage.read(project.memory_dir, path, session, at)
+
+    with services.clock.move_on_after(_SECONDS), suppress(StateUnusableError):
         await to_thread.run_sync(count, abandon_on_cancel=True)
 
 
 async def by_tool(services: Services, call: Call, project: Project, payload: Payload) -> None:
     """Count the memories that a client's own tool has read, as its hook tells."""
     if payload.tool_name in _READERS:
-        for path in sorted(named_memories(payload, project.memory_dir)):
-            await read(services, call, project, path, payload.session_id)
+        paths = sorted(named_memories(payload, project.memory_dir))
+        await read(services, call, project, *paths, session=payload.session_id)
