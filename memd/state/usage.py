@@ -60,7 +60,6 @@ class MemoryUse:
     last_surfaced: float | None = None
     last_read: float | None = None
     last_acted: float | None = None
-    since: float | None = None
     old: bool = False
 
     @property
@@ -237,7 +236,6 @@ def _use(row: Row, days: int, before: float) -> MemoryUse:
         last_surfaced=at[0],
         last_read=at[1],
         last_acted=at[2],
-        since=time_of(row["since"]),
         old=old and row["gone"] is None,
     )
 
