@@ -16,7 +16,8 @@ from memd.messages.errors import AgentKeyError
 from memd.messages.service import Speaker
 from memd.rpc.connection import Call
 
-_KINDS = ("session", "sub-agent", "mcp")  # of registered agents
+# What hooks and the bridge register; a shell that registered itself is the person's.
+_KINDS = ("session", "sub-agent", "mcp")
 _PROGRAMS = frozenset(
     ("claude", "codex", "gemini", "opencode", "copilot", "cursor-agent", "goose", "aider")
 )

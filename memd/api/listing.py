@@ -102,11 +102,8 @@ def _filtered(headers: Sequence[Header], contains: str, kind: str) -> list[Heade
         header
         for header in headers
         if kind in ("", header.type or _NO_TYPE)
-        if not words
-        or all(
-            word in f"{header.path}\n{header.name}\n{header.description}".casefold()
-            for word in words
-        )
+        for text in (f"{header.path}\n{header.name}\n{header.description}".casefold(),)
+        if all(word in text for word in words)
     ]
 
 

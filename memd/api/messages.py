@@ -32,7 +32,6 @@ from memd.messages.values import LogEntry, MessageRow, SendRequest, Sent
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
-# What hooks and the bridge register; a shell that registered itself is the person's.
 _NOT_THE_PERSON = "the person decides, in a terminal of their own"
 MessageId = Annotated[str, msgspec.Meta(max_length=100)]
 MESSAGE_ERRORS: tuple[type[MemdError], ...] = (

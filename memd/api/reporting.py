@@ -152,12 +152,7 @@ def _report(
         dollars=round(used.dollars, 6),
         tokens=used.tokens,
         questions=[
-            WaitingProposals(
-                project=_name(projects, place),
-                cwd=_cwd(projects, place),
-                directory=place,
-                proposals=count,
-            )
+            WaitingProposals(**_of_project(projects, place), proposals=count)
             for place, count in sorted(waiting.items())
             if real in ("", place)
         ],
@@ -172,37 +167,28 @@ def _counted(
 
 
 def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemory:
-    place = event.directory
-    return DatedMemory(
-        path=event.path,
-        project=_name(projects, place),
-        cwd=_cwd(projects, place),
-        directory=place,
-        at=iso_time(event.at),
-    )
+    project = _of_project(projects, event.directory)
+    return DatedMemory(**project, path=event.path, at=iso_time(event.at))
 
 
 def _often(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMemory:
-    place = used.directory
     return OftenUsedMemory(
+        **_of_project(projects, used.directory),
         path=used.path,
-        project=_name(projects, place),
-        cwd=_cwd(projects, place),
-        directory=place,
         surfaced=used.surfaced,
         read=used.read,
         acted=used.acted,
     )
 
 
-def _name(projects: Mapping[str, KnownProject], directory: str) -> str:
+def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[str, str]:
+    """Return what a row says of the project of a memory directory."""
     known = projects.get(directory)
-    return known.name if known else os.path.basename(directory)
-
-
-def _cwd(projects: Mapping[str, KnownProject], directory: str) -> str:
-    known = projects.get(directory)
-    return (known.cwd or known.root) if known else ""
+    return {
+        "project": known.name if known else os.path.basename(directory),
+        "cwd": (known.cwd or known.root) if known else "",
+        "directory": directory,
+    }
 
 
 METHODS = (report,)
