@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.core.values import MemoryType
-from memd.ui.link import MethodCall
+from memd.ui.link import MethodCall, Unanswered
 from memd.ui.views import Answers, Context, PageQuery, PageView, answered
 
 PAGE = 100
@@ -28,7 +28,10 @@ def _projects_page(query: PageQuery, answers: Answers) -> Context:
     if local and local["memories"] and not any(row["cwd"] == here for row in rows):
         empty = dict.fromkeys(("bytes", "last_at", "team", "proposals", "suggestions"))
         rows = [{"cwd": here, "memories": local["count"], **empty}, *rows]
-    return {"projects": rows, "here": here, "problems": []}
+    # Where the page was started need be no project; that is no problem of this view.
+    known = answers["known"]
+    failed = [known] if isinstance(known, Unanswered) and not known.absent else []
+    return {"projects": rows, "here": here, "problems": failed}
 
 
 def _project(query: PageQuery) -> Mapping[str, MethodCall]:

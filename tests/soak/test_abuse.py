@@ -19,6 +19,7 @@ from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.soak import second_client
 from tests.soak.figures import FIGURE
+from tests.soak.laid import lay
 from tests.soak.malformed import GOOD
 from tests.timing import least_seconds
 
@@ -46,11 +47,7 @@ def running() -> Iterator[tuple[Home, str, int]]:
     with throw_away_home() as home, daemon_process(home) as process:
         cwd = home.project()
         with client(home) as caller:
-            folder = Path(caller.call("memory.list", {"cwd": cwd})["memory_dir"])
-            folder.mkdir(parents=True, exist_ok=True)
-            for number in range(MEMORIES):
-                head = f"name: m{number}\ndescription: memory {number}\nmetadata:\n  type: user"
-                (folder / f"m{number}.md").write_text(f"---\n{head}\n---\n\ntext {number}\n")
+            lay(caller.call("memory.list", {"cwd": cwd})["memory_dir"], MEMORIES)
             for _ in range(20):
                 caller.call("memory.list", {"cwd": cwd})
         for _ in range(3):

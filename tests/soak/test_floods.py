@@ -16,6 +16,7 @@ import pytest
 
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from tests.soak.figures import FIGURE
+from tests.soak.laid import lay
 
 Record = Callable[[str, object], None]
 MEMORIES = 1000  # a list of them is 300 kB
@@ -88,11 +89,7 @@ def home() -> Iterator[tuple[Home, str, int]]:
     with throw_away_home() as made, daemon_process(made) as process:
         cwd = made.project()
         with client(made) as first:
-            folder = Path(first.call("memory.list", {"cwd": cwd})["memory_dir"])
-            folder.mkdir(parents=True, exist_ok=True)
-            for number in range(MEMORIES):
-                head = f"name: m{number}\ndescription: memory {number}\nmetadata:\n  type: user"
-                (folder / f"m{number}.md").write_text(f"---\n{head}\n---\n\ntext {number}\n")
+            lay(first.call("memory.list", {"cwd": cwd})["memory_dir"], MEMORIES)
             for _ in range(3):
                 assert len(first.call("memory.list", {"cwd": cwd})["memories"]) == MEMORIES
         yield made, cwd, process.pid

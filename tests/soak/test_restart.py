@@ -22,6 +22,7 @@ from memd.client.launch import connect
 from memd.documents.index import entries
 from memd.testing.daemon import Home, throw_away_home
 from tests.soak.figures import FIGURE
+from tests.soak.laid import lay
 
 MEMORIES = 500
 WRITERS = 3
@@ -135,11 +136,7 @@ def ask(home: Home, method: str, params: dict[str, str]) -> Any:
 def fill(home: Home, cwd: str) -> Path:
     """Make the memories as files, as another program may, and return their folder."""
     with connect(home.places, home.environ, name="fill", deadline=30) as client:
-        folder = Path(client.call("memory.list", {"cwd": cwd})["memory_dir"])
-        folder.mkdir(parents=True, exist_ok=True)
-        for number in range(MEMORIES):
-            head = f"name: m{number}\ndescription: memory {number}\nmetadata:\n  type: user"
-            (folder / f"m{number}.md").write_text(f"---\n{head}\n---\n\ntext {number}\n")
+        folder = lay(client.call("memory.list", {"cwd": cwd})["memory_dir"], MEMORIES)
         client.call("memory.write", {"cwd": cwd, "path": "x.md", "body": "x", **parts("x.md")})
     return folder
 

@@ -16,8 +16,10 @@ from memd.state.database import open_database
 from memd.state.spend import Account, SpendTable
 from memd.state.suggestions import save
 from memd.text.invisible import find
+from memd.ui.link import Unanswered
 from memd.ui.pages import FOLDER
 from memd.ui.routes import VIEWS
+from memd.ui.views import PageQuery
 from tests.api.test_listing import fill
 from tests.ui.pages import Browser, words
 
@@ -30,6 +32,15 @@ EVIL = (
     "\u202egnp.exe\u202c \u200b\x1b[2J"
 )
 LONG = "x" * 60_000
+
+
+@pytest.mark.parametrize(("name", "told"), [("known", True), ("local", False)])
+def test_a_list_of_projects_that_fails_is_told(name: str, *, told: bool) -> None:
+    """It does not look like a home without projects; where the page was started need be none."""
+    fault = Unanswered("the state file cannot be read")
+    answers = {"known": {"projects": []}, "local": None, "status": {}} | {name: fault}
+    shown = VIEWS[""].shown(PageQuery({"here": "/x"}, 0.0), answers)
+    assert shown["problems"] == ([fault] if told else [])
 
 
 class Parsed(HTMLParser):
@@ -254,10 +265,10 @@ async def test_open_pages_are_told_what_changed(page: Browser) -> None:
         topics = page.server.events.known("memory.changed nonsense job.done")
         assert topics == ["memory.changed", "job.done"]
         group.start_soon(page.server.events.run, topics, page.caller.cwd, send)
-        while not received:
-            await anyio.lowlevel.checkpoint()
-        await page.caller.write()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
+            while not received:
+                await anyio.lowlevel.checkpoint()
+            await page.caller.write()
             await told.wait()
         assert page.server.events.open == 1
         page.server.stop.set()
