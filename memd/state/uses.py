@@ -109,12 +109,15 @@ _CHANGED = f"UPDATE usage SET at = ?3, counted = {DAYS} WHERE (directory, path) 
 GONE = f"UPDATE usage SET gone = {DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
 # By (directory, hash, at, path): a file that came with the bytes of one that goes and was not used
 # yet, and a file that went with the bytes of one that comes. A look that met half of a rename
-# leaves the other half to the next one.
+# leaves the other half to the next one. What happened to the other file since says that it is none.
 _HALF = f"""
 SELECT f.path FROM change_files f JOIN changes c ON c.id = f.change
 JOIN usage u ON (u.directory, u.path) = (c.directory, f.path)
 WHERE c.directory = ?1 AND c.state = 'applied' AND abs(c.at - ?3) <= {_HALF_SECONDS}
-    AND f.path <> ?4 AND NOT f.conflict AND {{}} ORDER BY f.change DESC LIMIT 1
+    AND f.path <> ?4 AND NOT f.conflict AND {{}} AND NOT EXISTS (
+        SELECT 1 FROM change_files l JOIN changes k ON k.id = l.change
+        WHERE k.directory = ?1 AND k.state = 'applied' AND l.path = f.path AND l.change > f.change)
+    ORDER BY f.change DESC LIMIT 1
 """  # noqa: S608 - our own words
 _CAME = _HALF.format(
     "f.after = ?2 AND f.before IS NULL AND u.gone IS NULL AND u.surfaced + u.read + u.acted = 0"

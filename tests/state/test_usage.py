@@ -241,6 +241,20 @@ TestLongUsage.settings = settings(max_examples=200, stateful_step_count=60, dead
 TestLongUsage.pytestmark = [pytest.mark.soak]  # type: ignore[attr-defined]
 
 
+def test_a_file_that_was_changed_since_is_no_half_of_a_rename() -> None:
+    """A file that once came with the bytes of one that goes now keeps its own counts."""
+    life = UsageMachine()
+    try:
+        life.begin()
+        life.delete("team/a.md")
+        life.rename("a.md", "team/a.md")
+        life.change("a.md", "", dream=False)
+        life.delete("team/a.md")
+        life.counts_are_those_of_the_model()
+    finally:
+        life.teardown()
+
+
 def test_what_was_never_used_has_a_row_too(database: Database) -> None:
     """Files that are there when counting begins are counted from then on; indexes are none."""
     usage = UsageTable(database)

@@ -5,6 +5,7 @@ import re
 import sqlite3
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -38,7 +39,7 @@ LONG = "x" * 60_000
 def test_a_list_of_projects_that_fails_is_told(name: str, *, told: bool) -> None:
     """It does not look like a home without projects; where the page was started need be none."""
     fault = Unanswered("the state file cannot be read")
-    answers = {"known": {"projects": []}, "local": None, "status": {}} | {name: fault}
+    answers: dict[str, Any] = {"known": {"projects": []}, "local": None, name: fault}
     shown = VIEWS[""].shown(PageQuery({"here": "/x"}, 0.0), answers)
     assert shown["problems"] == ([fault] if told else [])
 
