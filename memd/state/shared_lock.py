@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 
 class SharedLock:
-    """Who holds it alone waits for all who share it, and those who come later wait for that one.
+    """Who wants it alone waits until nobody shares it; while it is held alone, all others wait.
 
-    A thread that shares it may do so again.
+    Who comes before it is held alone may still share it, so a thread that shares it may do so
+    again. Steady sharing keeps who wants it alone waiting: nobody is in a hurry to forget.
     """
 
     def __init__(self) -> None:
