@@ -3,7 +3,8 @@
 Rules of this file
 - The alternate screen and the terminal's modes are undone on every way out: the end, an error,
   Ctrl-C, SIGTERM and SIGHUP, which end the program with 128 and their number.
-- A stop (Ctrl-Z) gives the terminal back first and takes it again afterwards.
+- A stop (Ctrl-Z) gives the terminal back first and takes it again afterwards. It waits for the
+  next look at the keys: a signal in the middle of a write must not write itself.
 - A change of the terminal's size wakes who waits for a key.
 """
 
@@ -48,6 +49,7 @@ class FullScreen:
         self._before = termios.tcgetattr(self._keys)
         self._old: dict[signal.Signals, object] = {}
         self._wakes = (-1, -1)
+        self._stopping = False
 
     def __enter__(self) -> Self:
         self._wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,7 +57,7 @@ class FullScreen:
         for number in _ENDING:
             self._old[number] = signal.signal(number, _end)
         self._old[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, _nothing)
-        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._stop)
+        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._ask_to_stop)
         try:
             self._take()
         except BaseException:
@@ -83,6 +85,9 @@ class FullScreen:
             with suppress(BlockingIOError):
                 while os.read(self._wakes[0], 100):
                     pass
+        if self._stopping:
+            self._stopping = False
+            self._stop()
         if self._keys not in ready:
             return RESIZED if ready else ""
         try:
@@ -107,7 +112,10 @@ class FullScreen:
         with suppress(OSError, termios.error):
             termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
 
-    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+
+    def _stop(self) -> None:
         self._give_back()
         os.kill(os.getpid(), signal.SIGSTOP)  # goes on here once it is continued
         self._take()
