@@ -12,22 +12,20 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from memd.agent import operations, refusals, single_shot, step, tools
+from memd.agent import operations, step
+from memd.agent import refusals as refusals
+from memd.agent import single_shot as single_shot
+from memd.agent import tools as tools
 from memd.agent.operations import OperationTools
-from memd.agent.prefix import prefixed
-from memd.agent.record import RunRecord
-from memd.agent.step import (
-    AskModel,
-    Budget,
-    CallTools,
-    Finish,
-    Planned,
-    Reason,
-    Stop,
-    ToolResult,
-    total,
-)
-from memd.agent.task import LITTLE_THOUGHT, Bench, Task
+from memd.agent.prefix import prefixed as prefixed
+from memd.agent.record import RunRecord as RunRecord
+from memd.agent.step import AskModel, CallTools, Finish, Planned, Reason, Stop
+from memd.agent.step import Budget as Budget
+from memd.agent.step import ToolResult as ToolResult
+from memd.agent.step import total as total
+from memd.agent.task import LITTLE_THOUGHT as LITTLE_THOUGHT
+from memd.agent.task import Bench
+from memd.agent.task import Task as Task
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -36,24 +34,6 @@ from memd.documents import secrets
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
-
-__all__ = [
-    "LITTLE_THOUGHT",
-    "Bench",
-    "Budget",
-    "Progress",
-    "RunEnd",
-    "RunRecord",
-    "Task",
-    "ToolResult",
-    "opened",
-    "prefixed",
-    "refusals",
-    "run",
-    "single_shot",
-    "tools",
-    "total",
-]
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn

@@ -29,7 +29,7 @@ from memd.core.errors import MemdError
 from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 
 if TYPE_CHECKING:
-    from memd.client.aio import AsyncClient as AsyncClient  # noqa: PLC0414 - a door for its users
+    from memd.client.aio import AsyncClient as AsyncClient
 
 __all__ = [
     "Client",

@@ -17,50 +17,24 @@ from memd.core.errors import MemdError
 from memd.core.text import decode
 from memd.core.values import ORIGINS, MemoryType
 from memd.documents import frontmatter, heads, memory_merge
-from memd.documents.frontmatter import (
-    BOM,
-    FENCE,
-    HEAD_BYTES,
-    LENIENT_LINE,
-    Fenced,
-    Fields,
-    lenient,
-    plain,
-    problem,
-    quick,
-    scalar,
-    split,
-    unquoted,
+from memd.documents.frontmatter import BOM, FENCE, Fenced, lenient
+from memd.documents.frontmatter import HEAD_BYTES as HEAD_BYTES
+from memd.documents.frontmatter import LENIENT_LINE as LENIENT_LINE
+from memd.documents.frontmatter import Fields as Fields
+from memd.documents.frontmatter import plain as plain
+from memd.documents.frontmatter import problem as problem
+from memd.documents.frontmatter import quick as quick
+from memd.documents.frontmatter import scalar as scalar
+from memd.documents.frontmatter import split as split
+from memd.documents.frontmatter import unquoted as unquoted
+from memd.documents.frontmatter_edit import (
+    FrontmatterNotEditableError as FrontmatterNotEditableError,
 )
-from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
-from memd.documents.heads import slug
-from memd.documents.wording import WordedMemory, new, worded
-
-__all__ = [
-    "HEAD_BYTES",
-    "LENIENT_LINE",
-    "Document",
-    "Fields",
-    "FrontmatterNotEditableError",
-    "InvalidMemoryError",
-    "WordedMemory",
-    "mapping",
-    "merge",
-    "new",
-    "parse",
-    "plain",
-    "problem",
-    "quick",
-    "scalar",
-    "slug",
-    "split",
-    "strict",
-    "unquoted",
-    "validate",
-    "with_body",
-    "with_fields",
-    "worded",
-]
+from memd.documents.frontmatter_edit import edit
+from memd.documents.heads import slug as slug
+from memd.documents.wording import WordedMemory as WordedMemory
+from memd.documents.wording import new as new
+from memd.documents.wording import worded as worded
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _YAML = YAMLHandler()

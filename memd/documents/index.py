@@ -17,39 +17,17 @@ from memd.core import limits
 from memd.core.names import INDEX, TEAM
 from memd.core.text import cut_bytes, decode, iso_time, one_line
 from memd.core.values import FOREIGN, Header, Pointer
-from memd.documents.entries import (
-    Entries,
-    EntryLine,
-    IndexEntry,
-    each,
-    entries,
-    pointer_line,
-    pointers,
-    read,
-    with_pointer,
-)
+from memd.documents.entries import Entries as Entries
+from memd.documents.entries import EntryLine
+from memd.documents.entries import IndexEntry as IndexEntry
+from memd.documents.entries import entries as entries
+from memd.documents.entries import pointer_line as pointer_line
+from memd.documents.entries import pointers as pointers
+from memd.documents.entries import read as read
+from memd.documents.entries import with_pointer as with_pointer
 from memd.documents.frontmatter import BOM
-from memd.documents.index_merge import merge
+from memd.documents.index_merge import merge as merge
 from memd.text.invisible import without_directions
-
-__all__ = [
-    "Entries",
-    "IndexEntry",
-    "LoadedIndex",
-    "derive",
-    "each",
-    "entries",
-    "load",
-    "manifest",
-    "merge",
-    "own_lines",
-    "pointer_line",
-    "pointers",
-    "read",
-    "reconcile",
-    "with_marks",
-    "with_pointer",
-]
 
 _DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt
 _OUTSIDE = b" (outside)"

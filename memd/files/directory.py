@@ -22,27 +22,14 @@ from typing import Self
 from memd.core import names
 from memd.core.errors import MemdError
 from memd.files import kernel
-from memd.files.errors import (
-    DirectoryMissingError,
-    DirectoryUnusableError,
-    FileTooLargeError,
-    FileUnreadableError,
-    PathRefusedError,
-    UnwrittenFileError,
-    cause_of,
-)
+from memd.files.errors import DirectoryMissingError as DirectoryMissingError
+from memd.files.errors import DirectoryUnusableError as DirectoryUnusableError
+from memd.files.errors import FileTooLargeError as FileTooLargeError
+from memd.files.errors import FileUnreadableError as FileUnreadableError
+from memd.files.errors import PathRefusedError as PathRefusedError
+from memd.files.errors import UnwrittenFileError as UnwrittenFileError
+from memd.files.errors import cause_of as cause_of
 from memd.files.kernel import FOLDER, kernel_walks, open_beneath
-
-__all__ = [
-    "Directory",
-    "DirectoryMissingError",
-    "DirectoryUnusableError",
-    "FileTooLargeError",
-    "FileUnreadableError",
-    "PathRefusedError",
-    "UnwrittenFileError",
-    "cause_of",
-]
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
 _CHUNK = 64 * 1024

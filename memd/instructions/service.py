@@ -15,21 +15,16 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.core.yielding import yielding
 from memd.instructions.check import InstructionIssue
-from memd.instructions.compose import InstructionText, etag
+from memd.instructions.compose import InstructionText as InstructionText
+from memd.instructions.compose import etag
 from memd.instructions.disk import RealDisk
-from memd.instructions.reading import (
-    Checked,
-    InstructionReader,
-    InstructionReading,
-    InstructionRequest,
-    Memories,
-)
+from memd.instructions.reading import Checked as Checked
+from memd.instructions.reading import InstructionReader, InstructionReading, Memories
+from memd.instructions.reading import InstructionRequest as InstructionRequest
 from memd.instructions.values import InstructionFile, View
 from memd.instructions.views import VIEWS
 from memd.projects.projects import ClientFolders
 from memd.state.tables import Approvals
-
-__all__ = ["Checked", "InstructionRequest", "InstructionText", "Instructions"]
 
 _THREADS = 2  # a disk that hangs must not take all that the daemon has
 _SECONDS = 5.0  # for one view; of 200 files it takes a hundredth of that

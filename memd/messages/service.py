@@ -29,9 +29,10 @@ from memd.messages import block
 from memd.messages.ending import Happened
 from memd.messages.errors import AgentKeyError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
-from memd.messages.mailboxes import LeaseHolder, Mailboxes, NextMessages, number_of
-from memd.messages.names import name_from
-from memd.messages.register import Register
+from memd.messages.mailboxes import LeaseHolder as LeaseHolder
+from memd.messages.mailboxes import Mailboxes, NextMessages, number_of
+from memd.messages.names import name_from as name_from
+from memd.messages.register import Register as Register
 from memd.messages.relay import SCHEME, Relays
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
@@ -42,13 +43,11 @@ from memd.messages.values import (
     Registration,
     SendRequest,
     Sent,
-    Speaker,
     row_of,
 )
+from memd.messages.values import Speaker as Speaker
 from memd.state.database import StateUnusableError
 from memd.state.tables import MessageTable
-
-__all__ = ["LeaseHolder", "Messages", "Register", "Speaker", "name_from"]
 
 T = TypeVar("T")
 _RETRY_SECONDS = 60.0

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from memd.core.imports import PastChange
 from memd.core.names import NameRefusedError, check_component
 from memd.core.text import sha256
 from memd.core.yielding import yield_to_requests
@@ -18,7 +19,6 @@ from memd.portable.values import (
     ExportResult,
     LeftOutFile,
     Originals,
-    PastChange,
 )
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject, repository_of

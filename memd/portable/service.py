@@ -28,10 +28,6 @@ from memd.portable.destination import Destination, check_destination
 from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.importing import (
     EmptyTree,
-    ImportPorts,
-    ImportRequest,
-    ImportTables,
-    ImportTarget,
     known_files,
     propose,
     provenance,
@@ -39,47 +35,31 @@ from memd.portable.importing import (
     remember,
     restore_notes,
 )
+from memd.portable.importing import ImportPorts as ImportPorts
+from memd.portable.importing import ImportRequest as ImportRequest
+from memd.portable.importing import ImportTables as ImportTables
+from memd.portable.importing import ImportTarget as ImportTarget
 from memd.portable.merging import merged
 from memd.portable.plan import ImportPlan, Incoming
-from memd.portable.results import ImportedFile, ImportedFolder, ImportReport, ImportResult
+from memd.portable.results import ImportedFolder, ImportReport
+from memd.portable.results import ImportResult as ImportResult
+from memd.portable.values import ChatSession as ChatSession
 from memd.portable.values import (
-    ChatSession,
     ExportPart,
     ExportRequest,
     ExportResult,
-    ImportReading,
     LeftOutFile,
     Originals,
     ProposedMemory,
-    ReadProject,
-    SourceKind,
 )
+from memd.portable.values import ImportReading as ImportReading
+from memd.portable.values import ReadProject as ReadProject
+from memd.portable.values import SourceKind as SourceKind
 from memd.portable.writing import Staging
 from memd.projects.project import agent_directory
 from memd.projects.projects import AgentMemory, KnownProject, agents_in, own_agents
 from memd.state.changes import Filter, select_past
 from memd.store.service import Store
-
-__all__ = [
-    "ChatSession",
-    "ExportPart",
-    "ExportPorts",
-    "ExportRequest",
-    "ExportResult",
-    "Exports",
-    "ImportPorts",
-    "ImportReading",
-    "ImportRequest",
-    "ImportResult",
-    "ImportTables",
-    "ImportTarget",
-    "ImportedFile",
-    "ImportedFolder",
-    "Imports",
-    "LeftOutFile",
-    "ReadProject",
-    "SourceKind",
-]
 
 Find = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
 _NOBODY = "nobody said where it goes: --project {}=DIR"

@@ -5,29 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from memd.core.imports import Original, PastChange, PastFile
+from memd.core.imports import Original, PastChange
 from memd.core.values import Message
 from memd.projects.projects import KnownProject
-
-__all__ = [
-    "MEMORIES",
-    "TEXT_BYTES",
-    "ChatSession",
-    "ExportPart",
-    "ExportRequest",
-    "ExportResult",
-    "ExportedProject",
-    "ImportReading",
-    "ImportSource",
-    "LeftOutFile",
-    "Original",
-    "Originals",
-    "PastChange",
-    "PastFile",
-    "ProposedMemory",
-    "ReadProject",
-    "SourceKind",
-]
 
 TEXT_BYTES = 32 * 1024 * 1024  # of the memories of one import together
 FILE_BYTES = 32 * 1024 * 1024  # of one file of a source, which is read as a whole

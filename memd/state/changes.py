@@ -1,60 +1,38 @@
 """The door to the journal: change sets, their history, proposals, and what is kept of them."""
 
-from memd.state.baseline import Baseline, BaselineChange, FileState
-from memd.state.blobs import packed
-from memd.state.formats import COPIED, check_version, forget_copies
-from memd.state.history import CombinedChange, Filter, JournalHistory, compose, select_past
-from memd.state.journal import Journal
-from memd.state.migration import migrate
-from memd.state.proposals import Proposal, ProposalTable, RefusedEdits, fits
-from memd.state.proposed import ACCEPTED, OPEN, REJECTED, UNUSED, ProposedEdit, state_of
-from memd.state.purge import LiveFile, Purge, PurgedText
-from memd.state.records import (
-    ABANDONED,
-    CONFLICT,
-    FAILED,
-    ChangeRecord,
-    PlannedChange,
-    Step,
-    file_changes,
-)
-from memd.state.retention import Pruned, Retention
-
-__all__ = [
-    "ABANDONED",
-    "ACCEPTED",
-    "CONFLICT",
-    "COPIED",
-    "FAILED",
-    "OPEN",
-    "REJECTED",
-    "UNUSED",
-    "Baseline",
-    "BaselineChange",
-    "ChangeRecord",
-    "CombinedChange",
-    "FileState",
-    "Filter",
-    "Journal",
-    "JournalHistory",
-    "LiveFile",
-    "PlannedChange",
-    "Proposal",
-    "ProposalTable",
-    "ProposedEdit",
-    "Pruned",
-    "Purge",
-    "PurgedText",
-    "RefusedEdits",
-    "Retention",
-    "Step",
-    "check_version",
-    "compose",
-    "file_changes",
-    "fits",
-    "forget_copies",
-    "migrate",
-    "packed",
-    "select_past",
-    "state_of",
-]
+from memd.state.baseline import Baseline as Baseline
+from memd.state.baseline import BaselineChange as BaselineChange
+from memd.state.baseline import FileState as FileState
+from memd.state.blobs import packed as packed
+from memd.state.formats import COPIED as COPIED
+from memd.state.formats import check_version as check_version
+from memd.state.formats import forget_copies as forget_copies
+from memd.state.history import CombinedChange as CombinedChange
+from memd.state.history import Filter as Filter
+from memd.state.history import JournalHistory as JournalHistory
+from memd.state.history import compose as compose
+from memd.state.history import select_past as select_past
+from memd.state.journal import Journal as Journal
+from memd.state.migration import migrate as migrate
+from memd.state.proposals import Proposal as Proposal
+from memd.state.proposals import ProposalTable as ProposalTable
+from memd.state.proposals import RefusedEdits as RefusedEdits
+from memd.state.proposals import fits as fits
+from memd.state.proposed import ACCEPTED as ACCEPTED
+from memd.state.proposed import OPEN as OPEN
+from memd.state.proposed import REJECTED as REJECTED
+from memd.state.proposed import UNUSED as UNUSED
+from memd.state.proposed import ProposedEdit as ProposedEdit
+from memd.state.proposed import state_of as state_of
+from memd.state.purge import LiveFile as LiveFile
+from memd.state.purge import Purge as Purge
+from memd.state.purge import PurgedText as PurgedText
+from memd.state.records import ABANDONED as ABANDONED
+from memd.state.records import CONFLICT as CONFLICT
+from memd.state.records import FAILED as FAILED
+from memd.state.records import ChangeRecord as ChangeRecord
+from memd.state.records import PlannedChange as PlannedChange
+from memd.state.records import Step as Step
+from memd.state.records import file_changes as file_changes
+from memd.state.retention import Pruned as Pruned
+from memd.state.retention import Retention as Retention

@@ -28,28 +28,15 @@ from contextlib import contextmanager, suppress
 
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
-from memd.state.errors import (
-    StateNotMigratedError,
-    StateReadOnlyError,
-    StateTooNewError,
-    StateUnusableError,
-)
+from memd.state.errors import StateNotMigratedError
+from memd.state.errors import StateReadOnlyError as StateReadOnlyError
+from memd.state.errors import StateTooNewError as StateTooNewError
+from memd.state.errors import StateUnusableError as StateUnusableError
 from memd.state.formats import Migrate
 from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
-__all__ = [
-    "Cursor",
-    "Database",
-    "Migrate",
-    "Row",
-    "StateFile",
-    "StateReadOnlyError",
-    "StateTooNewError",
-    "StateUnusableError",
-    "open_database",
-]
 
 _LOG = "-wal"
 _DAMAGED, _STUCK = formats.DAMAGED, formats.STUCK

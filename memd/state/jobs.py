@@ -22,20 +22,12 @@ from memd.core.text import read_object
 from memd.core.values import JobEnd
 from memd.state import pauses
 from memd.state.database import Cursor, Database, Row
-from memd.state.job_rows import (
-    PARKED,
-    PARKED_ROWS,
-    ROWS,
-    Job,
-    JobNotFoundError,
-    JobNotParkedError,
-    JobState,
-    NewJob,
-    number_of,
-    read_job,
-)
-
-__all__ = ["Job", "JobNotFoundError", "JobNotParkedError", "JobState", "JobTable", "NewJob"]
+from memd.state.job_rows import PARKED, PARKED_ROWS, ROWS, number_of, read_job
+from memd.state.job_rows import Job as Job
+from memd.state.job_rows import JobNotFoundError as JobNotFoundError
+from memd.state.job_rows import JobNotParkedError as JobNotParkedError
+from memd.state.job_rows import JobState as JobState
+from memd.state.job_rows import NewJob as NewJob
 
 DEATHS = 3  # of processes that were at a job; then the job is parked
 KEPT_ROWS = 1000  # ended jobs that stay to be looked at; some weeks of a busy machine

@@ -18,55 +18,73 @@ from memd.state import (
     suggestions,
     visits,
 )
-from memd.state.agents import AgentTable
-from memd.state.ages import Ages
-from memd.state.approvals import Approvals
-from memd.state.caps import KINDS, Sum
-from memd.state.contexts import ContextRow, ContextTable, ContextTotals
-from memd.state.cursors import Cursors
-from memd.state.dreams import DreamTable, LockRow
-from memd.state.figures import Figures, RunningRow, StateCounts, StateTables
-from memd.state.imported import ImportTable
-from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
-from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
-from memd.state.message_rows import (
-    MessageCopy,
-    NewMessage,
-    Notice,
-    StoredMessage,
-    is_control,
-)
-from memd.state.messages import MailboxUse, MessageTable
-from memd.state.pauses import Breaker, Pauses
-from memd.state.period import (
-    OTHER_WORDS,
-    FileEvent,
-    MemoryEvents,
-    OftenUsed,
-    Period,
-    Span,
-    SuggestionFates,
-    UseCounts,
-)
-from memd.state.programs import Programs, StartedProgram
-from memd.state.roots import Roots
-from memd.state.rules import RuleTable, StoredRule
-from memd.state.runs import Runs
-from memd.state.spend import KEPT_DAYS, Account, Booking, SpendRow, SpendTable, next_day
-from memd.state.suggestions import (
-    DISMISSED,
-    OPEN_DAYS,
-    TAKEN,
-    OpenSuggestion,
-    SuggestionCounts,
-    SuggestionTable,
-    letters,
-)
-from memd.state.tally import Tally
-from memd.state.teams import TeamTable
-from memd.state.usage import DirectoryUse, MemoryUse, SingleUse, UsageTable
-from memd.state.uses import UNUSED_DAYS
-from memd.state.visits import Visit, Visits
+from memd.state.agents import AgentTable as AgentTable
+from memd.state.ages import Ages as Ages
+from memd.state.approvals import Approvals as Approvals
+from memd.state.caps import KINDS as KINDS
+from memd.state.caps import Sum as Sum
+from memd.state.contexts import ContextRow as ContextRow
+from memd.state.contexts import ContextTable as ContextTable
+from memd.state.contexts import ContextTotals as ContextTotals
+from memd.state.cursors import Cursors as Cursors
+from memd.state.dreams import DreamTable as DreamTable
+from memd.state.dreams import LockRow as LockRow
+from memd.state.figures import Figures as Figures
+from memd.state.figures import RunningRow as RunningRow
+from memd.state.figures import StateTables as StateTables
+from memd.state.imported import ImportTable as ImportTable
+from memd.state.jobs import Job as Job
+from memd.state.jobs import JobNotFoundError as JobNotFoundError
+from memd.state.jobs import JobNotParkedError as JobNotParkedError
+from memd.state.jobs import JobState as JobState
+from memd.state.jobs import JobTable as JobTable
+from memd.state.jobs import NewJob as NewJob
+from memd.state.ledger import RESUMED_DAYS as RESUMED_DAYS
+from memd.state.ledger import SIGHTED_DAYS as SIGHTED_DAYS
+from memd.state.ledger import Item as Item
+from memd.state.ledger import Ledger as Ledger
+from memd.state.ledger import Parents as Parents
+from memd.state.ledger import Sighting as Sighting
+from memd.state.message_rows import MessageCopy as MessageCopy
+from memd.state.message_rows import NewMessage as NewMessage
+from memd.state.message_rows import Notice as Notice
+from memd.state.message_rows import StoredMessage as StoredMessage
+from memd.state.messages import MessageTable as MessageTable
+from memd.state.pauses import Breaker as Breaker
+from memd.state.pauses import Pauses as Pauses
+from memd.state.period import OTHER_WORDS as OTHER_WORDS
+from memd.state.period import FileEvent as FileEvent
+from memd.state.period import OftenUsed as OftenUsed
+from memd.state.period import Span as Span
+from memd.state.period import SuggestionFates as SuggestionFates
+from memd.state.period import UseCounts as UseCounts
+from memd.state.programs import Programs as Programs
+from memd.state.programs import StartedProgram as StartedProgram
+from memd.state.roots import Roots as Roots
+from memd.state.rules import RuleTable as RuleTable
+from memd.state.rules import StoredRule as StoredRule
+from memd.state.runs import Runs as Runs
+from memd.state.spend import KEPT_DAYS as KEPT_DAYS
+from memd.state.spend import Account as Account
+from memd.state.spend import Booking as Booking
+from memd.state.spend import SpendRow as SpendRow
+from memd.state.spend import SpendTable as SpendTable
+from memd.state.spend import next_day as next_day
+from memd.state.suggestions import DISMISSED as DISMISSED
+from memd.state.suggestions import OPEN_DAYS as OPEN_DAYS
+from memd.state.suggestions import TAKEN as TAKEN
+from memd.state.suggestions import OpenSuggestion as OpenSuggestion
+from memd.state.suggestions import SuggestionCounts as SuggestionCounts
+from memd.state.suggestions import SuggestionTable as SuggestionTable
+from memd.state.suggestions import letters as letters
+from memd.state.tally import Tally as Tally
+from memd.state.teams import TeamTable as TeamTable
+from memd.state.usage import DirectoryUse as DirectoryUse
+from memd.state.usage import MemoryUse as MemoryUse
+from memd.state.usage import UsageTable as UsageTable
+from memd.state.uses import UNUSED_DAYS as UNUSED_DAYS
+from memd.state.visits import Visit as Visit
+from memd.state.visits import Visits as Visits
 
 SCHEMAS = (
     journal.SCHEMA,
@@ -86,80 +104,3 @@ SCHEMAS = (
     suggestions.SCHEMA,
     visits.SCHEMA,
 )
-
-__all__ = [
-    "DISMISSED",
-    "KEPT_DAYS",
-    "KINDS",
-    "OPEN_DAYS",
-    "OTHER_WORDS",
-    "RESUMED_DAYS",
-    "SCHEMAS",
-    "SIGHTED_DAYS",
-    "TAKEN",
-    "UNUSED_DAYS",
-    "Account",
-    "AgentTable",
-    "Ages",
-    "Approvals",
-    "Booking",
-    "Breaker",
-    "ContextRow",
-    "ContextTable",
-    "ContextTotals",
-    "Cursors",
-    "DirectoryUse",
-    "DreamTable",
-    "Figures",
-    "FileEvent",
-    "ImportTable",
-    "Item",
-    "Job",
-    "JobNotFoundError",
-    "JobNotParkedError",
-    "JobState",
-    "JobTable",
-    "Ledger",
-    "LockRow",
-    "MailboxUse",
-    "MemoryEvents",
-    "MemoryUse",
-    "MessageCopy",
-    "MessageTable",
-    "NewJob",
-    "NewMessage",
-    "Notice",
-    "OftenUsed",
-    "OpenSuggestion",
-    "Parents",
-    "Pauses",
-    "Period",
-    "Programs",
-    "Roots",
-    "RuleTable",
-    "RunningRow",
-    "Runs",
-    "Sighting",
-    "SingleUse",
-    "Span",
-    "SpendRow",
-    "SpendTable",
-    "StartedProgram",
-    "StateCounts",
-    "StateTables",
-    "StoredMessage",
-    "StoredRule",
-    "SuggestionCounts",
-    "SuggestionFates",
-    "SuggestionTable",
-    "Sum",
-    "Tally",
-    "TeamTable",
-    "UsageTable",
-    "UseCounts",
-    "Visit",
-    "Visits",
-    "is_control",
-    "letters",
-    "next_day",
-]

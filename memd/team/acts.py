@@ -5,6 +5,7 @@ server. Only a removal is a request of its own, since nothing else tells "remove
 """
 
 from memd.core.names import TEAM
+from memd.core.team import REMOVED
 from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
@@ -12,7 +13,7 @@ from memd.team.errors import TeamHeldError, TeamRefusedError, TeamUnreachableErr
 from memd.team.exchange import Exchange
 from memd.team.pulling import commit, pull
 from memd.team.pushing import end_from_history
-from memd.team.values import REMOVED, RemoteEntry
+from memd.team.values import RemoteEntry
 from memd.team.wire import Mark
 
 _TRIES = 2  # more, of a removal whose answer is lost; its id makes them one

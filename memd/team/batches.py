@@ -3,7 +3,8 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
-from memd.team.values import Base, HeldEntry, Limits, Outgoing, PushBatch, RemoteEntry
+from memd.core.team import Base, HeldEntry, Limits, Outgoing, PushBatch
+from memd.team.values import RemoteEntry
 
 
 def next_batch(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from memd.core.team import LeftOut
+from memd.core.team import HeldEntry, LeftOut, Outgoing, SyncState
 from memd.core.values import CommitResult, Plan, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.state.tables import TeamTable
@@ -18,7 +18,7 @@ from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from memd.team.local import LocalFiles, hashes
 from memd.team.page_plan import PagePlan
 from memd.team.results import SyncResult
-from memd.team.values import HeldEntry, Membership, Outgoing, SyncState
+from memd.team.values import Membership
 
 SYNC_SECONDS = 60.0  # of waiting for the server, in one sync
 _DIGITS = 9  # of a Retry-After; one with more is no time

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, fields
 
 from memd.core.errors import MemdError
 from memd.core.names import TEAM, clash
-from memd.core.team import moved
+from memd.core.team import Base, Conflict, HeldEntry, LeftOut, moved
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Tree
 from memd.documents import document
 from memd.team import sharing
 from memd.team.planning import KeyPlan
-from memd.team.values import Act, Base, Conflict, HeldEntry, LeftOut
+from memd.team.values import Act
 
 # The plan of some keys, from what stands here (hashes by key).
 Planned = Callable[[Mapping[str, str]], Iterable[KeyPlan]]

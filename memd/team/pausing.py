@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from memd.team.values import SyncState
+from memd.core.team import SyncState
 
 RETRY_SECONDS = 2.0
 RETRY_SECONDS_AT_MOST = 15 * 60.0

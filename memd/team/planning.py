@@ -12,7 +12,8 @@ Rules of this file
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from memd.team.values import REMOVED, Act, Base, Bases, HeldEntry, Outgoing, RemoteEntry
+from memd.core.team import REMOVED, Base, HeldEntry, Outgoing
+from memd.team.values import Act, Bases, RemoteEntry
 
 _REMOVED_FILES = 5
 _REMOVED_SHARE = 5  # one in five

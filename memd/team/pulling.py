@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from memd.core.errors import MemdError
+from memd.core.team import Base, LeftOut, Limits
 from memd.core.values import TEAM_MATE, Actor, Provenance
 from memd.remote.link import TOO_LONG, HttpResponse
 from memd.team import planning, requests, wire
@@ -18,7 +19,7 @@ from memd.team.errors import TeamUnreachableError
 from memd.team.exchange import Exchange
 from memd.team.page_plan import PagePlan, Planned
 from memd.team.planning import KeyPlan
-from memd.team.values import Act, Base, Bases, LeftOut, Limits, RemoteEntry
+from memd.team.values import Act, Bases, RemoteEntry
 from memd.team.wire import Mark, RemotePage
 
 BY = Provenance(Actor.TEAM, reason="pulled from the team's server", origin=TEAM_MATE)

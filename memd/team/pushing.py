@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memd.core.names import TEAM
-from memd.core.team import PushBatch
+from memd.core.team import HeldEntry, Outgoing, PushBatch
 from memd.team import batches, requests, sharing, wire
 from memd.team.errors import TeamRefusedError
 from memd.team.exchange import Exchange
 from memd.team.pulling import pull, suspicion
-from memd.team.values import HeldEntry, Outgoing, RemoteEntry
+from memd.team.values import RemoteEntry
 from memd.team.wire import Mark, RemoteProblem
 
 _ROUNDS = 5  # of a push to which the server says that entries changed

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
+from memd.core.team import Outgoing
 from memd.remote.link import HttpRequest
-from memd.team.values import Outgoing
 from memd.team.wire import PAGE_ENTRIES
 
 _JSON = {"Content-Type": "application/json"}

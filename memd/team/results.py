@@ -6,7 +6,7 @@ times are seconds since 1970.
 
 from dataclasses import dataclass
 
-from memd.team.values import Conflict, HeldEntry, LeftOut
+from memd.core.team import Conflict, HeldEntry, LeftOut
 
 
 @dataclass(frozen=True, slots=True)

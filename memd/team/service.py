@@ -29,6 +29,7 @@ from memd.core.events import (
 from memd.core.names import TEAM
 from memd.core.recent import Recent
 from memd.core.settings import Settings
+from memd.core.team import SyncState
 from memd.core.values import Actor, Project, Provenance
 from memd.remote.link import HttpRequest, HttpResponse, Link
 from memd.state.tables import TeamTable
@@ -37,34 +38,17 @@ from memd.team import acts, entering, joining, pausing, syncing, views
 from memd.team.errors import TeamRefusedError, TeamUnreachableError
 from memd.team.exchange import Exchange, SyncPorts
 from memd.team.local import LocalFiles
-from memd.team.membership import Memberships
+from memd.team.membership import Memberships as Memberships
 from memd.team.place import Due, SyncPlace, place_of
-from memd.team.results import (
-    Joined,
-    JoinPreview,
-    LeftTeam,
-    NewestEntry,
-    SyncResult,
-    TeamMember,
-    TeamStatus,
-    TeamVersion,
-    TextDiff,
-)
-from memd.team.values import Membership, SyncState
-
-__all__ = [
-    "JoinPreview",
-    "Joined",
-    "LeftTeam",
-    "Memberships",
-    "NewestEntry",
-    "SyncResult",
-    "TeamMember",
-    "TeamStatus",
-    "TeamSyncs",
-    "TeamVersion",
-    "TextDiff",
-]
+from memd.team.results import Joined as Joined
+from memd.team.results import JoinPreview as JoinPreview
+from memd.team.results import LeftTeam as LeftTeam
+from memd.team.results import SyncResult as SyncResult
+from memd.team.results import TeamMember as TeamMember
+from memd.team.results import TeamStatus as TeamStatus
+from memd.team.results import TeamVersion as TeamVersion
+from memd.team.results import TextDiff as TextDiff
+from memd.team.values import Membership
 
 Progress = Callable[[int], Coroutine[Any, Any, None]]
 T = TypeVar("T")

@@ -5,9 +5,9 @@ the three types that are not about a person, a size, nothing like a credential.
 """
 
 from memd.core.names import TEAM, NameRefusedError
+from memd.core.team import ENTRY_BYTES, HeldEntry
 from memd.core.values import MemoryType
 from memd.documents import document, secrets
-from memd.team.values import ENTRY_BYTES, HeldEntry
 from memd.team.wire import check_key
 
 _NOT_UTF8 = "it is not UTF-8"

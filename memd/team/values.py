@@ -4,45 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memd.core.team import (
-    BATCH_BYTES,
-    BATCH_ENTRIES,
-    ENTRY_BYTES,
-    HELD,
-    REMOVED,
-    REPOSITORY_BYTES,
-    REPOSITORY_ENTRIES,
-    Base,
-    Conflict,
-    HeldEntry,
-    LeftOut,
-    Limits,
-    Outgoing,
-    PushBatch,
-    SyncState,
-)
-
-__all__ = [
-    "BATCH_BYTES",
-    "BATCH_ENTRIES",
-    "ENTRY_BYTES",
-    "HELD",
-    "REMOVED",
-    "REPOSITORY_BYTES",
-    "REPOSITORY_ENTRIES",
-    "Act",
-    "Base",
-    "Bases",
-    "Conflict",
-    "HeldEntry",
-    "LeftOut",
-    "Limits",
-    "Membership",
-    "Outgoing",
-    "PushBatch",
-    "RemoteEntry",
-    "SyncState",
-]
+from memd.core.team import Base
 
 
 @dataclass(frozen=True, slots=True)

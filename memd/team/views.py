@@ -3,6 +3,7 @@
 from collections import Counter
 
 from memd.core.names import TEAM
+from memd.core.team import REMOVED
 from memd.core.values import Project
 from memd.state.tables import TeamTable
 from memd.team import requests, sharing, wire
@@ -17,7 +18,7 @@ from memd.team.results import (
     TeamVersion,
     TextDiff,
 )
-from memd.team.values import REMOVED, Bases
+from memd.team.values import Bases
 from memd.text import unified
 
 _NEWEST = 10

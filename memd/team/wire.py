@@ -18,9 +18,7 @@ from msgspec import Meta, Struct
 
 from memd.core.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
 from memd.core.strict_json import NotJsonError, decode
-from memd.core.text import sha256
-from memd.remote.link import RemoteAnswerError
-from memd.team.values import (
+from memd.core.team import (
     BATCH_BYTES,
     BATCH_ENTRIES,
     ENTRY_BYTES,
@@ -29,8 +27,10 @@ from memd.team.values import (
     REPOSITORY_ENTRIES,
     LeftOut,
     Limits,
-    RemoteEntry,
 )
+from memd.core.text import sha256
+from memd.remote.link import RemoteAnswerError
+from memd.team.values import RemoteEntry
 
 PAGE_ENTRIES = 500
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from memd.team.values import PushBatch, RemoteEntry
+from memd.core.team import PushBatch
+from memd.team.values import RemoteEntry
 from tests.team.model import (
     COMMON,
     KEYS,

@@ -7,7 +7,8 @@ A tombstone's set stands in its ``member``.
 from enum import StrEnum
 from typing import NamedTuple
 
-from memd.team.values import Base, HeldEntry, PushBatch, RemoteEntry
+from memd.core.team import Base, HeldEntry, PushBatch
+from memd.team.values import RemoteEntry
 
 KEYS = ("a.md", "b.md")
 COMMON = 1 << 30  # the edit of a text that anybody may write

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 
+from memd.core.team import REMOVED, Base, HeldEntry, Limits, PushBatch
 from memd.team import batches, planning
 from memd.team.planning import KeyPlan
-from memd.team.values import REMOVED, Act, Base, HeldEntry, Limits, PushBatch, RemoteEntry
+from memd.team.values import Act, RemoteEntry
 from tests.team.model import (
     COMMON,
     KEYS,

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.core.team import Base, HeldEntry, Limits, Outgoing, PushBatch
 from memd.team import batches
-from memd.team.values import Base, HeldEntry, Limits, Outgoing, PushBatch, RemoteEntry
+from memd.team.values import RemoteEntry
 
 ENTRIES = tuple(Outgoing(f"{n}.md", f"hash {n}", n or None) for n in range(5))
 SIZES = {entry.key: 10 for entry in ENTRIES}

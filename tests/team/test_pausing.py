@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.core.team import SyncState
 from memd.team import pausing
-from memd.team.values import SyncState
 
 NOW, HOUR, DAY = 1_000_000.0, 3_600.0, 86_400.0
 TOKEN = "digest of token and settings"  # noqa: S105 - no token

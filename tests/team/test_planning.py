@@ -2,8 +2,9 @@
 
 import pytest
 
+from memd.core.team import REMOVED, Base, HeldEntry, Outgoing
 from memd.team import planning
-from memd.team.values import REMOVED, Act, Base, HeldEntry, Outgoing, RemoteEntry
+from memd.team.values import Act, RemoteEntry
 
 OLD, OURS, THEIRS = "old", "ours", "theirs"
 BASE = Base("a.md", OLD, 5)
