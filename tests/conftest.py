@@ -28,7 +28,8 @@ def anyio_backend() -> str:
 def _loaded(request: pytest.FixtureRequest) -> None:
     """Load the library that asks models before a test that uses it: a request's time is for more.
 
-    A daemon that is its own process does it at its start.
+    Loading takes seconds on a busy machine, and a daemon that is its own process does it at its
+    start.
     """
     if request.node.get_closest_marker("xdist_group") is not None:
-        importlib.import_module("httpx2")
+        importlib.import_module("anthropic")

@@ -1,13 +1,23 @@
-"""A server of the Messages API as a Model.
+"""The one door to the Messages API's SDK.
 
-The rules of ``http.py`` hold: the address that the user configured or nothing, no redirect, one
-POST that is read in full up to a bound. No credential is in an error.
+Rules of this file
+- The library takes two seconds to import and is imported in a worker thread at first use, never
+  when memd starts.
+- The library is told everything: address, credentials, headers, time, that it shall not try again
+  by itself, trace or log. It finds nothing in files and in the environment (``endpoint.py`` says
+  what counts there).
+- No redirect is followed: a prompt goes to the address that the user configured or nowhere. Plain
+  http (this machine, by ``endpoint.py``) goes through no proxy either.
+- One request is one POST that is read in full, up to a bound. Whoever stops waiting closes it.
+- No credential is in an error, and no exception of the library leaves this file, since it carries
+  the request's headers.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
@@ -19,16 +29,20 @@ from memd.model.errors import (
     ModelNotConfiguredError,
     ModelRefusedError,
     ModelUnauthorisedError,
+    SdkMissingError,
 )
-from memd.model.http import ModelServer
+from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, cut, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
+from memd.model.wire import HttpAnswer
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
 
 _PATH = "/v1/messages"
 _MODELS_PATH = "/v1/models"  # its list of models costs nothing
 _NO_KEY = "none"  # servers of this machine want a token and do not look at it
-_VERSION = "2026-10-21"  # of the API: what its requests and replies are like
 
 
 class Connections:
@@ -39,25 +53,25 @@ class Connections:
 
     def __init__(self) -> None:
         self.dropped: dict[tuple[str, str], frozenset[str]] = {}
-        self._open: dict[Endpoint, _OpenServer] = {}
+        self._open: dict[Endpoint, _OpenClient] = {}
         self._newest: Endpoint | None = None
         self._lock = anyio.Lock()
 
     @asynccontextmanager
-    async def use(self, endpoint: Endpoint) -> AsyncIterator["_OpenServer"]:
-        """Hold the endpoint's server, connected at first use; older ones that rest are closed.
+    async def use(self, endpoint: Endpoint) -> AsyncIterator["AsyncAnthropic"]:
+        """Hold the endpoint's client, made when it is not there; older ones that rest are closed.
 
         Raises ModelNotConfiguredError.
         """
         async with self._lock:
             used = self._open.get(endpoint)
             if used is None:
-                used = await to_thread.run_sync(_connect, endpoint, abandon_on_cancel=True)
-                self._open[endpoint] = used
+                client = await to_thread.run_sync(_connect, endpoint, abandon_on_cancel=True)
+                used = self._open[endpoint] = _OpenClient(client)
             used.users += 1
             self._newest = endpoint
         try:
-            yield used
+            yield used.client
         finally:
             used.users -= 1
             resting = [key for key, opened in self._open.items() if not opened.users]
@@ -75,13 +89,13 @@ class Connections:
         gone = [self._open.pop(endpoint, None) for endpoint in endpoints]
         for opened in gone:
             if opened is not None:
-                await opened.server.aclose()
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await opened.client.close()
 
 
 @dataclass(slots=True)
-class _OpenServer:
-    server: ModelServer
-    secrets: tuple[str, ...]
+class _OpenClient:
+    client: "AsyncAnthropic"
     users: int = 0
 
 
@@ -123,8 +137,8 @@ class Claude:
         """
         try:
             with anyio.fail_after(ask.seconds):
-                async with self._connections.use(self.endpoint) as opened:
-                    payload = await self._requested(opened, ask)
+                async with self._connections.use(self.endpoint) as client:
+                    payload = await self._requested(client, ask)
         except TimeoutError:
             raise overdue(ask.seconds) from None
         except (ModelNotConfiguredError, ModelUnauthorisedError) as error:
@@ -140,26 +154,26 @@ class Claude:
     async def reach(self, seconds: float) -> ModelError | None:
         """Return why the server cannot be used, ``None`` when it answers; no model is asked."""
         try:
-            async with self._connections.use(self.endpoint) as opened:
-                # The time is the server's: the first use of the library has to load it.
+            async with self._connections.use(self.endpoint) as client:
+                # The time is the server's: the first use of the library takes seconds to load it.
                 with anyio.fail_after(seconds):
-                    answer = await opened.server.send(_MODELS_PATH)
+                    answer = await _sent(client, seconds)
         except TimeoutError:
             return overdue(seconds)
         except ModelError as error:
             return error
         # Not every server has that list: any other answer is one.
         refused = answer.status in (401, 403)
-        return wire.failure(answer, opened.secrets) if refused else None
+        return wire.failure(answer, _secrets(client, self.endpoint)) if refused else None
 
-    async def _requested(self, opened: _OpenServer, ask: Ask) -> Any:
+    async def _requested(self, client: "AsyncAnthropic", ask: Ask) -> Any:
         """Return the answer's body, leaving out what the server does not take."""
         key = (self.endpoint.base_url, ask.model)
         dropped = known = self._connections.dropped.get(key, frozenset())
         first: ModelError | None = None
         while True:
-            answer = await opened.server.send(_PATH, wire.encode(ask, dropped))
-            error = wire.failure(answer, opened.secrets)
+            answer = await _sent(client, ask.seconds, wire.encode(ask, dropped))
+            error = wire.failure(answer, _secrets(client, self.endpoint))
             if error is None:
                 if dropped != known:
                     self._connections.dropped[key] = dropped
@@ -173,11 +187,58 @@ class Claude:
             dropped |= {part}
 
 
-def _connect(endpoint: Endpoint) -> _OpenServer:
-    """Connect an endpoint's server and return it; blocks. Raises ModelNotConfiguredError."""
+async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> HttpAnswer:
+    """Return the answer to a request for a message, or without a body to one for the models."""
+    import anthropic  # noqa: PLC0415 - loaded by now, in a thread
+    import httpx2  # noqa: PLC0415 - as above
+
+    how: dict[str, Any] = {
+        "cast_to": httpx2.Response,  # with this cast it is the bare response
+        "options": {"timeout": seconds, "headers": {"Content-Type": "application/json"}},
+        "stream": True,
+        "stream_cls": anthropic.AsyncStream[Any],
+    }
+    try:
+        if body:
+            return await read(await client.post(_PATH, content=body, **how))
+        return await read(await client.get(_MODELS_PATH, **how))
+    except anthropic.APIStatusError as error:
+        status, headers = error.status_code, error.response.headers
+        return HttpAnswer(status, error.body or "", wire.retry_after(headers))
+    except anthropic.APIConnectionError as error:
+        raise cut(error.__cause__) from None
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
+        raise cut(error) from None
+
+
+def _secrets(client: "AsyncAnthropic", endpoint: Endpoint) -> tuple[str, ...]:
+    given = (client.api_key, client.auth_token, *(value for _, value in endpoint.headers))
+    return tuple(secret for secret in given if secret and secret != _NO_KEY)
+
+
+def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
+    """Return a client of the SDK; blocks. Raises ModelNotConfiguredError."""
     key = read_key(endpoint.key_file) if endpoint.key_file else endpoint.api_key
-    token = key or endpoint.auth_token
-    own = (("Authorization", f"Bearer {token or _NO_KEY}"), ("anthropic-version", _VERSION))
-    given = (token, *(value for _, value in endpoint.headers))
-    secrets = tuple(secret for secret in given if secret)
-    return _OpenServer(ModelServer(endpoint.base_url, (*own, *endpoint.headers)), secrets)
+    try:
+        import anthropic  # noqa: PLC0415 - two seconds, in a thread, only where a model is used
+        import httpx2  # noqa: PLC0415 - as above
+    except ImportError:  # pragma: no cover - its test takes the library away in another process
+        raise SdkMissingError from None
+    for name in ("anthropic", "httpx2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would log what is sent
+    remote = endpoint.base_url.startswith("https:")
+    client = anthropic.AsyncAnthropic(
+        api_key=key or None,
+        auth_token=None if key else endpoint.auth_token or _NO_KEY,
+        base_url=endpoint.base_url,
+        max_retries=0,
+        open_telemetry=False,
+        http_client=httpx2.AsyncClient(
+            follow_redirects=False,
+            trust_env=remote,
+            limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
+        ),
+    )
+    # The SDK takes headers from its process's environment whatever it is told.
+    client._custom_headers = dict(endpoint.headers)  # noqa: SLF001 - there is no public way
+    return client

@@ -181,7 +181,7 @@ class Models:
     async def warm(self, settings: Settings) -> None:
         """Load the library and make the connections' owner, so that no prompt waits for it.
 
-        Takes a moment of a worker thread. What goes wrong is in ``problem``.
+        Takes about two seconds of a worker thread. What goes wrong is in ``problem``.
         """
         backend = self._current(settings).backend
         if backend is not None:

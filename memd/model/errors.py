@@ -33,13 +33,13 @@ class ModelNotConfiguredError(ModelError):
         super().__init__(f"no model is configured: {cause}", cause=cause)
 
 
-class LibraryMissingError(ModelNotConfiguredError):
+class SdkMissingError(ModelNotConfiguredError):
     """The library that asks models is an extra and is not installed."""
 
     hint = "install it where memd is installed: pip install 'memdir-daemon[anthropic]'"
 
     def __init__(self) -> None:
-        super().__init__("the HTTP library is missing; install memdir-daemon[anthropic]")
+        super().__init__("the SDK is missing; install memdir-daemon[anthropic]")
 
 
 class ProgramMissingError(ModelNotConfiguredError):

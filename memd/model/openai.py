@@ -1,24 +1,29 @@
 """A server of the OpenAI chat form as a Model: llama.cpp, LM Studio, vLLM, OpenRouter and others.
 
 Rules of this file
-- The rules of ``http.py`` and ``claude.py`` hold.
+- The rules of ``claude.py`` hold: the address that the user configured or nothing, no redirect, one
+  POST that is read in full up to a bound, no credential in an error.
 - It takes requests of text alone. What a server refuses of the form is left out once and for all.
+- The HTTP library is imported in a worker thread at first use.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
 
 from memd.model import plain, probe, wire
 from memd.model.endpoint import Endpoint
-from memd.model.errors import ModelError, ModelRefusedError, ModelReplyError
-from memd.model.http import ModelServer
+from memd.model.errors import ModelError, ModelRefusedError, ModelReplyError, SdkMissingError
+from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, cut, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
+
+if TYPE_CHECKING:
+    import httpx2
 
 _PATH = "/v1/chat/completions"
 _MODELS_PATH = "/v1/models"
@@ -37,7 +42,7 @@ class ChatServer:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.problem = ""
-        self._server: ModelServer | None = None
+        self._client: httpx2.AsyncClient | None = None
         self._refused: frozenset[str] = frozenset()
         self._lock = anyio.Lock()
 
@@ -62,7 +67,7 @@ class ChatServer:
         """Return why the server cannot be used, ``None`` when it answers; no model is asked."""
         try:
             with anyio.fail_after(seconds):
-                answer = await (await self._connected()).send(_MODELS_PATH)
+                answer = await self._sent("GET", _MODELS_PATH)
         except TimeoutError:
             return overdue(seconds)
         except ModelError as error:
@@ -87,14 +92,15 @@ class ChatServer:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        server, self._server = self._server, None
-        if server is not None:
-            await server.aclose()
+        client, self._client = self._client, None
+        if client is not None:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await client.aclose()
 
     async def _requested(self, ask: Ask) -> Any:
         while True:
             body = _body(ask, self._refused)
-            answer = await (await self._connected()).send(_PATH, json.dumps(body).encode())
+            answer = await self._sent("POST", _PATH, json.dumps(body).encode())
             error = wire.failure(answer, self._secrets)
             if error is None:
                 return answer.payload
@@ -106,16 +112,41 @@ class ChatServer:
                 raise error
             self._refused |= {*(named or (_FORM,))}
 
-    async def _connected(self) -> ModelServer:
-        async with self._lock:
-            if self._server is None:
-                self._server = await to_thread.run_sync(self._connect, abandon_on_cancel=True)
-            return self._server
+    async def _sent(self, method: str, path: str, body: bytes = b"") -> wire.HttpAnswer:
+        client = await self._connected()
+        import httpx2  # noqa: PLC0415 - loaded by now, in a thread
 
-    def _connect(self) -> ModelServer:
-        """Return the server, which is sent the key. Blocks. Raises ModelNotConfiguredError."""
-        tokens = [("Authorization", f"Bearer {secret}") for secret in self._secrets]
-        return ModelServer(self.endpoint.base_url, tokens)
+        try:
+            request = client.build_request(method, f"{self.endpoint.base_url}{path}", content=body)
+            response = await client.send(request, stream=True)
+            answer = await read(response)
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise cut(error) from None
+        return wire.HttpAnswer(answer.status, answer.payload, wire.retry_after(response.headers))
+
+    async def _connected(self) -> "httpx2.AsyncClient":
+        async with self._lock:
+            if self._client is None:
+                self._client = await to_thread.run_sync(self._connect, abandon_on_cancel=True)
+            return self._client
+
+    def _connect(self) -> "httpx2.AsyncClient":
+        """Return a client that sends the key. Blocks. Raises ModelNotConfiguredError."""
+        try:
+            import httpx2  # noqa: PLC0415 - in a thread, only where such a server is named
+        except ImportError:  # pragma: no cover - as with the SDK
+            raise SdkMissingError from None
+        headers = {"Content-Type": "application/json"}
+        if self._secrets:
+            headers["Authorization"] = f"Bearer {self._secrets[0]}"
+        remote = self.endpoint.base_url.startswith("https:")
+        return httpx2.AsyncClient(
+            headers=headers,
+            follow_redirects=False,
+            trust_env=remote,
+            timeout=None,
+            limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
+        )
 
     @property
     def _secrets(self) -> tuple[str, ...]:

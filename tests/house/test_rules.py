@@ -13,15 +13,17 @@ from tests.house.source import ROOT, body_lines, sources
 PROGRAM = sources("memd")
 TESTS = sources("tests")
 
-# One library, one door: replacing a library is a change in one file. The SDK has two: a
-# program's middleware, and what it puts in the place of its memory tool.
+# One library, one door: replacing a library is a change in one file. The SDK has three: a
+# program's middleware, what it puts in the place of its memory tool, and what the daemon asks
+# models with.
 # Of psutil the lock asks whether one process lives, the daemon how busy the machine is, and a model
-# that is a program what is left of it. httpx2 asks the servers of models and those of teams.
+# that is a program what is left of it. httpx2 is the SDK's own, and asks other servers than its:
+# those of other models, and those of teams.
 DOORS = {
-    "anthropic": "memd/client/context.py memd/client/memory_tool.py",
+    "anthropic": "memd/client/context.py memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
     "h11": "memd/gateway/connection.py",
-    "httpx2": "memd/model/http.py memd/remote/link.py",
+    "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/search/encoder.py",

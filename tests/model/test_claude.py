@@ -1,4 +1,4 @@
-"""A model of the Messages API against a scripted server over real HTTP."""
+"""The real SDK against a scripted server over real HTTP."""
 
 import logging
 import socket
@@ -33,7 +33,7 @@ from memd.testing.messages import (
 )
 from tests.model.asks import ask
 
-# One process imports the library, the others need not.
+# One process imports the SDK, the others need not.
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 
 KEY = "sk-key-of-the-test"
@@ -202,27 +202,6 @@ async def test_only_the_given_headers_are_sent(monkeypatch: pytest.MonkeyPatch) 
     assert "stray" not in str(second.headers)
 
 
-async def test_a_request_is_let_in_as_one_of_the_sdk_is() -> None:
-    """Credential and version are those that the SDK sends, and the address is the same."""
-    from anthropic import AsyncAnthropic  # noqa: PLC0415 - seconds; no other test here needs it
-
-    with messages_server(text("x")) as server:
-        async with asking(server.url) as claude:
-            await claude.ask(ask())
-        async with AsyncAnthropic(api_key=KEY, base_url=server.url) as sdk:
-            await sdk.messages.create(
-                model="claude-sonnet-5-5",
-                max_tokens=100,
-                messages=[{"role": "user", "content": "hello"}],
-            )
-    own, theirs = (
-        {name: request.headers[name] for name in ("authorization", "anthropic-version", "accept")}
-        | {"path": request.path, "body": request.json}
-        for request in server.messages
-    )
-    assert own == theirs
-
-
 async def test_a_key_file_is_read_again_after_a_refusal(tmp_path: Path) -> None:
     """A key that was exchanged in its file counts without a restart."""
     path = tmp_path / "key"
@@ -250,7 +229,7 @@ async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) 
             with failing(errors.ModelUnavailableError):
                 await claude.ask(ask())
     names = {record.name.partition(".")[0] for record in caplog.records}
-    assert not names & {"httpcore2", "httpx2"}
+    assert not names & {"anthropic", "httpx2"}
 
 
 async def test_whether_a_server_answers_costs_nothing() -> None:
@@ -287,17 +266,19 @@ async def test_an_endpoint_that_is_left_is_closed() -> None:
         await connections.aclose()
 
 
-def test_memd_starts_without_the_library() -> None:
+def test_memd_starts_without_the_sdk() -> None:
     """Importing the room does not import the library."""
-    code = "import sys, memd.model.configured; assert 'httpx2' not in sys.modules"
+    code = (
+        "import sys, memd.model.configured; assert not {'anthropic', 'httpx2'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_the_library_a_model_is_not_configured() -> None:
+def test_without_the_sdk_a_model_is_not_configured() -> None:
     """Where the extra is not installed the failure says what to install."""
     code = (
         "import sys, anyio\n"
-        "sys.modules['httpx2'] = None\n"
+        "sys.modules['anthropic'] = None\n"
         "from memd.model.claude import Claude, Connections\n"
         "from memd.model.endpoint import Endpoint\n"
         "claude = Claude(Endpoint('http://localhost:1'), Connections())\n"
