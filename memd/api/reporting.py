@@ -148,7 +148,7 @@ def _report(
         most=[_often(projects, one) for one in period.often(span, _NAMED)],
         unused=dated(one for one in services.usage.unused(real) if not is_of_agent(one.directory)),
         suggestions=period.fates(span),
-        dreams=len(period.dreams(span)),
+        dreams=events.dreams,
         dollars=round(used.dollars, 6),
         tokens=used.tokens,
         questions=[

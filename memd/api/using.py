@@ -5,11 +5,10 @@ Looking counts as no use: nothing here does, no search and no explanation.
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from operator import itemgetter
 from os.path import basename
 from typing import Annotated, Literal, TypeVar
@@ -132,7 +131,8 @@ async def project_list(
         joined = {os.path.realpath(one.directory) for one in services.memberships.all()}
         measured = services.store.reading.measured
         shape = partial(_listed, measured=measured, joined=joined, waiting=waiting)
-        return _page(_places(known), limit, after, shape)
+        rows = sorted(((-each.at, 0.0, each.directory), each) for each in known)
+        return _page(_places(_behind(rows, after)), limit, shape)
 
     projects, more = await to_thread.run_sync(listed)
     for each in projects:
@@ -166,10 +166,10 @@ async def usage_list(
         named = None if paths is None else frozenset(paths)
         wanted = [h for h in snapshot.headers if named is None or h.path in named]
         if unused:
-            wanted = [h for h in wanted if counted.unused(h.path, h.mtime_ns)]
+            wanted = [h for h in wanted if h.path in counted.unused]
         uses = {header.path: counted.memories.get(header.path, MemoryUse()) for header in wanted}
         rows = sorted((_key(order, uses[header.path], header.path), header) for header in wanted)
-        page, more = _page(rows, limit, after, partial(_used, counted))
+        page, more = _page(_behind(rows, after), limit, partial(_used, counted))
         return UsedMemories(since=_iso(counted.since), memories=page, next=more)
 
     return await to_thread.run_sync(listed)
@@ -199,16 +199,13 @@ async def usage_recent(
     return Surfacings(surfacings=await to_thread.run_sync(work))
 
 
-def _places(known: Sequence[KnownProject]) -> list[tuple[_Key, _Place]]:
-    """Return where each project is worked in, where somebody did so last first."""
-    result = []
-    for each in known:
+def _places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple[_Key, _Place]]:
+    """Yield where each project is worked in; one is looked for when its row is wanted."""
+    for key, each in rows:
         cwd = working_directory(each)
         if cwd:
             name = each.name if each.root else basename(cwd)
-            place = _Place(cwd, name, each.directory, each.at or None)
-            result.append(((-each.at, 0.0, each.directory), place))
-    return sorted(result)
+            yield key, _Place(cwd, name, each.directory, each.at or None)
 
 
 def _listed(
@@ -286,7 +283,7 @@ def _used(counted: DirectoryUse, header: Header) -> UsedMemory:
         last_surfaced=_iso(use.last_surfaced),
         last_read=_iso(use.last_read),
         last_acted=_iso(use.last_acted),
-        unused=counted.unused(header.path, header.mtime_ns),
+        unused=header.path in counted.unused,
     )
 
 
@@ -294,24 +291,27 @@ def _iso(at: float | None) -> str | None:
     return None if at is None else iso_time(at)
 
 
-def _page(
-    rows: Sequence[tuple[_Key, T]], limit: int | None, after: str, shape: Callable[[T], R]
-) -> tuple[list[R], str | None]:
-    """Return as many sorted rows as are wanted and an answer has room for, and what is next.
+def _behind(rows: list[tuple[_Key, T]], after: str) -> list[tuple[_Key, T]]:
+    """Return the sorted rows behind a cursor. Raises CursorRefusedError."""
+    return rows[bisect_right(rows, _key_of(after), key=itemgetter(0)) :] if after else rows
 
-    Raises CursorRefusedError.
-    """
-    start = bisect_right(rows, _key_of(after), key=itemgetter(0)) if after else 0
+
+def _page(
+    rows: Iterable[tuple[_Key, T]], limit: int | None, shape: Callable[[T], R]
+) -> tuple[list[R], str | None]:
+    """Return as many rows as are wanted and an answer has room for, and what is next."""
     page: list[R] = []
-    room = PAGE_BYTES
-    for _, row in islice(rows, start, None if limit is None else start + limit):
+    room, cursor = PAGE_BYTES, ""
+    for key, row in rows:
+        if len(page) == limit:
+            return page, cursor
         shown = shape(row)
         room -= len(msgspec.json.encode(shown))
         if room < 0 and page:
-            break
+            return page, cursor
         page.append(shown)
-    end = start + len(page)
-    return page, " ".join(map(str, rows[end - 1][0])) if page and end < len(rows) else None
+        cursor = " ".join(map(str, key))
+    return page, None
 
 
 def _key_of(cursor: str) -> _Key:

@@ -30,7 +30,7 @@ def follow(invocation: Invocation, topics: list[str], step: Callable[[], None]) 
         try:
             invocation.call("subscribe", topics=topics)
             step()
-            subscribed = True
+            subscribed = invocation.options.no_start = True  # one that is stopped stays so
             while not invocation.screen.reader_gone:
                 for _ in invocation.client().notifications(_TICK_SECONDS):
                     for _ in invocation.client().notifications(_SETTLED_SECONDS):
@@ -51,7 +51,7 @@ def _back(invocation: Invocation) -> bool:
     """Wait until a daemon answers again; return false where nobody reads any more."""
     while not invocation.screen.reader_gone:
         with suppress(DaemonUnavailableError):
-            invocation.client(start=False)
+            invocation.client()
             return True
         time.sleep(_POLL_SECONDS)
     return False

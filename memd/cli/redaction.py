@@ -38,7 +38,7 @@ WORDS = frozenset(
     )
 ) | {command.method for command in COMMANDS if command.method}
 _NAME = re.compile(r"[a-z][a-z_]{0,30}")
-_VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,3}((a|b|rc|\.dev|\.post)\d{1,5})?")
+_VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,2}((a|b|rc|\.dev|\.post)\d{1,5})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)?)?")
 _FRAME = re.compile(r'File "[^"]{0,500}/memd/((?:\w+/)*\w+\.py)", line (\d{1,6}), in (\w{1,80})')
 _RAISED = re.compile(r"^(?:\s*\|?\s*)((?:memd[\w.]*\.)?)(\w{1,80})(?=:|$)")

@@ -177,7 +177,7 @@ class TopPicture:
         return [
             self._screen.paint("  ".join(facts), "bold"),
             f"spent ${today:.4f}{of} today  {self._health()}",
-            f"requests {rate:.1f}/s, {errors} errors {span}",
+            f"requests {rate:.1f}/s, {errors} error{'s' * (errors != 1)} {span}",
             "",
         ]
 
@@ -185,7 +185,9 @@ class TopPicture:
         health = self._status.get("health") or ()
         if not health:
             return self._screen.paint("all is well", "green")
-        return self._screen.paint(f"{len(health)} problems: memctl status", "yellow")
+        return self._screen.paint(
+            f"{len(health)} problem{'s' * (len(health) > 1)}: memctl status", "yellow"
+        )
 
     def _methods(self, view: TopView, room: int | None) -> list[str]:
         """Return the table of methods, cut to its room, with the column that sorts in bold."""

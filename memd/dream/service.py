@@ -48,7 +48,7 @@ from memd.dream.values import DirectorySize, Question, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.projects.project import is_of_agent
-from memd.state.changes import UNUSED, Proposal, ProposalTable
+from memd.state.changes import UNUSED, Proposal, ProposalTable, ProposedEdit
 from memd.state.database import StateUnusableError
 from memd.state.tables import DreamTable, Runs
 from memd.store.drafts import StoreDraft
@@ -205,9 +205,10 @@ class Dreams:
 
         def ask() -> str | None:
             wanted = dream.settings.dream.unused and not is_of_agent(directory)
-            candidates = self._proposals.unused(directory) if wanted else ()
-            with checking(dream.check), self._store.reading.tree(directory) as tree:
-                edits = unused.question(candidates, tree, result.judged.members)
+            edits: tuple[ProposedEdit, ...] = ()
+            if wanted and (candidates := self._proposals.unused(directory)):
+                with checking(dream.check), self._store.reading.tree(directory) as tree:
+                    edits = unused.question(candidates, tree, result.judged.members)
             question = Proposal("", directory, at, job=dream.job, edits=edits)
             by = Provenance(Actor.DREAM, dream.client, dream.session, reason=UNUSED)
             return self._proposals.ask(question, by)

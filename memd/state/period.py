@@ -83,12 +83,13 @@ class FileEvent:
 
 @dataclass(slots=True)
 class MemoryEvents:
-    """What became of memories, each in one list once, the newest first."""
+    """What became of memories, each in one list once, the newest first; and dreams that ended."""
 
     learnt: list[FileEvent] = field(default_factory=list)
     changed: list[FileEvent] = field(default_factory=list)
     merged: list[FileEvent] = field(default_factory=list)
     removed: list[FileEvent] = field(default_factory=list)
+    dreams: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +160,14 @@ class Period:
 
     def memories(self, span: Span) -> MemoryEvents:
         """Return what became of memories from the beginning of a span to its end."""
-        into = {(directory, path) for directory, paths in self.dreams(span) for path in paths}
+        dreams = self._dreams(span)
+        into = {(directory, path) for directory, paths in dreams for path in paths}
         lives: dict[_Place, _Life] = {}
         names: dict[_Place, _Place] = {}  # an old name: the last one
         rows = self._database.read(_FILES, span.values)
         for _, files in groupby(rows, itemgetter("change")):
             _follow(tuple(files), lives, names)
-        events = MemoryEvents()
+        events = MemoryEvents(dreams=len(dreams))
         for place, life in lives.items():
             kind = life.kind
             if kind:
@@ -173,8 +175,8 @@ class Period:
                 getattr(events, kind).append(FileEvent(*place, life.at))
         return events
 
-    def dreams(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the dreams that ended: the directory, and which memories went into others."""
+    def _dreams(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return of each dream that ended its directory, and which memories went into others."""
         result = []
         for row in self._database.read(_DREAMS, (span.since, span.until)):
             directory = os.path.realpath(text_of(row["directory"]))

@@ -116,14 +116,8 @@ class ProposalTable:
 
         The proposal's ``id``, ``engine``, ``state`` and ``origin`` do not matter: ``by`` says them.
         """
-        intent, note = _intent(proposal, by)
         with self._database.transaction() as cursor:
-            for row in self._rows(f"directory = ? AND state = '{PROPOSED}'", intent.directory):
-                if self._same(row, intent, note):
-                    return text_of(row["name"])
-            number = insert_proposal(cursor, intent, note)
-            _keep_few(cursor, intent.directory)
-        return f"p{number}"
+            return self._propose(cursor, proposal, by)
 
     def unused(self, directory: str) -> tuple[FileEvent, ...]:
         """Return the memories about which a person may be asked, the longest unused first.
@@ -137,9 +131,9 @@ class ProposalTable:
 
         One without edits asks nothing: then there is none. ``by`` has the reason ``UNUSED``.
         """
-        name = self.propose(question, by) if question.edits else None
         open_ = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
         with self._database.transaction() as cursor:
+            name = self._propose(cursor, question, by) if question.edits else None
             for row in self._rows(open_, _real(question.directory), UNUSED):
                 if row["name"] != name:
                     _close(cursor, row)
@@ -213,6 +207,15 @@ class ProposalTable:
                 for step, file in zip(steps, note.files, strict=True):
                     if file.state == REJECTED:
                         yield row["id"], step, file
+
+    def _propose(self, cursor: Cursor, proposal: Proposal, by: Provenance) -> str:
+        intent, note = _intent(proposal, by)
+        for row in self._rows(f"directory = ? AND state = '{PROPOSED}'", intent.directory):
+            if self._same(row, intent, note):
+                return text_of(row["name"])
+        number = insert_proposal(cursor, intent, note)
+        _keep_few(cursor, intent.directory)
+        return f"p{number}"
 
     def _rows(self, condition: str, *values: object) -> list[Row]:
         return self._database.read(f"{_SELECT} AND {condition}", values)

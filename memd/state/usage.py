@@ -23,13 +23,14 @@ from memd.state.records import text_of, time_of
 from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
 _RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
-_ALL = """
-SELECT u.directory, u.path, u.at FROM usage u
+_ALL = f"""
+SELECT u.directory, u.path, u.at FROM usage_days d, usage u
 JOIN shadows s ON (s.directory, s.path) = (u.directory, u.path)
-WHERE u.counted <= ?1 AND u.at < ?2 AND coalesce(s.mtime_ns, 0) < ?3
-    AND (?4 = '' OR u.directory = ?4) AND u.path NOT LIKE 'team/%' {}
+WHERE u.counted <= d.days - {UNUSED_DAYS} AND u.at < d.before
+    AND coalesce(s.mtime_ns, 0) < d.before * 1e9
+    AND (?1 = '' OR u.directory = ?1) AND u.path NOT LIKE 'team/%' {{}}
 ORDER BY u.at, u.directory, u.path
-"""
+"""  # noqa: S608 - our own words
 _OLD, _TO_ASK = (
     _ALL.format(""),
     _ALL.format(
@@ -49,8 +50,7 @@ _MISSING = f"""
 class MemoryUse:
     """How one memory was used; times are seconds since 1970, ``None`` for never.
 
-    ``sessions`` counts those that it was surfaced to. ``old``: for 90 counted days nothing of all
-    that happened to it, nor did it change.
+    ``sessions`` counts those that it was surfaced to.
     """
 
     surfaced: int = 0
@@ -60,7 +60,6 @@ class MemoryUse:
     last_surfaced: float | None = None
     last_read: float | None = None
     last_acted: float | None = None
-    old: bool = False
 
     @property
     def times(self) -> int:
@@ -75,20 +74,14 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryUse:
-    """How the memories of a directory were used, by path.
+    """How the memories of a directory were used, by path, and which were not for 90 days.
 
-    ``since`` is when counting began there, ``None`` for not yet. A memory that did not change since
-    ``before`` may be unused. Both are seconds since 1970.
+    ``since`` is when counting began there (seconds since 1970), ``None`` for not yet.
     """
 
     since: float | None = None
-    before: float = 0.0
     memories: Mapping[str, MemoryUse] = field(default_factory=dict)
-
-    def unused(self, path: str, mtime_ns: int) -> bool:
-        """Say whether a memory with this time of its last change was not used for 90 days."""
-        use = self.memories.get(path)
-        return bool(use and use.old and mtime_ns < self.before * 1e9)
+    unused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +113,22 @@ class UsageTable:
         ``directory`` is "" for all. Those of a team are others', and not among them. With ``ask``
         those are left out that a person wanted to keep lately.
         """
-        days, before = self._days()
-        values = (days - UNUSED_DAYS, before, before * 1e9, directory)
-        rows = self._database.read(_TO_ASK if ask else _OLD, values)
+        rows = self._database.read(_TO_ASK if ask else _OLD, (directory,))
         return tuple(FileEvent(row["directory"], row["path"], time_of(row["at"])) for row in rows)
 
     def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:
         """Return how the memories of a directory were used: all of them, or those of some paths."""
-        days, before = self._days()
         if paths is None:
             rows = self._rows("*", directory)
         else:
             rows = iter(self._database.read(_SOME, (directory, json.dumps(sorted(paths)))))
         first = "SELECT min(since) FROM usage WHERE directory = ?"
         since = self._database.read(first, (directory,))[0][0]
-        memories = {row["path"]: _use(row, days, before) for row in rows}
-        return DirectoryUse(None if since is None else time_of(since), before, memories)
+        return DirectoryUse(
+            None if since is None else time_of(since),
+            {row["path"]: _use(row) for row in rows},
+            frozenset(event.path for event in self.unused(directory)),
+        )
 
     def uses(
         self,
@@ -219,15 +212,10 @@ class UsageTable:
             with self._database.transaction(synced=False) as cursor:
                 cursor.executemany(query, rows[start : start + _PAGE])
 
-    def _days(self) -> tuple[int, float]:
-        rows = self._database.read("SELECT days, before FROM usage_days")
-        return (rows[0]["days"], rows[0]["before"]) if rows else (0, 0.0)
 
-
-def _use(row: Row, days: int, before: float) -> MemoryUse:
+def _use(row: Row) -> MemoryUse:
     times = [row[name] for name in ("last_surfaced", "last_read", "last_acted")]
     at = [None if time is None else time_of(time) for time in times]
-    old = row["counted"] <= days - UNUSED_DAYS and row["at"] < before
     return MemoryUse(
         surfaced=row["surfaced"],
         sessions=row["sessions"],
@@ -236,7 +224,6 @@ def _use(row: Row, days: int, before: float) -> MemoryUse:
         last_surfaced=at[0],
         last_read=at[1],
         last_acted=at[2],
-        old=old and row["gone"] is None,
     )
 
 

@@ -147,11 +147,9 @@ class PageServer:
         ]
 
     def _changing(self) -> list[Route]:
-        if not self._options.write:
-            return []
         return [
             Route(f"/{action.path}", partial(self._act, action), methods=["POST"])
-            for action in ACTIONS
+            for action in (ACTIONS if self._options.write else ())
         ]
 
     async def _view(self, view: PageView, request: Request) -> Response:

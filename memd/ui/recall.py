@@ -13,7 +13,7 @@ _HITS = 20
 
 
 def _search(query: PageQuery) -> Mapping[str, MethodCall]:
-    words = query.get("q")
+    cwd, words = query["cwd"], query.get("q")
     if not words:
         return {}
     # The local ranker alone: a look costs no model.
@@ -21,7 +21,7 @@ def _search(query: PageQuery) -> Mapping[str, MethodCall]:
     session = query.get("session") or _SESSION
     options = {"query": words, "session_id": session, "explain": True, **local}
     return {
-        "prefetch": MethodCall("prefetch", {"cwd": query["cwd"], **options}),
+        "prefetch": MethodCall("prefetch", {"cwd": cwd, **options}),
         "search": query.about("memory.search", query=words, limit=_HITS),
     }
 

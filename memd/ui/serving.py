@@ -14,7 +14,7 @@ import asyncio
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -80,11 +80,9 @@ async def _serve(listener: socket.socket, served: Served) -> bool:
     page = PageServer(served.link, access, served.options)
     server = _PageProcess(_config(page))
 
-    async def until_signal() -> None:
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
-            served.opened(access.address)
-            async for _ in signals:
-                page.stop.set()
+    async def until_signal(signals: AsyncIterable[signal.Signals]) -> None:
+        async for _ in signals:
+            page.stop.set()
 
     async def until_unused() -> None:
         seconds = served.idle_minutes * 60
@@ -98,11 +96,14 @@ async def _serve(listener: socket.socket, served: Served) -> bool:
         await page.stop.wait()
         server.should_exit = True
 
-    async with anyio.create_task_group() as group:
-        for task in (until_signal, until_unused, until_stopped):
-            group.start_soon(task)
-        await server.serve([listener])
-        group.cancel_scope.cancel()
+    with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        served.opened(access.address)  # where nobody reads it, what that raises ends the page
+        async with anyio.create_task_group() as group:
+            group.start_soon(until_signal, signals)
+            group.start_soon(until_unused)
+            group.start_soon(until_stopped)
+            await server.serve([listener])
+            group.cancel_scope.cancel()
     return not access.token
 
 

@@ -2,7 +2,8 @@
 
 Rules of this file
 - Nothing of a memory is markup: the templates escape whatever they are given, and ``visible`` runs
-  over every text before, so that no template can forget it.
+  over every text before, so that no template can forget it. What the browser is to send back as it
+  is goes through ``e`` there, which escapes and leaves hidden characters alone.
 - A link leads to a page of ours, with values that are encoded; none is made from a text.
 """
 

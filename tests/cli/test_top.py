@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from memd.cli.output import Screen, columns
 from memd.cli.top import SORTS, TopInterval, TopPicture, TopReading, TopView, sorted_by
 from memd.core.histogram import BOUNDS
+from memd.testing.daemon import Home as DaemonHome
+from memd.testing.daemon import daemon_process, memctl_command
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon
 from tests.cli.driver import Stream, memctl
 from tests.cli.home import Home
@@ -147,6 +150,23 @@ def test_pictures_are_printed_for_scripts(home: Home) -> None:
     first, second = map(json.loads, twice)
     assert [first["methods"][0][name] for name in ("method", "total")] == ["hello", 500]
     assert (second["methods"][0]["rate"], second["spend"]["used"]["dollars"]) == (0.0, 0.25)
+
+
+def test_a_daemon_that_was_stopped_stays_so(home: Home) -> None:
+    """Whoever looks at the daemon again and again does not start another one."""
+    command = memctl_command("--cwd", home.cwd, "top", "--batch", "99", "--every", "0.5", "--json")
+    with (
+        daemon_process(DaemonHome(home.path, home.environ, home.places)),
+        subprocess.Popen(
+            command, env=dict(home.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as looking,
+    ):
+        assert looking.stdout is not None
+        assert looking.stdout.readline()
+        assert memctl(home, "stop").status == 0
+        assert b"no memd answers" in looking.communicate(timeout=30)[1]
+        assert looking.returncode == 69
+    assert memctl(home, "status").status == 69
 
 
 def test_without_a_terminal_it_says_what_to_do(home: Home) -> None:

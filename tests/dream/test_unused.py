@@ -9,12 +9,13 @@ import pytest
 
 from memd.core.settings import DreamSettings, Settings
 from memd.core.text import sha256
-from memd.core.values import MemoryType
+from memd.core.values import Actor, MemoryType, Provenance
 from memd.dream.unused import MOST
 from memd.review.service import Reviews
 from memd.state import cursors, dreams, job_rows, journal
 from memd.state.baseline import Baseline
-from memd.state.database import open_database
+from memd.state.changes import UNUSED, Proposal
+from memd.state.database import StateUnusableError, open_database
 from memd.state.usage import UsageTable
 from memd.state.uses import UNUSED_DAYS
 from tests.dream.bench import DAY, NOW, NS, Bench
@@ -196,3 +197,19 @@ async def test_ten_of_ten_thousand(bench: Bench) -> None:
     await dream(bench)
     assert questions(bench) == [names(range(MOST))]
     assert len(list(bench.memory.glob("*.md"))) >= 10_000
+
+
+async def test_a_question_and_its_successor_are_never_both_open(bench: Bench) -> None:
+    """Where the last one cannot be taken back, there is no new one."""
+    unused(bench, "a.md", "b.md")
+    assert await dream(bench) == "p1"
+    UsageTable(bench.database).read(str(bench.memory), "a.md", "s", NOW)
+    bench.database.write(
+        "CREATE TRIGGER full BEFORE DELETE ON changes BEGIN SELECT RAISE(ABORT, 'full'); END"
+    )
+    by = Provenance(Actor.DREAM, reason=UNUSED)
+    (edit, _) = bench.proposals.of_directory(str(bench.memory))[0].edits or ()
+    successor = Proposal("", str(bench.memory), NOW, edits=(edit,))
+    with pytest.raises(StateUnusableError):
+        bench.proposals.ask(successor, by)
+    assert questions(bench) == [["a.md", "b.md"]]

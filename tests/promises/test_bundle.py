@@ -76,6 +76,7 @@ def _home() -> Iterator[Home]:
             {"event": "fault", "level": "error", "client": "canary", "traceback": FAULT, "pid": 3},
             {"event": "canary", "canary": "canary"},
             {"event": "recovered", "level": "warning", "detail": "/home/canary/x was canary"},
+            {"event": "ready", "level": "info", "version": "1.2.3", "socket": "192.0.2.7"},
         ]
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
         Path(home.places.log).write_text(f"{FAULT}memd: the canary died\n{text}")
@@ -154,10 +155,11 @@ def test_the_log_s_places_in_the_program_stay(home: Home) -> None:
     lines = [json.loads(line) for line in parts["log.jsonl"].splitlines()]
     places = ["memd/api/status.py:75 status", "memd.store.changes.BeingWrittenError"]
     assert [place for line in lines[:6] for place in line.get("trace", ())] == places
-    fault, foreign, recovered = lines[-3:]
+    fault, foreign, recovered, ready = lines[-4:]
     assert (fault["event"], fault["pid"], fault["trace"]) == ("fault", 3, places)
     assert list(foreign) == ["text"]
     assert recovered["detail"].startswith("path-")
+    assert (ready["version"], ready["socket"][:5]) == ("1.2.3", "text-")  # an address is none
 
 
 def test_nothing_is_replaced(home: Home) -> None:

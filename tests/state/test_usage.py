@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.values import Actor, Provenance
 from memd.state.ages import Bound
-from memd.state.baseline import BaselineChange
+from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.ledger import Item, Ledger
@@ -217,6 +217,8 @@ class UsageMachine(RuleBasedStateMachine):
     @invariant()
     def counts_are_those_of_the_model(self) -> None:
         """Every row has the counts, and is old as the model says."""
+        states = {path: FileState("0") if path in self.files else None for path in PATHS}
+        Baseline(self.database).move(M, BaselineChange(states))
         counted = UsageTable(self.database).of(M)
         assert counted.memories.keys() == self.rows.keys()
         for path, row in self.rows.items():
@@ -225,7 +227,13 @@ class UsageMachine(RuleBasedStateMachine):
                 row.counts[kind] for kind in ("surfaced", "read", "acted")
             )
             assert use.sessions == len(row.sessions) + row.counts["forgotten"]
-            assert use.old == (row.event <= self.days - UNUSED_DAYS and row.gone is None)
+        assert counted.unused == {
+            path
+            for path, row in self.rows.items()
+            if row.event <= self.days - UNUSED_DAYS
+            and row.gone is None
+            and not path.startswith("team/")
+        }
 
 
 TestUsage = UsageMachine.TestCase

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.values import Actor, Provenance
 from memd.state.ages import NOTHING, Ages
+from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.records import PlannedChange, Step
@@ -32,7 +33,14 @@ class Life:
 
     def __init__(self, database: Database) -> None:
         self.ages, self.usage = Ages(database), UsageTable(database)
-        self.now, self.monotonic = NOW, 0.0
+        self.database, self.now, self.monotonic = database, NOW, 0.0
+        for path in ("a.md", "b.md", "c.md"):
+            self.changed(path)
+
+    def changed(self, path: str, mtime_ns: int = 0) -> None:
+        """Let memd know a file as it is."""
+        state = FileState("0", mtime_ns=mtime_ns)
+        Baseline(self.database).move(M, BaselineChange({path: state}))
 
     def look(self, seconds: float = 0.0, jump: float = 0.0) -> None:
         """Let time pass and the clock jump, and look."""
@@ -46,10 +54,9 @@ class Life:
         for _ in range(count):
             self.look(DAY_SECONDS)
 
-    def unused(self) -> set[str]:
-        """Return the memories, old as files, that count as unused."""
-        counted = self.usage.of(M)
-        return {path for path in counted.memories if counted.unused(path, 0)}
+    def unused(self) -> frozenset[str]:
+        """Return the memories that count as unused."""
+        return self.usage.of(M).unused
 
 
 def test_ninety_days_make_a_memory_unused(database: Database) -> None:
@@ -63,7 +70,9 @@ def test_ninety_days_make_a_memory_unused(database: Database) -> None:
     change(database, "c.md", life.now)
     life.days(7)
     assert life.unused() == {"a.md"}
-    assert not life.usage.of(M).unused("a.md", int(life.now * 1e9))  # the file is new
+    life.changed("a.md", int(life.now * 1e9))
+    assert life.unused() == set()
+    life.changed("a.md")
     life.days(90)
     assert life.unused() == {"a.md", "b.md", "c.md"}
 
@@ -131,7 +140,7 @@ def test_a_state_file_that_was_begun_anew_knows_nothing(database: Database) -> N
     """Without counted days no row is old, whatever its time; a damaged row harms none."""
     usage = UsageTable(database)
     database.write("INSERT INTO usage VALUES ('/m','a.md',1,1,1,1,9e99,-5,NULL,0,0,0,NULL)")
-    assert not usage.of(M).memories["a.md"].old
     assert usage.of(M).memories["a.md"].last_surfaced == 253_402_214_400.0
     usage.count_day(ClockCheck(NOW), NOTHING)
-    assert not usage.of(M).unused("a.md", 0)
+    Baseline(database).move(M, BaselineChange({"a.md": FileState("0")}))
+    assert not usage.of(M).unused

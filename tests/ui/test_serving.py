@@ -9,7 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from memd.testing.daemon import Home, daemon_process, memctl_ended, throw_away_home
+from memd.testing.daemon import (
+    Home,
+    daemon_process,
+    memctl_command,
+    memctl_ended,
+    throw_away_home,
+)
 from memd.ui.access import TOKEN_SECONDS
 from memd.ui.app import BODY_BYTES, HEAD_BYTES, HEADERS
 from memd.ui.serving import CONNECTIONS
@@ -128,6 +134,23 @@ def test_it_ends_with_its_terminal_and_on_its_button(home: Home) -> None:
             page.enter()
             assert b"The page has ended" in page.quit()
             assert page.ended() == 0
+
+
+def test_an_address_that_nobody_reads_opens_nothing(home: Home) -> None:
+    """A pipe that is closed is no failure, as with every command; the page ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with daemon_process(home), os.fdopen(writing) as output:
+        command, environ = memctl_command("ui", "--no-open"), dict(home.environ)
+        done = subprocess.run(
+            command,
+            env=environ,
+            cwd=home.project(),
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.soak

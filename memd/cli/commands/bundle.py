@@ -23,7 +23,7 @@ from memd.core import settings
 from memd.core.errors import MemdError
 from memd.core.options import Layer, shareable
 
-_LOG_LINES = 500
+_LOG_LINES, _LOG_BYTES = 500, 512 * 1024
 _KEY_BYTES = 32
 _FOLDER = "memd-debug"
 _SENTENCES = {
@@ -144,8 +144,9 @@ def _checks(diagnosis: dict[str, object]) -> dict[str, str]:
 
 def _log(invocation: Invocation, redactor: Redactor) -> str:
     """Return the end of the log. Raises OSError."""
-    with open(invocation.places.log, encoding="utf-8", errors="replace") as file:
-        lines = file.read().splitlines()[-_LOG_LINES:]
+    with open(invocation.places.log, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+        lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()[-_LOG_LINES:]
     return "".join(f"{json.dumps(redactor.log_line(line))}\n" for line in lines)
 
 

@@ -66,13 +66,9 @@ def _show(invocation: Invocation, full: FullScreen, reading: top.TopReading, eve
 
 
 def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.TopReading | None:
-    """Return the next reading, once memd is there; ``None`` where the person does not wait.
-
-    A daemon that went away is not started: somebody may have stopped it.
-    """
+    """Return the next reading, once memd is there; ``None`` where the person does not wait."""
     while True:
         try:
-            invocation.client(start=False)
             return _read(invocation)
         except DaemonUnavailableError:
             invocation.close()
@@ -83,4 +79,5 @@ def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.T
 
 def _read(invocation: Invocation) -> top.TopReading:
     status, numbers = invocation.call("status"), invocation.call("metrics")
+    invocation.options.no_start = True  # from now on: who stops a daemon wants none
     return top.TopReading.of(time.monotonic(), status, numbers)

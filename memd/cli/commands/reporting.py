@@ -36,7 +36,12 @@ def report(invocation: Invocation) -> None:
 
 def usage(invocation: Invocation) -> None:
     """Print how often each memory was used."""
-    answer, screen = invocation.request(paths=invocation.options.path or None), invocation.screen
+    names, screen = invocation.options.path, invocation.screen
+    paths = [invocation.memory(name) for name in names]
+    answer = invocation.request(paths=paths or None)
+    missing = {*paths} - {memory["path"] for memory in answer["memories"]}
+    if missing and not invocation.options.unused and not answer.get("next"):
+        raise invocation.no_memory(min(missing))
     since = answer["since"]
     note = f"counted since {since[:10]}" if since else "nothing was counted here yet"
     rows = [_row(memory) for memory in answer["memories"]]

@@ -126,6 +126,17 @@ def test_usage_is_a_table(home: Home) -> None:
     assert as_json.json == answer
 
 
+def test_a_memory_that_is_not_there_is_said(home: Home) -> None:
+    """A name without its suffix is the memory's; what is nowhere is no empty table."""
+    found = {"since": "2026-01-02T03:04:05.000Z", "memories": [USED], "next": None}
+    listed = {"memories": [{"path": "a.md", "name": "first"}], "next": None}
+    with ScriptedDaemon(home.places.socket, {"usage.list": found, "memory.list": listed}):
+        assert memctl(home, "usage", "first").out.splitlines()[1].endswith("a.md")
+        ran = memctl(home, "usage", "a.md", "aa")
+    assert (ran.status, ran.out) == (1, "")
+    assert "there is no memory aa.md; the nearest: a.md" in ran.err
+
+
 def test_an_empty_table_says_why(home: Home) -> None:
     """No memory is unused, or nothing was counted yet."""
     answer: dict[str, Any] = {"since": "2026-01-02T03:04:05.000Z", "memories": [], "next": None}
