@@ -2,7 +2,6 @@
 
 import configparser
 import os
-import plistlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from memd.cli import service_unit
-from memd.client.launch import LAUNCHD_LABEL
 from memd.core.limits import DRAIN_SECONDS
 
 ROOT = Path(service_unit.UNITS).parents[2]
@@ -97,22 +95,6 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     )
     ours = [line for line in done.stderr.splitlines() if "memd" in line]
     assert (done.returncode, ours) == (0, [])
-
-
-def test_the_launch_agent_is_complete() -> None:
-    """The agent has absolute paths only, its own label, and keeps memd running."""
-    service = service_unit.launchd("/opt/python", "/Users/u", 501)
-    ((path, content),) = service.files.items()
-    assert path == "/Users/u/Library/LaunchAgents/dev.memd.memd.plist"
-    agent = plistlib.loads(content)
-    assert agent["Label"] == LAUNCHD_LABEL == service_unit.LABEL
-    assert agent["ProgramArguments"] == ["/opt/python", "-P", "-m", "memd", "serve"]
-    assert agent["StandardErrorPath"] == "/Users/u/Library/Logs/memd.log"
-    assert agent["KeepAlive"] == {"SuccessfulExit": False}
-    assert agent["ExitTimeOut"] > DRAIN_SECONDS
-    assert agent["Umask"] == 0o077
-    assert service_unit.MARK.encode() in content
-    assert service.enable == (("launchctl", "bootstrap", "gui/501", path),)
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
