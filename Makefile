@@ -129,7 +129,7 @@ sdk: $(STAMP)     ## the tests of the SDK's middleware with versions of the SDK:
 	    PYTHONPATH=$$sdk $(BIN)/python -m pytest -q -n 2 tests/client -k 'keeper or memory_tool' || exit 1; \
 	done
 
-e2e: $(STAMP)     ## the real clients, and the table of docs/clients.md; MEMD_E2E_PREFIX=folder has them; PART=file
+e2e: $(STAMP)     ## the real clients that tests/e2e/install.sh brings, and the table of docs/clients.md; MEMD_E2E_PREFIX=folder has them; PART=file ROUNDS=200
 	@tests/e2e/install.sh
 	@tests/e2e/loopback.sh $(BIN)/python -m pytest -m e2e $(or $(PART),tests/e2e) -rs
 

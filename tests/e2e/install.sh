@@ -12,6 +12,7 @@
 #   chromium, where /usr/bin has none, with the fonts it needs         Debian bookworm
 #   nvim 0.10 and nc                                                    Debian trixie
 #   nvim7 (0.7.2), vim, emacs, socat, bash, zsh, fish                     Debian bookworm
+#   systemd 252, systemctl, systemd-analyze, where /usr/lib has none       Debian bookworm
 # Debian's packages are unpacked with their libraries, not installed; the package source is the
 # one that this machine's apt already uses. What cannot be had is named and skipped, here and by
 # the tests. What is there stays as it is: remove a folder to have it brought anew.
@@ -22,6 +23,7 @@ mkdir -p "$to/bin"
 to=$(cd "$to" && pwd -P)
 
 missing() { echo "install.sh: $1 cannot be had: $2" >&2; }
+brings() { echo "install.sh: brings $* into $to" >&2; }
 
 # wrapper NAME LINE: bin/NAME runs the line.
 wrapper() {
@@ -36,6 +38,7 @@ from_npm() {
     command -v npm >/dev/null || { missing "$2" "there is no npm"; return 1; }
     folder=$1
     shift
+    brings "$@" "from npm"
     rm -rf "$to/$folder.new"
     mkdir -p "$to/$folder.new"
     case "$1" in
@@ -52,6 +55,7 @@ unpack() {
     shift 2
     [ -d "$to/$folder" ] && return 0
     command -v apt-get >/dev/null || { missing "$*" "there is no apt-get"; return 1; }
+    brings "$@" "from Debian $suite"
     apt="$to/$folder.apt"
     rm -rf "$apt" "$to/$folder.new"
     mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/$folder.new"
@@ -86,6 +90,7 @@ venv() {
     [ -d "$to/$1" ] && return 0
     folder=$1
     shift
+    brings "$@" "from PyPI"
     "${PYTHON:-python3}" -m venv "$to/$folder" && "$to/$folder/bin/pip" install -q \
         --disable-pip-version-check "$@" > "$to/$folder.log" 2>&1 ||
         { missing "$*" "see $to/$folder.log"; rm -rf "${to:?}/$folder"; return 1; }
@@ -163,5 +168,15 @@ if unpack shells bookworm bash zsh fish; then
     unpacked bash shells bin/bash
     unpacked zsh shells bin/zsh
     unpacked fish shells usr/bin/fish
+fi
+# A user's systemd needs nothing of this machine but its kernel: no D-Bus, and its units are brought.
+if [ ! -e /usr/lib/systemd/systemd ] && unpack systemd bookworm systemd; then
+    root="$to/systemd"
+    loader=$(find "$root" -name 'ld-linux-*.so.*' ! -type d | head -n 1)
+    libraries=$(find "$root" -name '*.so*' -exec dirname {} + | sort -u | tr '\n' ':')
+    for program in lib/systemd/systemd bin/systemctl usr/bin/systemd-analyze; do
+        wrapper "${program##*/}" "SYSTEMD_UNIT_PATH=$root/usr/lib/systemd/user: \
+            exec $loader --library-path $libraries $root/$program \"\$@\""
+    done
 fi
 exit 0

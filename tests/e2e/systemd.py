@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from memd.testing.daemon import memctl_command
@@ -21,6 +22,7 @@ SCRIPT = Path(__file__).with_name("user_manager.sh")
 _GROUPS = Path("/sys/fs/cgroup")
 _RUNTIME = f"/run/user/{UID}"
 _PLACES = ("/lib/systemd/systemd", "/usr/lib/systemd/systemd")
+_BECOME = ("setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups")
 _PAUSE = 0.05
 
 
@@ -58,10 +60,9 @@ class UserManager:
         enter = ["nsenter", "-t", str(self._pid), "--mount", "--pid", "--cgroup", "--"]
         if root:
             return [*enter, *command]
-        become = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups"]
         path = f"{INSTALLED}/bin:/usr/local/bin:/usr/bin:/bin"
         variables = (f"HOME={self.home}", f"XDG_RUNTIME_DIR={_RUNTIME}", f"PATH={path}")
-        return [*enter, *become, "env", "-i", "-C", "/", *variables, *command]
+        return [*enter, *_BECOME, "env", "-i", "-C", "/", *variables, *command]
 
     def systemctl(self, *words: str) -> str:
         """Run ``systemctl --user``. Raises ProgramFailedError."""
@@ -93,7 +94,8 @@ class UserManager:
 
     def processes(self) -> list[str]:
         """Return the command lines of memd that run in here."""
-        lines = self.ended("ps", "-eo", "args", root=True).stdout.splitlines()
+        below = psutil.Process(self._pid).children(recursive=True)
+        lines = [" ".join(each.cmdline()) for each in below]
         return [line for line in lines if "memd" in line and "serve" in line]
 
 
@@ -101,11 +103,11 @@ def why_not() -> str:
     """Return why no systemd of its own can be run here, "" where it can."""
     if sys.platform != "linux":
         return "systemd is Linux's"
-    if os.geteuid() != 0:
-        return "only root may make control groups and become another user"
-    lacking = [name for name in ("unshare", "nsenter", "setpriv", "ps") if not shutil.which(name)]
+    lacking = [name for name in ("unshare", "nsenter", "setpriv") if not shutil.which(name)]
     if lacking:
         return f"{', '.join(lacking)} are not installed"
+    if subprocess.run([*_BECOME, "true"], capture_output=True, check=False).returncode:
+        return "only root may make control groups and become another user"
     if not _manager():
         return "there is no systemd, and tests/e2e/install.sh could not bring it"
     return ""
@@ -119,6 +121,7 @@ def user_manager(home: Path) -> Iterator[UserManager]:
     os.chown(home, UID, UID)
     name = f"memd-e2e-{os.getpid()}-{time.monotonic_ns()}"
     needed = [sys.base_prefix, str(ROOT), str(home)]
+    needed += [str(INSTALLED)] if INSTALLED.exists() else []
     command = [str(SCRIPT), name, str(UID), str(home), _RUNTIME, _manager(), *needed]
     with open(home / "systemd.log", "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -135,12 +138,8 @@ def _started(process: "subprocess.Popen[bytes]", home: Path) -> UserManager:
     """Return the manager once it answers; skip where the namespaces cannot be made."""
     until = time.monotonic() + SECONDS
     while time.monotonic() < until and process.poll() is None:
-        listed = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
-        children = subprocess.run(
-            listed, capture_output=True, text=True, check=False
-        ).stdout.split()
-        if children:
-            manager = UserManager(home, int(children[0]))
+        if children := psutil.Process(process.pid).children():
+            manager = UserManager(home, children[0].pid)
             done = manager.ended(_tool("systemctl"), "--user", "is-system-running")
             if done.stdout.strip() in {"running", "degraded"}:
                 return manager
