@@ -10,13 +10,14 @@ Rules of this file
 """
 
 import fcntl
-import gzip
 import os
 import re
 import secrets as tokens
 import shutil
 import stat
+import struct
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -30,6 +31,7 @@ from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode,
 
 _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
 _LEVEL = 6  # of zlib
+_GZIP_HEAD = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no time, no name, no system
 _BLOCK = tarfile.BLOCKSIZE
 _LATEST = 8**11 - 1  # seconds; what a tar's header can hold
 _LATEST_DAY = 253_402_214_400.0  # of the year 9999; later times have no ISO form
@@ -144,14 +146,8 @@ class Staging:
         try:
             _lock(file)
             self._disk.set_mode(file, FILE_MODE)
-            out = _Out(self._disk, file)
-            with gzip.GzipFile("", "wb", _LEVEL, out, mtime=0) as packing:
-                for name, mtime_ns in names:
-                    content = (tree.read(name, 2**62) or (b"",))[0]
-                    packing.write(_header(name, len(content), mtime_ns))
-                    packing.write(content)
-                    packing.write(bytes(-len(content) % _BLOCK))
-                packing.write(bytes(2 * _BLOCK))
+            for packed_part in _gzipped(_members(tree, names)):
+                _all(self._disk, file, packed_part)
             self._disk.fsync(file)
         finally:
             self._disk.close(file)
@@ -192,22 +188,8 @@ class Staging:
             raise DestinationError(self._destination.path, error.sentence) from error
 
 
-class _Out:
-    """A file as gzip wants it: all bytes or an error."""
-
-    def __init__(self, disk: Disk, file: int) -> None:
-        self._disk, self._file = disk, file
-
-    def write(self, content: bytes) -> int:
-        """Write all bytes. Raises OSError."""
-        _all(self._disk, self._file, content)
-        return len(content)
-
-    def flush(self) -> None:
-        """Do nothing: nothing waits here."""
-
-
 def _all(disk: Disk, file: int, content: bytes) -> None:
+    """Write all bytes. Raises OSError."""
     rest = memoryview(content)
     while rest:
         rest = rest[disk.write(file, rest) :]
@@ -224,6 +206,29 @@ def _every(manifest: Manifest) -> Iterator[FileRecord]:
                 bytes=file.bytes,
                 mtime_ns=file.mtime_ns,
             )
+
+
+def _members(tree: Directory, names: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+    """Yield the parts of a tar of files, with their times."""
+    for name, mtime_ns in names:
+        content = (tree.read(name, 2**62) or (b"",))[0]
+        yield _header(name, len(content), mtime_ns)
+        yield content
+        yield bytes(-len(content) % _BLOCK)
+    yield bytes(2 * _BLOCK)
+
+
+def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield parts as one gzip member.
+
+    ``GzipFile`` is not used: one that could not write tries again when it is collected.
+    """
+    packing, checksum, size = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS), 0, 0
+    yield _GZIP_HEAD
+    for part in parts:
+        checksum, size = zlib.crc32(part, checksum), size + len(part)
+        yield packing.compress(part)
+    yield packing.flush() + struct.pack("<II", checksum, size % 2**32)
 
 
 def _header(name: str, size: int, mtime_ns: int) -> bytes:
