@@ -6,16 +6,26 @@ The same cases each time, so that a green run stays green and a machine's speed 
 
 import importlib
 import os
+import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Tests that load it themselves report to its maker as little as memd does.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-settings.register_profile("steady", derandomize=True, database=None, deadline=None)
-settings.register_profile("explore", database=None, deadline=None, max_examples=1000)
+_UNTIMED = settings(database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", _UNTIMED, derandomize=True)
+settings.register_profile("explore", _UNTIMED, max_examples=1000)
 settings.load_profile(os.environ.get("MEMD_HYPOTHESIS", "steady"))
+
+# A shell's background job and nohup ignore these, and so would every process that a test starts.
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 @pytest.fixture

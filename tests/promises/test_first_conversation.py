@@ -14,6 +14,7 @@ import pytest
 
 from memd.testing.daemon import daemon_process
 from tests.promises.hooked import SECONDS, Hooked, hooked
+from tests.timing import least_seconds
 
 WORDS = "From now on, always run the integration tests against a real database."
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
@@ -42,10 +43,16 @@ def test_a_daemon_that_hangs_costs_a_moment_and_no_memory(person: Hooked) -> Non
         alone = min(person.send(event, start=False) for event in EVENTS for _ in range(3))
         person.say(WORDS)
         process.send_signal(signal.SIGSTOP)
-        took = {event: person.send(event, prompt=WORDS, prompt_id="p") for event in EVENTS}
+        most = 4 * alone + 0.4 + 0.2 + 2 * 0.04 + FAST_ENOUGH
+
+        def all_events() -> None:
+            for event in EVENTS:
+                person.send(event, prompt=WORDS, prompt_id="p")
+
+        took = least_seconds(all_events, most)
         process.send_signal(signal.SIGCONT)
         assert len(person.learnt()) == 1
-    assert sum(took.values()) - 4 * alone < 0.4 + 0.2 + 2 * 0.04 + FAST_ENOUGH
+    assert took < most
 
 
 def test_a_start_that_worked_holds_no_other_back(person: Hooked) -> None:
