@@ -3,13 +3,10 @@
 Rows are input: a state file may be damaged, and a row that makes no sense is passed over.
 """
 
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import astuple, fields, replace
-from typing import Any
+from dataclasses import asdict, replace
 
 from memd.core.agents import Agent
-from memd.state.database import Database, Row
+from memd.state.database import Database, insert_row, read_rows
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS agents (
@@ -32,18 +29,6 @@ CREATE TABLE IF NOT EXISTS agents (
     key TEXT NOT NULL
 ) STRICT;
 """
-_NAMES = tuple(item.name for item in fields(Agent))
-_READERS = {
-    **dict.fromkeys(("id", "parent", "pid"), int),
-    **dict.fromkeys(("began", "registered", "seen"), float),
-    **dict.fromkeys(("root", "directory", "name", "client", "kind"), str),
-    **dict.fromkeys(("session", "child", "transcript"), str),
-    "displaced": bool,
-}
-_SAVE = (
-    f"INSERT OR REPLACE INTO agents ({', '.join(_NAMES)}, key)"  # noqa: S608 - names of our own
-    f" VALUES ({', '.join('?' * (len(_NAMES) + 1))})"
-)
 
 
 class AgentTable:
@@ -54,28 +39,22 @@ class AgentTable:
 
     def all(self) -> tuple[tuple[Agent, str], ...]:
         """Return all agents with the hashes of their keys, the oldest first."""
-        return tuple(_each(self._database.read("SELECT * FROM agents ORDER BY id")))
+        rows = self._database.read("SELECT * FROM agents ORDER BY id")
+        return tuple((agent, row["key"]) for row in rows for agent in read_rows([row], Agent))
 
     def add(self, agent: Agent, key: str) -> Agent:
         """Store a new agent with the hash of its key; return it with its id."""
         with self._database.transaction() as cursor:
-            cursor.execute(_SAVE, (None, *astuple(agent)[1:], key))
-            return replace(agent, id=int(cursor.lastrowid or 0))
+            row = asdict(agent) | {"id": None, "key": key}
+            return replace(agent, id=insert_row(cursor, "agents", row))
 
     def save(self, agents: dict[Agent, str]) -> None:
         """Store agents as they are now, each with the hash of its key."""
         with self._database.transaction() as cursor:
-            cursor.executemany(_SAVE, [(*astuple(agent), key) for agent, key in agents.items()])
+            for agent, key in agents.items():
+                insert_row(cursor, "agents", asdict(agent) | {"key": key}, replace=True)
 
     def forget(self, ids: tuple[int, ...]) -> None:
         """Forget agents."""
         with self._database.transaction() as cursor:
             cursor.executemany("DELETE FROM agents WHERE id = ?", [(id_,) for id_ in ids])
-
-
-def _each(rows: list[Row]) -> Iterator[tuple[Agent, str]]:
-    for row in rows:
-        with suppress(TypeError, ValueError):
-            facts: dict[str, Any] = {name: read(row[name]) for name, read in _READERS.items()}
-            ended = None if row["ended"] is None else float(row["ended"])
-            yield Agent(**facts, ended=ended), str(row["key"])

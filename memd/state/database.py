@@ -23,8 +23,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import msgspec
 
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
@@ -37,6 +40,7 @@ from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
+T = TypeVar("T")
 
 _LOG = "-wal"
 _DAMAGED, _STUCK = formats.DAMAGED, formats.STUCK
@@ -317,6 +321,23 @@ def open_database(
             raise
         file.note(f"{error.sentence}: memories are served, history and jobs wait for it")
     return Database(file, monotonic)
+
+
+def read_rows(rows: Iterable[Row | Mapping[str, object]], shape: type[T]) -> Iterator[T]:
+    """Yield what rows say by the names of their columns; one that makes no sense is left out."""
+    for row in rows:
+        with suppress(msgspec.ValidationError):
+            yield msgspec.convert(dict(row), shape, strict=False)  # SQLite's booleans are numbers
+
+
+def insert_row(
+    cursor: Cursor, table: str, row: Mapping[str, object], *, replace: bool = False
+) -> int:
+    """Write a row by the names of its columns inside a transaction; return its number."""
+    verb, slots = "INSERT OR REPLACE" if replace else "INSERT", ", ".join("?" * len(row))
+    query = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({slots})"
+    cursor.execute(query, tuple(row.values()))
+    return int(cursor.lastrowid or 0)
 
 
 def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:

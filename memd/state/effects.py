@@ -5,7 +5,10 @@ Kept as JSON in the set's row, and carried out in the transaction that marks the
 
 import json
 from collections.abc import Iterable
-from dataclasses import MISSING, asdict, fields, replace
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
+
+import msgspec
 
 from memd.core.text import read_json
 from memd.core.values import (
@@ -70,20 +73,10 @@ def from_text(text: str) -> tuple[Effect, ...]:
     for item in items if isinstance(items, list) else []:
         facts = dict(item) if isinstance(item, dict) else {}
         cls = _KINDS.get(str(facts.pop("kind", "")))
-        if cls and _fits(cls, facts):
-            result.append(cls(**facts))
+        if cls and facts.keys() <= {field.name for field in fields(cls)}:
+            with suppress(msgspec.ValidationError):
+                result.append(msgspec.convert(facts, cls))
     return tuple(result)
-
-
-def _fits(cls: type[Effect], facts: dict[str, object]) -> bool:
-    """Return whether facts make an effect; what a field's default stands for may be missing."""
-    types = {field.name: field.type for field in fields(cls)}
-    needed = {field.name for field in fields(cls) if field.default is MISSING}
-    return needed <= facts.keys() and all(
-        # JSON has one kind of number: a whole time is a time.
-        (types.get(name), type(value)) == (float, int) or types.get(name) is type(value)
-        for name, value in facts.items()
-    )
 
 
 def _with_change(end: JobEnd, change: str | None) -> JobEnd:

@@ -1,14 +1,11 @@
 """What rows of messages and their copies hold, and what is stored of new ones. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from memd.core.agents import TTL_SECONDS, MessageKind, MessageState, Sender
-from memd.state.database import Row
+from memd.state.database import Row, read_rows
 
-T = TypeVar("T")
 _CONTROL = (
     MessageKind.SHUTDOWN_REQUEST,
     MessageKind.SHUTDOWN_RESPONSE,
@@ -81,43 +78,7 @@ def is_control(kind: MessageKind) -> bool:
     return kind in _CONTROL
 
 
-def each_of(rows: Iterable[Row], read: Callable[[Row], T]) -> Iterator[T]:
-    """Yield what rows say; one that makes no sense is passed over."""
-    for row in rows:
-        with suppress(ValueError, TypeError):
-            yield read(row)
-
-
-def message_of(row: Row) -> StoredMessage:
-    """Return a message's row. Raises ValueError and TypeError."""
-    names = ("sender", "address", "client", "root", "project")
-    return StoredMessage(
-        number=int(row["number"]),
-        sender=Sender(*(row[name] for name in names)),
-        kind=MessageKind(row["kind"]),
-        summary=row["summary"],
-        body=row["body"],
-        sent=float(row["sent"]),
-        reply_to=row["reply_to"],
-        request=int(row["request"]),
-        approve=None if row["approve"] is None else bool(row["approve"]),
-        answer_by=row["answer_by"],
-        ttl=float(row["ttl"]),
-    )
-
-
-def copy_of(row: Row) -> MessageCopy:
-    """Return a copy's row. Raises ValueError and TypeError."""
-    return MessageCopy(
-        message=int(row["message"]),
-        receiver=int(row["receiver"]),
-        address=row["address"],
-        sender=int(row["sender"]),
-        state=MessageState(row["state"]),
-        reason=row["reason"],
-        control=bool(row["control"]),
-        size=int(row["size"]),
-        deliveries=int(row["deliveries"]),
-        until=float(row["until"]),
-        ended=row["ended"],
-    )
+def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
+    """Return what rows of messages say, each with its sender's columns as one member."""
+    facts = [{**row, "agent": row["sender"]} for row in map(dict, rows)]
+    return tuple(read_rows([each | {"sender": each} for each in facts], StoredMessage))

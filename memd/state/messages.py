@@ -8,19 +8,17 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from memd.core.agents import MessageKind, MessageState
-from memd.state.database import Cursor, Database
+from memd.state.database import Cursor, Database, insert_row, read_rows
 from memd.state.message_rows import (
     MessageCopy,
     NewMessage,
     Notice,
     StoredMessage,
-    copy_of,
-    each_of,
     is_control,
-    message_of,
+    stored_messages,
 )
 
 SCHEMA = """
@@ -65,7 +63,6 @@ CREATE INDEX IF NOT EXISTS message_copies_open ON message_copies (receiver, cont
 CREATE INDEX IF NOT EXISTS message_copies_until ON message_copies (until) WHERE ended IS NULL;
 """
 _NEVER = 1e15  # when an answer is due that was told to be missing
-_COPY = "message, receiver, address, sender, state, reason, control, size, deliveries, until, ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +109,12 @@ class MessageTable:
             f"SELECT * FROM messages WHERE number IN ({slots})",  # noqa: S608 - question marks alone
             tuple(numbers),
         )
-        known = {each.number: each for each in each_of(rows, message_of)}
+        known = {each.number: each for each in stored_messages(rows)}
         return tuple(known[number] for number in numbers if number in known)
 
     def copies(self, number: int) -> tuple[MessageCopy, ...]:
         """Return all copies of a message."""
-        rows = self._database.read(
-            f"SELECT {_COPY} FROM message_copies WHERE message = ?",  # noqa: S608 - our own words
-            (number,),
-        )
-        return tuple(each_of(rows, copy_of))
+        return self._copies("message = ?", number)
 
     def waiting(
         self, receiver: int, *, most: int = -1, deliveries: tuple[int, int] = (0, 1_000_000)
@@ -131,13 +124,11 @@ class MessageTable:
         At most so many unless that is below 0, of those that were delivered so often: the least
         number, and the first that is too many.
         """
-        rows = self._database.read(
-            f"SELECT {_COPY} FROM message_copies WHERE receiver = ? AND ended IS NULL"  # noqa: S608
-            " AND state = 'queued' AND deliveries >= ? AND deliveries < ?"
-            " ORDER BY control DESC, message LIMIT ?",
-            (receiver, *deliveries, most),
+        return self._copies(
+            "receiver = ? AND ended IS NULL AND state = 'queued' AND deliveries >= ?"
+            " AND deliveries < ? ORDER BY control DESC, message LIMIT ?",
+            *(receiver, *deliveries, most),
         )
-        return tuple(each_of(rows, copy_of))
 
     def unread_of(self, receiver: int) -> int:
         """Return how many queued copies a receiver has."""
@@ -236,25 +227,16 @@ class MessageTable:
 
     def of_receiver(self, receiver: int) -> tuple[MessageCopy, ...]:
         """Return a receiver's copies that have not ended."""
-        rows = self._database.read(
-            f"SELECT {_COPY} FROM message_copies"  # noqa: S608 - our own words
-            " WHERE receiver = ? AND ended IS NULL ORDER BY message",
-            (receiver,),
-        )
-        return tuple(each_of(rows, copy_of))
+        return self._copies("receiver = ? AND ended IS NULL ORDER BY message", receiver)
 
     def overdue(self, now: float) -> tuple[MessageCopy, ...]:
         """Return copies whose time is over."""
-        rows = self._database.read(
-            f"SELECT {_COPY} FROM message_copies WHERE ended IS NULL AND until <= ?",  # noqa: S608
-            (now,),
-        )
-        return tuple(each_of(rows, copy_of))
+        return self._copies("ended IS NULL AND until <= ?", now)
 
     def unanswered(self, now: float) -> tuple[StoredMessage, ...]:
         """Return requests whose answer is overdue."""
         rows = self._database.read("SELECT * FROM messages WHERE answer_by <= ?", (now,))
-        return tuple(each_of(rows, message_of))
+        return stored_messages(rows)
 
     def next_due(self) -> float | None:
         """Return when the next copy expires or answer is due, ``None`` for never."""
@@ -304,7 +286,11 @@ class MessageTable:
             f"SELECT m.* FROM messages m WHERE {condition} ORDER BY m.number DESC LIMIT ?",  # noqa: S608
             (*values, limit),
         )
-        return tuple(each_of(rows, message_of))
+        return stored_messages(rows)
+
+    def _copies(self, condition: str, *values: object) -> tuple[MessageCopy, ...]:
+        rows = self._database.read(f"SELECT * FROM message_copies WHERE {condition}", values)  # noqa: S608 - fixed words
+        return tuple(read_rows(rows, MessageCopy))
 
     def forget(self, before: float) -> None:
         """Forget messages that were sent before a time and have no copy that waits."""
@@ -320,50 +306,16 @@ class MessageTable:
 
 
 def _insert(cursor: Cursor, message: NewMessage) -> int:
-    sender = message.sender
-    cursor.execute(
-        "INSERT INTO messages (sender, address, client, root, project, kind, summary, body,"
-        " reply_to, request, approve, sent, answer_by, ttl, request_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            sender.agent,
-            sender.address,
-            sender.client,
-            sender.root,
-            sender.project,
-            message.kind.value,
-            message.summary,
-            message.body,
-            message.reply_to,
-            message.request,
-            message.approve,
-            message.sent,
-            message.answer_by,
-            message.ttl,
-            message.request_id or None,
-        ),
-    )
-    return int(cursor.lastrowid or 0)
+    facts = asdict(message)
+    sender = facts.pop("sender")
+    facts |= {"sender": sender.pop("agent"), "request_id": message.request_id or None}
+    return insert_row(cursor, "messages", facts | sender)
 
 
 def _insert_copy(cursor: Cursor, number: int, message: NewMessage, copy: MessageCopy) -> None:
-    cursor.execute(
-        "INSERT INTO message_copies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            copy.receiver,
-            copy.address,
-            message.sender.agent,
-            copy.state.value,
-            copy.reason,
-            is_control(message.kind),
-            message.kind is MessageKind.NOTICE,
-            copy.size,
-            0,
-            copy.until,
-            copy.ended,
-        ),
-    )
+    sent = {"message": number, "sender": message.sender.agent, "control": is_control(message.kind)}
+    new = {"notice": message.kind is MessageKind.NOTICE, "deliveries": 0}
+    insert_row(cursor, "message_copies", asdict(copy) | sent | new)
 
 
 def _drop_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:

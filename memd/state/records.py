@@ -7,8 +7,10 @@ comes out has the types and bounds that memd itself writes, and what makes no se
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from memd.core.names import INDEXES
 from memd.core.text import read_json
@@ -134,25 +136,13 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
 
 def read_step(row: Row) -> Step:
     """Return a row of ``change_files`` as a step; one of other types than memd writes is none."""
-    words = [row["path"], row["temp"]]
-    hashes = [row["before"], row["after"]]
-    numbers = [row["before_mtime_ns"], row["mode"], row["after_mtime_ns"]]
-    words += [key for key in hashes if key is not None]
-    numbers = [number for number in numbers if number is not None]
-    if any(type(w) is not str for w in words) or any(type(n) is not int for n in numbers):
+    facts = dict(row)
+    facts |= {name: bool(facts.get(name)) for name in ("conflict", "purged")}
+    try:
+        step = msgspec.convert(facts, Step)
+    except msgspec.ValidationError:
         return Step(str(row["path"]), None, None, conflict=True)
-    mode = row["mode"]
-    return Step(
-        row["path"],
-        row["before"],
-        row["after"],
-        row["before_mtime_ns"],
-        None if mode is None else mode & _MODE_BITS,
-        row["after_mtime_ns"],
-        row["temp"],
-        bool(row["conflict"]),
-        bool(row["purged"]),
-    )
+    return step if step.mode is None else replace(step, mode=step.mode & _MODE_BITS)
 
 
 def step_values(step: Step) -> tuple[object, ...]:
