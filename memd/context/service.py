@@ -15,20 +15,22 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, move_on_after, to_thread
 
 from memd.agent import service as agent
-from memd.context import compacting, local, restoring, results, summary
+from memd.context import compacting as compacting
+from memd.context import local as local
+from memd.context import restoring as restoring
+from memd.context import results as results
+from memd.context import summary as summary
 from memd.context.errors import SummaryFailedError
 from memd.context.keeping import TIMEOUT, ContextKeeper
-from memd.context.requests import (
-    CacheBreak,
-    ContextRequest,
-    ContextView,
-    CountedContext,
-    ListedContext,
-    PlannedContext,
-    SpilledResult,
-)
-from memd.context.sizing import window_of
-from memd.context.values import Decision
+from memd.context.requests import CacheBreak as CacheBreak
+from memd.context.requests import ContextRequest as ContextRequest
+from memd.context.requests import ContextView as ContextView
+from memd.context.requests import CountedContext as CountedContext
+from memd.context.requests import ListedContext as ListedContext
+from memd.context.requests import PlannedContext as PlannedContext
+from memd.context.requests import SpilledResult as SpilledResult
+from memd.context.sizing import window_of as window_of
+from memd.context.values import Decision as Decision
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
@@ -37,25 +39,6 @@ from memd.files.disk import Disk
 from memd.model.errors import NO_USE_TODAY, ModelNotConfiguredError, PromptTooLongError
 from memd.model.port import ModelSource
 from memd.state.tables import ContextTable, ContextTotals, Runs
-
-__all__ = [
-    "CacheBreak",
-    "ContextRequest",
-    "ContextView",
-    "Contexts",
-    "CountedContext",
-    "Decision",
-    "ListedContext",
-    "PlannedContext",
-    "SpilledResult",
-    "Summaries",
-    "compacting",
-    "local",
-    "restoring",
-    "results",
-    "summary",
-    "window_of",
-]
 
 _THREADS = 4  # a slow disk must not take all that the daemon has
 _STORING_SECONDS = 5.0  # after which what is not stored stays in the conversation

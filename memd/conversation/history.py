@@ -11,66 +11,28 @@ Rules of this file
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memd.conversation.compaction import (
-    SUMMARY,
-    CompactionBoundary,
-    CompactionPlan,
-    PreservedMessages,
-    Tail,
-    boundary,
-    compacted,
-    opened,
-    opening,
-    summary_and_rest,
-    summary_of,
-)
-from memd.conversation.counting import (
-    WINDOW,
-    ContextMeter,
-    count,
-    counted,
-    estimate,
-    estimate_text,
-    thresholds,
-    tokens_of,
-)
-from memd.conversation.tools import members_of, tool_kind
-from memd.conversation.turns import (
-    HistoryTurn,
-    beginnings,
-    blocks_of,
-    is_whole,
-    lowest,
-    turns_of,
-)
-
-__all__ = [
-    "WINDOW",
-    "CompactionBoundary",
-    "CompactionPlan",
-    "ContextMeter",
-    "PreservedMessages",
-    "Tail",
-    "blocks_of",
-    "boundary",
-    "compacted",
-    "count",
-    "counted",
-    "ending",
-    "estimate",
-    "estimate_text",
-    "floor",
-    "members_of",
-    "opened",
-    "opening",
-    "rounds",
-    "summary_and_rest",
-    "summary_of",
-    "tail",
-    "thresholds",
-    "tokens_of",
-    "tool_kind",
-]
+from memd.conversation.compaction import SUMMARY
+from memd.conversation.compaction import CompactionBoundary as CompactionBoundary
+from memd.conversation.compaction import CompactionPlan as CompactionPlan
+from memd.conversation.compaction import Tail as Tail
+from memd.conversation.compaction import boundary as boundary
+from memd.conversation.compaction import compacted as compacted
+from memd.conversation.compaction import opened as opened
+from memd.conversation.compaction import opening as opening
+from memd.conversation.compaction import summary_and_rest as summary_and_rest
+from memd.conversation.compaction import summary_of as summary_of
+from memd.conversation.counting import WINDOW as WINDOW
+from memd.conversation.counting import ContextMeter as ContextMeter
+from memd.conversation.counting import count as count
+from memd.conversation.counting import counted as counted
+from memd.conversation.counting import estimate as estimate
+from memd.conversation.counting import estimate_text as estimate_text
+from memd.conversation.counting import thresholds as thresholds
+from memd.conversation.counting import tokens_of as tokens_of
+from memd.conversation.tools import members_of as members_of
+from memd.conversation.tools import tool_kind as tool_kind
+from memd.conversation.turns import HistoryTurn, beginnings, is_whole, lowest, turns_of
+from memd.conversation.turns import blocks_of as blocks_of
 
 LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
 

@@ -178,21 +178,12 @@ class Mailboxes:
 
     def release(self, name: object) -> frozenset[int]:
         """Queue again what a holder has leased; return whose mailboxes that concerns."""
-        gone = [key for key, lease in self._leases.items() if lease.holder.name == name]
-        for key in gone:
-            del self._leases[key]
-        return frozenset(receiver for _, receiver in gone)
+        return self._forget(lambda lease: lease.holder.name == name)
 
     def leased(self, number: int, receiver: int) -> bool:
         """Say whether a copy is leased now."""
         lease = self._leases.get((number, receiver))
         return lease is not None and self._holds(lease)
-
-    def holds(self, name: object) -> tuple[int, ...]:
-        """Return the numbers of the messages that a holder has leased."""
-        return tuple(
-            number for (number, _), lease in self._leases.items() if lease.holder.name == name
-        )
 
     def lease_end(self, receiver: int = 0) -> float | None:
         """Return when the next lease ends by its time, in monotonic seconds; of one receiver.
@@ -216,10 +207,7 @@ class Mailboxes:
 
     def void(self) -> frozenset[int]:
         """Forget leases that have ended; return whose mailboxes that concerns."""
-        gone = [key for key, lease in self._leases.items() if not self._holds(lease)]
-        for key in gone:
-            del self._leases[key]
-        return frozenset(receiver for _, receiver in gone)
+        return self._forget(lambda lease: not self._holds(lease))
 
     def exhausted(self, receiver: int) -> tuple[tuple[int, int], ...]:
         """Return a receiver's copies that were delivered often enough and are not leased."""
@@ -228,6 +216,13 @@ class Mailboxes:
             for copy in self.table.waiting(receiver, deliveries=(DELIVERIES, 1_000_000))
             if not self.leased(copy.message, receiver)
         )
+
+    def _forget(self, over: Callable[[_Lease], bool]) -> frozenset[int]:
+        """Forget leases; return whose mailboxes that concerns."""
+        gone = [key for key, lease in self._leases.items() if over(lease)]
+        for key in gone:
+            del self._leases[key]
+        return frozenset(receiver for _, receiver in gone)
 
     def _open(self, receiver: int, most: int) -> list[MessageCopy]:
         """Return the copies that may be leased now, at least ``most`` if there are so many."""

@@ -12,42 +12,23 @@ from memd.core.clock import Clock
 from memd.core.settings import ModelSettings, Settings, SpendSettings
 from memd.model import presets
 from memd.model.claude import Claude, Connections
-from memd.model.command import ProgramModel, ProgramRuns
-from memd.model.endpoint import (
-    COMMAND,
-    ENVIRONMENT,
-    MESSAGES,
-    NOT_NAMED,
-    OFF,
-    OPENAI,
-    PROGRESS,
-    Endpoint,
-    Origin,
-    endpoint,
-    environment,
-    model_name,
-)
+from memd.model.command import ProgramModel
+from memd.model.command import ProgramRuns as ProgramRuns
+from memd.model.endpoint import COMMAND as COMMAND
+from memd.model.endpoint import ENVIRONMENT as ENVIRONMENT
+from memd.model.endpoint import MESSAGES, OPENAI, PROGRESS, Endpoint, endpoint, model_name
+from memd.model.endpoint import NOT_NAMED as NOT_NAMED
+from memd.model.endpoint import OFF as OFF
+from memd.model.endpoint import Origin as Origin
+from memd.model.endpoint import environment as environment
 from memd.model.errors import ModelError
-from memd.model.key_file import EnvFileUnusableError, read_variables
+from memd.model.key_file import EnvFileUnusableError as EnvFileUnusableError
+from memd.model.key_file import read_variables as read_variables
 from memd.model.metered import Metered
 from memd.model.openai import ChatServer
 from memd.model.patient import InTurn, Patient
 from memd.model.port import Model
 from memd.state.tables import KINDS, SpendTable
-
-__all__ = [
-    "COMMAND",
-    "ENVIRONMENT",
-    "NOT_NAMED",
-    "OFF",
-    "EnvFileUnusableError",
-    "ModelState",
-    "Models",
-    "Origin",
-    "ProgramRuns",
-    "environment",
-    "read_variables",
-]
 
 _REACH_SECONDS = 5.0  # a person waits for the answer
 

@@ -23,26 +23,13 @@ from memd.model.port import Model, ModelSource
 from memd.notes import files, fork, gates, sections
 from memd.notes.editing import NotesBench
 from memd.notes.facts import FindStatements
-from memd.notes.gates import PAUSED
+from memd.notes.gates import PAUSED as PAUSED
 from memd.notes.keeping import NotesKeeper, folder_of, key_of
-from memd.notes.requests import (
-    ListedNotes,
-    NotesRequest,
-    NotesView,
-    UpdateResult,
-    skipped,
-)
+from memd.notes.requests import ListedNotes as ListedNotes
+from memd.notes.requests import NotesRequest as NotesRequest
+from memd.notes.requests import NotesView as NotesView
+from memd.notes.requests import UpdateResult, skipped
 from memd.state.tables import Runs
-
-__all__ = [
-    "KIND",
-    "PAUSED",
-    "ListedNotes",
-    "Notes",
-    "NotesRequest",
-    "NotesView",
-    "UpdateResult",
-]
 
 KIND = fork.KIND
 _THREADS = 4  # a slow disk must not take all that the daemon has

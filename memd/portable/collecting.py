@@ -19,7 +19,8 @@ from memd.core.text import decode, sha256
 from memd.core.values import Change
 from memd.documents import document, secrets
 from memd.portable.settings_text import settings_text
-from memd.portable.values import ExportPart, LeftOutFile, Originals
+from memd.portable.values import ExportPart, LeftOutFile
+from memd.state.tables import ImportTable
 from memd.store.service import StillFile
 
 SETTINGS = "settings.toml"
@@ -44,7 +45,7 @@ Item = Collected | LeftOutFile
 
 
 def memories(
-    files: Iterable[StillFile], originals: Originals, directory: str, known: dict[str, str]
+    files: Iterable[StillFile], originals: ImportTable, directory: str, known: dict[str, str]
 ) -> Iterator[Item]:
     """Yield what an export takes of the files of a memory directory.
 
@@ -104,7 +105,7 @@ def changes(
     return [change for change in result if change.files]
 
 
-def history(every: Iterable[PastChange], originals: Originals, project: str) -> Iterator[Item]:
+def history(every: Iterable[PastChange], originals: ImportTable, project: str) -> Iterator[Item]:
     """Yield the texts that some changes name, then the changes themselves."""
     name, newest = f"{project}.jsonl", 0.0
     lines: list[bytes] = []

@@ -18,10 +18,10 @@ from memd.portable.values import (
     ExportRequest,
     ExportResult,
     LeftOutFile,
-    Originals,
 )
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject, repository_of
+from memd.state.tables import ImportTable
 from memd.store.service import StillDirectory, StillFile, files_of
 
 _LISTED = 1000  # what is left out is named so often, and counted beyond
@@ -117,7 +117,7 @@ class DirectoryExport:
     """What an export takes of one memory directory, into a folder of a project ("" for none)."""
 
     export: Export
-    originals: Originals
+    originals: ImportTable
     project: str
     folder: str
     directory: str

@@ -49,7 +49,6 @@ from memd.portable.values import (
     ExportRequest,
     ExportResult,
     LeftOutFile,
-    Originals,
     ProposedMemory,
 )
 from memd.portable.values import ImportReading as ImportReading
@@ -59,6 +58,7 @@ from memd.portable.writing import Staging
 from memd.projects.project import agent_directory
 from memd.projects.projects import AgentMemory, KnownProject, agents_in, own_agents
 from memd.state.changes import Filter, select_past
+from memd.state.tables import ImportTable
 from memd.store.service import Store
 
 Find = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
@@ -89,7 +89,7 @@ class Exports:
     """Exports of one daemon."""
 
     def __init__(
-        self, store: Store, originals: Originals, ports: ExportPorts, disk: Disk | None = None
+        self, store: Store, originals: ImportTable, ports: ExportPorts, disk: Disk | None = None
     ) -> None:
         self._store, self._originals, self._ports = store, originals, ports
         self._disk = disk or real_disk()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from memd.core.imports import Original, PastChange
+from memd.core.imports import PastChange
 from memd.core.values import Message
 from memd.projects.projects import KnownProject
 
@@ -136,22 +136,6 @@ class ImportReading:
     diff: str = ""
     problems: tuple[str, ...] = ()
     left_out_more: int = 0
-
-
-class Originals(Protocol):
-    """What imports brought, for exports. Methods block and raise StateUnusableError."""
-
-    def of_directory(self, directory: str) -> Mapping[tuple[str, str], Original]:
-        """Return what imports brought into a directory, by path and hash of what memd wrote."""
-        ...
-
-    def body(self, key: str) -> bytes | None:
-        """Return the text of a hash, ``None`` where it is no longer known."""
-        ...
-
-    def past(self, directory: str) -> tuple[PastChange, ...]:
-        """Return the past changes that archives brought for a directory, oldest first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,29 +9,22 @@ from memd.core.agents import AgentScope
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.projects import agents, ignoring
-from memd.projects.agents import AgentMemory, Stray, agents_in, own_agents
+from memd.projects.agents import AgentMemory as AgentMemory
+from memd.projects.agents import Stray
+from memd.projects.agents import agents_in as agents_in
+from memd.projects.agents import own_agents as own_agents
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
 from memd.projects.git import find_checkout
-from memd.projects.known import KnownProject, known_project, known_projects, working_directory
+from memd.projects.known import KnownProject as KnownProject
+from memd.projects.known import known_project as known_project
+from memd.projects.known import known_projects
+from memd.projects.known import working_directory as working_directory
 from memd.projects.project import NoProjectError, find_project, locate, projects_folder
-from memd.projects.remotes import normalised, repository_of
+from memd.projects.remotes import normalised as normalised
+from memd.projects.remotes import repository_of as repository_of
 from memd.state.database import StateUnusableError
 from memd.state.tables import Roots, Visit
-
-__all__ = [
-    "AgentMemory",
-    "ClientFolders",
-    "KnownProject",
-    "Projects",
-    "agents_in",
-    "known_project",
-    "normalised",
-    "own_agents",
-    "repository_of",
-    "with_other_root",
-    "working_directory",
-]
 
 # Who chose the whole path wants it for every project that asks.
 _CHOSEN = frozenset(

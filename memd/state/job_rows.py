@@ -142,21 +142,10 @@ def number_of(job: str) -> int:
 
 def read_job(row: Row, pid: int) -> Job:
     """Return a row of ``ROWS`` as a job; ``pid`` is the daemon that runs what is running."""
+    facts: dict[str, Any] = dict(row)
     state = JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED
-    return Job(
-        id=f"j{row['number']}",
-        kind=row["kind"],
-        lane=row["lane"],
-        directory=row["directory"],
-        session=row["session"],
-        request=read_object(row["request"]),
-        state=state,
-        phase=row["phase"],
-        result=None if row["result"] is None else read_object(row["result"]),
-        error=None if row["error"] is None else read_object(row["error"]),
-        attempts=row["attempts"],
-        created=row["created"],
-        started=row["started"],
-        ended=row["ended"],
-        holder=pid if state is JobState.RUNNING else None,
-    )
+    holder = pid if state is JobState.RUNNING else None
+    known = {"id": f"j{facts.pop('number')}", "state": state, "holder": holder}
+    objects = {name: facts[name] for name in ("request", "result", "error")}
+    read = {n: text if text is None else read_object(text) for n, text in objects.items()}
+    return Job(**facts | known | read)

@@ -17,13 +17,13 @@ Rules of this file
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
 from memd.state import baseline, blobs, effects, imported, proposed, roots, teams, uses
-from memd.state.database import Cursor, Database
+from memd.state.database import Cursor, Database, insert_row
 from memd.state.records import (
     APPLIED,
     CONFLICT,
@@ -294,17 +294,16 @@ class Journal:
 
 def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
     """Write down a set in a state, inside a transaction; without a token nothing can apply it."""
-    by = intent.by
-    cursor.execute(
-        "INSERT INTO changes (directory, state, at, actor, client, session, model, reason,"
-        " origin, request, effects, conflicts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-        (
-            *(intent.directory, state, intent.at, by.actor.value, by.client, by.session),
-            *(by.model, by.reason, by.origin, intent.request),
-            *(effects.to_text(intent.effects), aside(intent.conflicts, intent.merged)),
-        ),
-    )
-    number = cursor.lastrowid or 0
+    row = {
+        **asdict(intent.by),
+        "directory": intent.directory,
+        "state": state,
+        "at": intent.at,
+        "request": intent.request,
+        "effects": effects.to_text(intent.effects),
+        "conflicts": aside(intent.conflicts, intent.merged),
+    }
+    number = insert_row(cursor, "changes", row)
     steps = tuple(
         replace(step, temp=intent.token and f".memd-{number}-{position}-{intent.token}.tmp")
         for position, step in enumerate(intent.steps)
@@ -316,7 +315,7 @@ def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
     )
     blobs.save(cursor, intent.bodies)
     return ChangeRecord(
-        number, intent.directory, state, intent.at, by, intent.request, steps,
+        number, intent.directory, state, intent.at, intent.by, intent.request, steps,
         intent.effects, intent.conflicts, intent.merged,
     )  # fmt: skip
 

@@ -17,33 +17,16 @@ from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import Entries, read
 from memd.state.changes import Step
 from memd.store import door
-from memd.store.door import (
-    ConflictError,
-    NameClashError,
-    NotSharedError,
-    SecretRefusedError,
-    TooLargeError,
-    TooManyFilesError,
-    check_secrets,
-    check_shared,
-)
+from memd.store.door import ConflictError as ConflictError
+from memd.store.door import NameClashError as NameClashError
+from memd.store.door import NotSharedError as NotSharedError
+from memd.store.door import SecretRefusedError as SecretRefusedError
+from memd.store.door import TooLargeError as TooLargeError
+from memd.store.door import TooManyFilesError as TooManyFilesError
+from memd.store.door import check_secrets as check_secrets
+from memd.store.door import check_shared as check_shared
 from memd.store.team_index import follow
 from memd.store.tree import LiveTree, StoredFile
-
-__all__ = [
-    "ConflictError",
-    "ImportedTexts",
-    "NameClashError",
-    "NotSharedError",
-    "Prepared",
-    "SecretRefusedError",
-    "StoreDraft",
-    "TooLargeError",
-    "TooManyFilesError",
-    "check_secrets",
-    "check_shared",
-    "prepare",
-]
 
 _FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
 _FROM_OUTSIDE = (OUTSIDE, IMPORT)  # whose lines in the index say so

@@ -24,26 +24,14 @@ from memd.state.changes import (
     compose,
 )
 from memd.store.drafts import Blobs, StoreDraft
-from memd.store.purge import Purged, PurgeRefusedError, purge_request
+from memd.store.purge import Purged as Purged
+from memd.store.purge import PurgeRefusedError as PurgeRefusedError
+from memd.store.purge import purge_request as purge_request
 from memd.store.tree import StoredFile, memory_file
-from memd.store.undo import ChangeNotFoundError, PurgedError, UndoPlan
+from memd.store.undo import ChangeNotFoundError as ChangeNotFoundError
+from memd.store.undo import PurgedError as PurgedError
+from memd.store.undo import UndoPlan
 from memd.text import unified
-
-__all__ = [
-    "At",
-    "ChangeNotFoundError",
-    "FileDiff",
-    "Past",
-    "PurgeRefusedError",
-    "Purged",
-    "PurgedError",
-    "Range",
-    "RangeReversedError",
-    "VersionNotFoundError",
-    "Writer",
-    "Writers",
-    "purge_request",
-]
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
 _MODE = 0o600

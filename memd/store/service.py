@@ -40,36 +40,24 @@ from memd.projects.projects import Projects
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
 from memd.state.tables import Roots, TeamTable
-from memd.store.changes import (
-    BeingWrittenError,
-    ChangeRequest,
-    Changes,
-    DirectoryBusyError,
-    OpenFiles,
-    StorageFailedError,
-)
+from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, OpenFiles
+from memd.store.changes import DirectoryBusyError as DirectoryBusyError
+from memd.store.changes import StorageFailedError as StorageFailedError
 from memd.store.commits import Commits, event_of, make_folder
 from memd.store.detection import Detection
 from memd.store.drafts import pointing_to
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
 from memd.store.purge import Purged, Purger, PurgeRequest
-from memd.store.reading import DirectoryReader, MemoryNotFoundError
+from memd.store.reading import DirectoryReader as DirectoryReader
+from memd.store.reading import MemoryNotFoundError as MemoryNotFoundError
 from memd.store.replaced import Replaced
-from memd.store.still import StillDirectory, StillFile, files_of
+from memd.store.still import StillDirectory as StillDirectory
+from memd.store.still import StillFile as StillFile
+from memd.store.still import files_of as files_of
 from memd.watch.external import BY as EXTERNAL
 from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
-
-__all__ = [
-    "DirectoryBusyError",
-    "MemoryNotFoundError",
-    "StillDirectory",
-    "StillFile",
-    "StorageFailedError",
-    "Store",
-    "files_of",
-]
 
 T = TypeVar("T")
 _TEND_SECONDS = 30.0  # between two looks after the catalogues

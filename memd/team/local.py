@@ -1,29 +1,16 @@
 """The files below ``team/`` as they stand here, with their hashes. Blocks."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
-from memd.core.values import Header, Tree
+from memd.store.service import DirectoryReader
 
 _AT_ONCE = 200
 _YOUNG_SECONDS = 2.0  # a file saved so lately may be saved again without looking different
-
-
-class Reading(Protocol):
-    """What reads memory directories: ``Store.reading``."""
-
-    def listed(self, directory: str) -> tuple[Header, ...]:
-        """Return all headers, newest first."""
-        ...
-
-    def tree(self, directory: str) -> AbstractContextManager[Tree]:
-        """Open a directory to look into it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +25,7 @@ class LocalFile:
 class LocalFiles:
     """Knows the hashes of a directory's team files; only what looks different is read again."""
 
-    def __init__(self, reading: Reading, directory: str) -> None:
+    def __init__(self, reading: DirectoryReader, directory: str) -> None:
         self._reading = reading
         self._directory = directory
         self._known: dict[str, tuple[tuple[int, int, int], str]] = {}

@@ -6,10 +6,11 @@ from memd.core.names import TEAM
 from memd.core.team import REMOVED
 from memd.core.values import Project
 from memd.state.tables import TeamTable
+from memd.store.service import DirectoryReader
 from memd.team import requests, sharing, wire
 from memd.team.exchange import Exchange
 from memd.team.joining import Prospect
-from memd.team.local import LocalFiles, Reading
+from memd.team.local import LocalFiles
 from memd.team.results import (
     JoinPreview,
     NewestEntry,
@@ -109,7 +110,7 @@ def members(bases: Bases) -> tuple[TeamMember, ...]:
 
 
 def summary(
-    reading: Reading, table: TeamTable, directory: str
+    reading: DirectoryReader, table: TeamTable, directory: str
 ) -> tuple[dict[str, int], tuple[NewestEntry, ...]]:
     """Return for a new member how many entries there are by type, and the newest ones."""
     bases, types, newest = table.bases(directory), Counter[str](), []

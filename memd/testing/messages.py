@@ -31,50 +31,23 @@ from memd.testing.messages_replies import (
     finished,
     message,
 )
-from memd.testing.messages_request import ReceivedMessage
-from memd.testing.messages_steps import (
-    Answer,
-    Cut,
-    Drip,
-    Failure,
-    Hang,
-    Interrupt,
-    Raw,
-    Script,
-    ScriptedReply,
-    Step,
-    Whole,
-    error_with_200,
-    html,
-    refusal,
-    structured,
-    text,
-    thinking,
-    too_long,
-    tools,
-)
-
-__all__ = [
-    "MODELS",
-    "Cut",
-    "Drip",
-    "Failure",
-    "Hang",
-    "Interrupt",
-    "MessagesServer",
-    "Raw",
-    "ReceivedMessage",
-    "ScriptedReply",
-    "error_with_200",
-    "html",
-    "messages_server",
-    "refusal",
-    "structured",
-    "text",
-    "thinking",
-    "too_long",
-    "tools",
-]
+from memd.testing.messages_request import ReceivedMessage as ReceivedMessage
+from memd.testing.messages_steps import Answer, Script, Step, Whole
+from memd.testing.messages_steps import Cut as Cut
+from memd.testing.messages_steps import Drip as Drip
+from memd.testing.messages_steps import Failure as Failure
+from memd.testing.messages_steps import Hang as Hang
+from memd.testing.messages_steps import Interrupt as Interrupt
+from memd.testing.messages_steps import Raw as Raw
+from memd.testing.messages_steps import ScriptedReply as ScriptedReply
+from memd.testing.messages_steps import error_with_200 as error_with_200
+from memd.testing.messages_steps import html as html
+from memd.testing.messages_steps import refusal as refusal
+from memd.testing.messages_steps import structured as structured
+from memd.testing.messages_steps import text as text
+from memd.testing.messages_steps import thinking as thinking
+from memd.testing.messages_steps import too_long as too_long
+from memd.testing.messages_steps import tools as tools
 
 MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 MOST_BYTES = 32 * 1024 * 1024  # of one request, as the API has it

@@ -18,29 +18,13 @@ from memd.conversation.history import floor
 from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
 from memd.core.values import Message
 from memd.transcripts import tools as known
-from memd.transcripts.calls import RecentCalls, recent_calls
-from memd.transcripts.lines import (
-    InvalidMessagesError,
-    PieceReader,
-    client_message,
-    message_pieces,
-)
-from memd.transcripts.opening import TranscriptRefusedError, marker_of, opened, records
+from memd.transcripts.calls import recent_calls as recent_calls
+from memd.transcripts.lines import InvalidMessagesError as InvalidMessagesError
+from memd.transcripts.lines import PieceReader, client_message, message_pieces
+from memd.transcripts.opening import TranscriptRefusedError as TranscriptRefusedError
+from memd.transcripts.opening import marker_of, opened, records
 from memd.transcripts.stream import TranscriptStream
-from memd.transcripts.tools import MEMORY_ROOT
-
-__all__ = [
-    "MEMORY_ROOT",
-    "TAIL_BYTES",
-    "InvalidMessagesError",
-    "RecentCalls",
-    "TranscriptPart",
-    "TranscriptRefusedError",
-    "client_messages",
-    "from_messages",
-    "read",
-    "recent_calls",
-]
+from memd.transcripts.tools import MEMORY_ROOT as MEMORY_ROOT
 
 PART_BYTES = 64 * 1024 * 1024
 TAIL_BYTES = 8 * 1024 * 1024  # more than any model is shown of a conversation

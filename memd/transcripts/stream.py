@@ -12,16 +12,10 @@ Blocks, and belongs to one thread at a time.
 from dataclasses import dataclass
 
 from memd.conversation.pieces import BOUNDARY, BROUGHT, TranscriptPiece
-from memd.transcripts.lines import PieceReader, message_pieces
-from memd.transcripts.opening import (
-    TranscriptRefusedError,
-    first_record,
-    marker_of,
-    opened,
-    records,
-)
-
-__all__ = ["StreamPart", "TranscriptRefusedError", "TranscriptStream", "message_pieces"]
+from memd.transcripts.lines import PieceReader
+from memd.transcripts.lines import message_pieces as message_pieces
+from memd.transcripts.opening import TranscriptRefusedError as TranscriptRefusedError
+from memd.transcripts.opening import first_record, marker_of, opened, records
 
 PART_BYTES = 8 * 1024 * 1024
 
