@@ -51,8 +51,14 @@ def reached(
 def _caps(
     kind: str, after: Sum, total: Sum, settings: SpendSettings, runs: int
 ) -> Iterator[tuple[str, bool]]:
-    share: float = getattr(settings, f"{kind}_share")
-    requests: int = getattr(settings, f"{kind}_requests_per_day")
+    share, requests = {
+        "recall": (settings.recall_share, settings.recall_requests_per_day),
+        "extract": (settings.extract_share, settings.extract_requests_per_day),
+        "dream": (settings.dream_share, settings.dream_requests_per_day),
+        "notes": (settings.notes_share, settings.notes_requests_per_day),
+        "compact": (settings.compact_share, settings.compact_requests_per_day),
+        "progress": (settings.progress_share, settings.progress_requests_per_day),
+    }[kind]
     yield "spend.dollars_per_day", total.dollars > settings.dollars_per_day
     yield "spend.tokens_per_day", total.tokens > settings.tokens_per_day
     yield (
