@@ -37,8 +37,9 @@ async def _run(ports: Ports) -> bool:
     ending = Ending()
     async with anyio.create_task_group() as group:
         await group.start(_signals, ports.log, ending)
+        # From here on: behind a restart systemd still counts, and a state file may take its time.
+        group.start_soon(_watchdog, ports.environ, ports.clock)
         async with daemon(ports, ending):
-            group.start_soon(_watchdog, ports.environ, ports.clock)
             group.start_soon(_look_after_itself, ports, ending)
             notify.notify(ports.environ, notify.READY)
             socket_path = ports.places.socket
@@ -56,12 +57,13 @@ async def _signals(
 ) -> None:
     wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with anyio.open_signal_receiver(*wanted) as received:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # At once: one that comes at the end of a restart would wait in a loop that runs no more.
+            signal.signal(number, lambda *_: ending.stop())
         task_status.started()
         async for number in received:
             if number == signal.SIGHUP:
                 log.note("settings", detail="read again at the next use, as after any change")
-            else:
-                ending.stop()
 
 
 async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:

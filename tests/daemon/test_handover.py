@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import AF_UNIX, SOCK_DGRAM, socket
 
 import pytest
 
@@ -67,6 +68,20 @@ def test_process_lock_and_socket_stay() -> None:
     assert not Path(home.places.socket).exists()
 
 
+def test_the_watchdog_is_fed_before_the_next_version_is_ready() -> None:
+    """A start that takes long behind a restart, for the state file say, is no loop that hangs."""
+    with throw_away_home() as made, socket(AF_UNIX, SOCK_DGRAM) as supervisor:
+        supervisor.bind(f"{made.path}/notify")
+        own = {"NOTIFY_SOCKET": f"{made.path}/notify", "WATCHDOG_USEC": "3600000000"}
+        home = replace(made, environ={**made.environ, **own})
+        with daemon_process(home):
+            restarted(home)
+            with client(home) as connection:
+                connection.call("hello")
+            supervisor.settimeout(30)
+            assert [supervisor.recv(99) for _ in range(4)] == [b"WATCHDOG=1", b"READY=1"] * 2
+
+
 def test_a_program_that_was_removed_goes_on() -> None:
     """Where the interpreter is not there any more, the daemon that runs serves on and says so."""
     with throw_away_home() as made:
@@ -88,6 +103,23 @@ def test_a_stop_wins_over_a_restart() -> None:
             connection.call("restart")
             process.terminate()
         assert process.wait(30) in (0, -15)
+
+
+def test_a_stop_while_the_last_files_are_closed_is_heard() -> None:
+    """A SIGTERM that comes once nothing waits for signals any more is no signal lost."""
+    code = (
+        "import os, signal, sys\nfrom memd.__main__ import main\n"
+        "from memd.state.database import Database\n"
+        "close = Database.close\n"
+        "Database.close = lambda self: (os.kill(os.getpid(), signal.SIGTERM), close(self))\n"
+        "sys.exit(main(['serve']))\n"
+    )
+    with (
+        throw_away_home() as home,
+        daemon_process(home, command=(sys.executable, "-c", code)) as process,
+    ):
+        restarted(home)
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize("value", ["", "1:2", "{pid}:3", "{pid}:a:b", "{pid}:-1:-1", "1:5:6"])
