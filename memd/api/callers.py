@@ -16,7 +16,7 @@ from memd.messages.errors import AgentKeyError
 from memd.messages.service import Speaker
 from memd.rpc.connection import Call
 
-# What hooks and the bridge register; a shell that registered itself is the person's.
+# What hooks and the bridge register; one that says it is another's may lie.
 _KINDS = ("session", "sub-agent", "mcp")
 _PROGRAMS = frozenset(
     ("claude", "codex", "gemini", "opencode", "copilot", "cursor-agent", "goose", "aider")
@@ -30,7 +30,8 @@ async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
     pid = call.connection.caller.pid
     with suppress(AgentKeyError):
-        return (await services.messages.speaking(Speaker("", pid))).kind in _KINDS
+        if (await services.messages.speaking(Speaker("", pid))).kind in _KINDS:
+            return True
     return await to_thread.run_sync(_is_below_an_assistant, services.messages.register.find, pid)
 
 

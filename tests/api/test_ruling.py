@@ -166,12 +166,14 @@ async def test_an_assistants_program_switches_nothing(caller: Caller) -> None:
 async def test_a_program_below_an_assistant_is_no_person(
     caller: Caller, name: str, *, refused: bool
 ) -> None:
-    """A client that is not registered is known by the program that runs above the caller."""
+    """An assistant is known by the program above the caller, whatever that registers itself as."""
     rule = (await add(caller))["rule"]["id"]
     child = f"""
-import sys
+import os
 from memd.client.blocking import Client
 with Client({caller.home.places.socket!r}) as client:
+    about = {{"cwd": {caller.cwd!r}, "name": "bob", "kind": "shell", "pid": os.getppid()}}
+    client.call("agent.register", about)
     print(client.call("rule.off", {{"cwd": {caller.cwd!r}, "rule": {rule!r}}})["state"])
 """
     script = Path(caller.home.path, name)
