@@ -26,13 +26,14 @@ _TOOL = r"(?:[A-Z][A-Za-z0-9]*|mcp__[A-Za-z0-9_.-]+\*?)"
 _PATTERN = re.compile(rf"({_TOOL}) /(.+)/")
 _BARE = re.compile(_TOOL)
 _NOT_PLAIN = re.compile(r"[;&|<>(){}$`*?\n]|(?:^| )#")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SHORT = re.compile(r"-[A-Za-z]{1,3}")
 _NOT_SHOWN = f"it has more than {CHARACTERS} characters, none, or some that show nothing"
 _BARE_TOOL = "a tool needs a pattern; TOOL /./ means every call of it"
 _NOT_WORDS = "these are not the plain words of one command"
 _ON_PATHS = ("read", "edit", "write")
 _SHELL = "shell"
+_MIXED = ("", "search", "task")  # kinds of tools that do different things
 
 
 class CheckRefusedError(WrongParameterError):
@@ -101,7 +102,8 @@ class ToolPattern:
     def _means(self, call: PlannedCall) -> bool:
         if self.tool.endswith("*"):
             return call.tool.startswith(self.tool[:-1])
-        return call.tool == self.tool or (bool(call.kind) and call.kind == tool_kind(self.tool))
+        alike = call.kind not in _MIXED and call.kind == tool_kind(self.tool)
+        return call.tool == self.tool or alike
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from memd.text.shell import STEPS, ShellCommand, ShellLine
 
@@ -15,14 +16,14 @@ _RUNNERS = str.split(
     "sudo doas env command builtin exec time coproc nice ionice nohup setsid stdbuf timeout xargs "
     "parallel watch npx bunx"
 )
-_SHELLS = str.split("sh bash dash zsh ksh ash su script")  # with -c they run a text
+_SHELLS = str.split("sh bash dash zsh ksh ash fish su script")  # with -c they run a text
 _SOURCES = {".", "source"}
 _JOINED = {"eval", "trap"}  # run their own words as a text
 _EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
 _PYTHON = re.compile(r"python[0-9.]*")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 _NUMBER = re.compile(r"[0-9][0-9.]*[smhd]?")  # of timeout, nice, xargs
-_SCRIPT = re.compile(r"-[A-Za-z]*c")
+_SCRIPT = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 _LETTERS = re.compile(r"-([A-Za-z]{1,4})")
 _DEPTH = 8  # texts within texts
 _STARTS = 16  # programs of one command
@@ -122,7 +123,6 @@ def _scripts(command: ShellCommand, at: int) -> Iterator[str]:
         yield " ".join(words[at + 1 :])
     elif name in _SHELLS:
         yield from command.inputs
-        for n in range(at + 1, len(words) - 1):
-            if _SCRIPT.fullmatch(words[n]):
-                yield words[n + 1]
-                return
+        options = (n for n in range(at + 1, len(words)) if _SCRIPT.fullmatch(words[n]))
+        behind = words[next(options, len(words)) :]
+        yield from islice((word for word in behind if word[:1] not in "-+"), 1)

@@ -19,8 +19,10 @@ _PLAIN = re.compile(r"[^ \t\r\n;&|<>()\"'`\\$]+")
 _QUOTED = re.compile(r'[^()}"`\\$]+')
 _BLANKS = re.compile(r"[ \t\r]+")
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'?", re.DOTALL)
+_ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t"}  # in $' '
 _BACKTICKS = re.compile(r"`((?:[^`\\]|\\.)*)`?", re.DOTALL)
 _RESERVED = {"if", "then", "elif", "else", "while", "until", "do", "{", "}", "!"}
+_BEFORE_BRACE = (["function"], ["time"], ["coproc"])
 _CASE = 3  # words before its first pattern: case x in
 _DOCUMENTS = 16  # that begin in one line of the text
 
@@ -156,7 +158,8 @@ class ShellLine:
             self._begin(_Text("}", frame), 2)
         elif following.startswith("'") and not quoted:
             inside = self._run(_ANSI)[2:].removesuffix("'")
-            self._add(frame, re.sub(r"\\(.)", r"\1", inside), plain=False)
+            unescaped = _ESCAPE.sub(lambda one: _ESCAPES.get(one[1], one[1]), inside)
+            self._add(frame, unescaped, plain=False)
         else:
             self._at += 1
             # Before a quote it only says in which language the text is.
@@ -211,7 +214,7 @@ class ShellLine:
             pass
         elif plain and first and word == "esac":
             frame.cases -= 1 if frame.cases else 0
-        elif plain and word == "{" and words[:1] == ["function"]:
+        elif plain and word == "{" and words[:1] in _BEFORE_BRACE:
             frame.command = ShellCommand()
         else:
             words.append(word)
