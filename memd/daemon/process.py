@@ -58,7 +58,7 @@ async def _signals(
     wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with anyio.open_signal_receiver(*wanted) as received:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # At once: one that comes at the end of a restart would wait in a loop that runs no more.
+            # At once: one at the end of a restart would wait in a loop that runs no more.
             signal.signal(number, lambda *_: ending.stop())
         task_status.started()
         async for number in received:
