@@ -19,6 +19,7 @@ from memd.documents import secrets
 _PROGRAMS = ("argv",)
 _PATH = re.compile(r"\s*[/~]")
 _USER = re.compile(r"://[^/]*@")  # a name, and perhaps a password, in an address
+_DEPTH = 8  # of lists and tables in a value; no option has more than two, and readers give up
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -52,8 +53,11 @@ def _tables(
     return [(name, text), *tables]
 
 
-def _value(value: object) -> str:
-    """Return a value as TOML, "" for one that an archive must not have."""
+def _value(value: object, depth: int = 0) -> str:
+    """Return a value as TOML, "" for one that an archive must not have.
+
+    ``depth`` is in how many lists and tables of the option the value lies.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -61,11 +65,11 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         private = _PATH.match(value) or _USER.search(value) or secrets.find(value)
         return "" if private else _quoted(value)
-    if isinstance(value, list):
-        items = [_value(item) for item in value]
+    if isinstance(value, list) and depth < _DEPTH:
+        items = [_value(item, depth + 1) for item in value]
         return f"[{', '.join(items)}]" if all(items) else ""
-    if isinstance(value, Mapping):
-        pairs = [(key, _value(item)) for key, item in value.items()]
+    if isinstance(value, Mapping) and depth < _DEPTH:
+        pairs = [(key, _value(item, depth + 1)) for key, item in value.items()]
         plain = all(text and not secrets.find(key) for key, text in pairs)
         return "{" + ", ".join(f"{_key(k)} = {text}" for k, text in pairs) + "}" if plain else ""
     return ""
