@@ -12,14 +12,13 @@ from memd.cli.asking import agreed, present
 from memd.cli.invocation import Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
+from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
 from memd.cli.setup.plan import (
     ClientEdit,
-    asks,
-    can_ask,
-    can_deliver,
+    can,
     changes,
-    delivers,
+    has,
     hooks_are_used,
     in_use,
     state,
@@ -31,6 +30,14 @@ from memd.core.errors import MemdError
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "failed": "red"}
+_CANNOT = {
+    MESSAGES: "memd cannot bring messages into the turns of {}",
+    RULES: "{} cannot ask memd before a tool runs",
+}
+_INSTEAD = {
+    MESSAGES: "its tools read messages: list_agents, send_message, read_messages of memctl mcp",
+    RULES: "docs/rules.md names the clients that can",
+}
 
 
 class SeveralFilesError(MemdError):
@@ -43,24 +50,14 @@ class SeveralFilesError(MemdError):
         super().__init__(f"{client} is set up in several files, so none of them can be named")
 
 
-class NoDeliveryError(MemdError):
-    """Messages were wanted for a client into whose turns memd cannot bring any."""
+class NoExtraError(MemdError):
+    """Messages or rules were wanted for a client that has no way to them."""
 
-    hint = "its tools read messages: list_agents, send_message, read_messages of memctl mcp"
     exit_status = 2
 
-    def __init__(self, client: str) -> None:
-        super().__init__(f"memd cannot bring messages into the turns of {client}")
-
-
-class NoRulesError(MemdError):
-    """Rules were wanted for a client whose tools memd cannot stop."""
-
-    hint = "docs/rules.md names the clients that can"
-    exit_status = 2
-
-    def __init__(self, client: str) -> None:
-        super().__init__(f"{client} cannot ask memd before a tool runs")
+    def __init__(self, client: str, extra: str) -> None:
+        super().__init__(_CANNOT[extra].format(client))
+        self.hint = _INSTEAD[extra]  # type: ignore[misc] # of this one
 
 
 @dataclass(slots=True)
@@ -93,10 +90,7 @@ def setup(invocation: Invocation) -> int:
     elif not chosen:
         names = ", ".join(client.name for client in everyone)
         screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
-    if options.messages:
-        chosen = _with_messages(invocation, chosen, named)
-    if options.rules:
-        chosen = _with_rules(invocation, chosen, named)
+    chosen = _with_extras(invocation, chosen, named)
     if not removes:
         chosen = _measured(invocation, chosen)
     reports = [_report(invocation, client) for client in chosen]
@@ -245,7 +239,7 @@ def _measured(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow
     else:
         took, wait = probe["seconds"], probe["deadline_ms"]
         screen.note(f"the model chose in {took:.1f} s: prompts wait {wait} ms at most")
-    return [_with_pieces(client, wait=int(probe["deadline_ms"])) for client in chosen]
+    return [_with_pieces(client, JsonFile, wait=int(probe["deadline_ms"])) for client in chosen]
 
 
 def _removes(invocation: Invocation) -> bool:
@@ -254,37 +248,19 @@ def _removes(invocation: Invocation) -> bool:
     return bool(options.remove and not (options.messages or options.rules))
 
 
-def _with_messages(
-    invocation: Invocation, chosen: Sequence[ClientRow], named: Sequence[ClientRow]
+def _with_extras(
+    invocation: Invocation, chosen: list[ClientRow], named: Sequence[ClientRow]
 ) -> list[ClientRow]:
-    """Return the clients that can deliver messages so that they do, or do no more."""
+    """Return the clients that can bring messages, or ask by rules, so that they do, or no more."""
     on = not invocation.options.remove
-    for client in named:
-        if not can_deliver(client):
-            raise NoDeliveryError(client.title)
-    able = [client for client in chosen if can_deliver(client) and (on or _connected(client))]
-    return [
-        replace(
-            client,
-            pieces=tuple(
-                replace(piece, messages=on) if isinstance(piece, JsonFile | Copy) else piece
-                for piece in client.pieces
-            ),
-        )
-        for client in able
-    ]
-
-
-def _with_rules(
-    invocation: Invocation, chosen: Sequence[ClientRow], named: Sequence[ClientRow]
-) -> list[ClientRow]:
-    """Return the clients that can ask before a tool runs so that they do, or do no more."""
-    on = not invocation.options.remove
-    for client in named:
-        if not can_ask(client):
-            raise NoRulesError(client.title)
-    able = [client for client in chosen if can_ask(client) and (on or _connected(client))]
-    return [_with_pieces(client, rules=on) for client in able]
+    wanted = [extra for extra in (MESSAGES, RULES) if getattr(invocation.options, extra)]
+    for extra in wanted:
+        for client in named:
+            if not can(client, extra):
+                raise NoExtraError(client.title, extra)
+        chosen = [c for c in chosen if can(c, extra) and (on or _connected(c))]
+    extras = dict.fromkeys(wanted, on)
+    return [_with_pieces(client, JsonFile | Copy, extras=extras) for client in chosen]
 
 
 def _connected(client: ClientRow) -> bool:
@@ -308,10 +284,8 @@ def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
         if here or invocation.options.client:
             whole = whole and now == INSTALLED
         remarks = [client.untried] if client.untried else []
-        if now not in {"failed", ABSENT} and delivers(client):
-            remarks.append("with messages")
-        if now not in {"failed", ABSENT} and asks(client):
-            remarks.append("with rules")
+        if now not in {"failed", ABSENT}:
+            remarks += [f"with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
         if now != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]
@@ -331,12 +305,12 @@ def _moved(client: ClientRow, path: str | None) -> ClientRow:
     """Return a client whose only file is another one. Raises SeveralFilesError."""
     if path and len(client.pieces) != 1:
         raise SeveralFilesError(client.name)
-    return _with_pieces(client, path=os.path.abspath(path)) if path else client
+    return _with_pieces(client, JsonFile, path=os.path.abspath(path)) if path else client
 
 
-def _with_pieces(client: ClientRow, **values: Any) -> ClientRow:
-    """Return a client whose JSON files have these values."""
-    pieces = (replace(p, **values) if isinstance(p, JsonFile) else p for p in client.pieces)
+def _with_pieces(client: ClientRow, kinds: Any, **values: Any) -> ClientRow:
+    """Return a client whose pieces of some kinds have these values."""
+    pieces = (replace(p, **values) if isinstance(p, kinds) else p for p in client.pieces)
     return replace(client, pieces=tuple(pieces))
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from memd.cli.setup import files, jsonc
 from memd.cli.setup.clients import ClientRow, Switch
+from memd.cli.setup.hooks import MESSAGES, RULES
 from memd.cli.setup.pieces import ABSENT, INSTALLED, JsonFile
-from memd.cli.setup.plan import asks, delivers, in_use, state, uses_hooks
+from memd.cli.setup.plan import has, in_use, state, uses_hooks
 from memd.client.launch import hook_file
 from memd.core.errors import MemdError
 from memd.core.places import Places
@@ -40,9 +41,8 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
     for detail, help_ in problems:
         yield _row(client, "warning", detail, help_ or remedy)
     if not problems:
-        more = ", with messages" if delivers(client) else ""
-        more += ", with rules" if asks(client) else ""
-        yield _row(client, "ok", client.pieces[0].path + more, "")
+        more = [f", with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
+        yield _row(client, "ok", "".join([client.pieces[0].path, *more]), "")
 
 
 def value(path: str, keys: jsonc.Path) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memd.cli.setup import toml, yaml
-from memd.cli.setup.hooks import Hooks
+from memd.cli.setup.hooks import MESSAGES, RULES, Hooks
 from memd.cli.setup.lines import Line
 from memd.cli.setup.pieces import Copy, JsonFile, Piece, TableEntry
 
@@ -122,15 +122,14 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
         _GEMINI,
         "BeforeAgent",
         milliseconds=True,
-        reaching={"AfterTool": None},
-        asking={"BeforeTool": None},
+        more={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
     )
     used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
     started: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
-    asking: dict[str, str | None] = {"PreToolUse": None}
+    asking: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
     events = _CLAUDE | used | started
-    of_claude = Hooks("claude-code", hook, events, reaching=_CLAUDE_REACHING, asking=asking)
-    of_codex = Hooks("codex", hook, _CODEX, reaching={"PostToolUse": None}, asking=asking)
+    of_claude = Hooks("claude-code", hook, events, more={MESSAGES: _CLAUDE_REACHING, **asking})
+    of_codex = Hooks("codex", hook, _CODEX, more={MESSAGES: {"PostToolUse": None}, **asking})
     add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(

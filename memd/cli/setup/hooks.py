@@ -11,7 +11,7 @@ _DEADLINE = "MEMD_HOOK_DEADLINE_MS"
 _WAITS = re.compile(rf"\b{_DEADLINE}=([0-9]{{1,5}}) ")
 # The hook in its own place, and in the package, where the settings of older versions name it.
 _OURS = ("memd/hook.py", "memd/cli/hook.py")
-_MESSAGES = " messages"
+MESSAGES, RULES = "messages", "rules"  # what hooks may do besides
 # Seconds after which a client gives a hook up; the hook itself gives up earlier.
 TIMEOUT = 3
 
@@ -22,9 +22,8 @@ class Hooks:
 
     ``events`` are the client's names, with a matcher where only some cases of one count; ``prompt``
     is the one at which a person waits. ``milliseconds``: the client's time limits are in these.
-    ``reaching`` are the events that there are besides, or with a wider matcher, for messages of
-    other agents; ``messages`` has the hook deliver these. ``asking`` are those before a tool runs,
-    for rules.
+    ``more`` are the events that there are besides, or with a wider matcher, for messages of other
+    agents, and those before a tool runs, for rules. ``messages`` has the hook deliver messages.
     """
 
     client: str
@@ -32,17 +31,13 @@ class Hooks:
     events: Mapping[str, str | None]
     prompt: str = "UserPromptSubmit"
     milliseconds: bool = False
-    reaching: Mapping[str, str | None] = field(default_factory=dict)
+    more: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     messages: bool = False
-    asking: Mapping[str, str | None] = field(default_factory=dict)
 
-    def delivering(self) -> "Hooks":
-        """Return the same hooks with messages."""
-        return replace(self, events={**self.events, **self.reaching}, messages=True)
-
-    def with_rules(self) -> "Hooks":
-        """Return the same hooks, and those that ask before a tool runs."""
-        return replace(self, events={**self.events, **self.asking})
+    def doing(self, extra: str) -> "Hooks":
+        """Return the same hooks, which deliver messages, or ask before a tool runs, as well."""
+        events = {**self.events, **self.more.get(extra, {})}
+        return replace(self, events=events, messages=self.messages or extra == MESSAGES)
 
     def group(self, event: str, wait: int = 0) -> dict[str, Any]:
         """Return what stands in the list of an event.
@@ -65,7 +60,7 @@ class Hooks:
         # python3 that asks its user to install one.
         other = "exit 0" if sys.platform == "darwin" else "p=python3"
         deadline = f"{_DEADLINE}={wait} " if wait else ""
-        words = event + _MESSAGES * self.messages
+        words = f"{event} {MESSAGES}" if self.messages else event
         command = (
             f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(self.file)}; p=${{h%hook.py}}python"
             f'; [ -x "$p" ] || {other}; {deadline}"$p" -I -S "$h" {self.client} {words}; exit 0'
@@ -91,4 +86,4 @@ def deadline(item: Mapping[str, Any]) -> int:
 
 def delivers(item: Mapping[str, Any]) -> bool:
     """Return whether a hook of ours delivers messages."""
-    return f"{_MESSAGES}; exit 0" in str(item.get("command", ""))
+    return f" {MESSAGES}; exit 0" in str(item.get("command", ""))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from memd.cli.setup import jsonc
 from memd.cli.setup.files import FileRefusedError
-from memd.cli.setup.hooks import Hooks, deadline, delivers, is_ours
+from memd.cli.setup.hooks import MESSAGES, RULES, Hooks, deadline, delivers, is_ours
 
 INSTALLED, OUTDATED, ABSENT, FOREIGN = "installed", "outdated", "absent", "foreign"
 _NOT_UTF8 = "it is not UTF-8"
@@ -60,25 +60,23 @@ _ALL = _All()
 class JsonFile:
     """A JSON file with hooks, with values at paths, or both.
 
-    ``wait`` is what a prompt gets in ms, ``None`` for what it gets now; ``messages`` says whether
-    the hooks deliver messages and ``rules`` whether they ask before a tool runs, ``None`` for what
-    they do now.
+    ``wait`` is what a prompt gets in ms, ``None`` for what it gets now; ``extras`` says whether the
+    hooks do more, by the names of ``Hooks.more``: what is not named stays as it is now.
     """
 
     path: str
     hooks: Hooks | None = None
     values: Mapping[jsonc.Path, Any] = field(default_factory=dict)
     wait: int | None = None
-    messages: bool | None = None
-    rules: bool | None = None
+    extras: Mapping[str, bool] = field(default_factory=dict)
 
-    def delivers(self, content: bytes | None) -> bool:
-        """Return whether the hooks in a content deliver messages."""
-        return bool(_read(self.path, content, self._delivers))
+    def can(self, extra: str) -> bool:
+        """Return whether the client has hooks for more."""
+        return bool(self.hooks and extra in self.hooks.more)
 
-    def asks(self, content: bytes | None) -> bool:
-        """Return whether the hooks in a content ask before a tool runs."""
-        return bool(_read(self.path, content, self._asks))
+    def has(self, extra: str, content: bytes | None) -> bool:
+        """Return whether the hooks in a content do more."""
+        return bool(_read(self.path, content, replace(self, extras={}).settled).extras[extra])
 
     def state(self, content: bytes | None) -> str:
         """As in Piece."""
@@ -90,38 +88,57 @@ class JsonFile:
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """As in Piece."""
-        same = replace(
-            _read(self.path, content, self._as_it_is),
-            wait=_read(self.path, content, self._wait),
-        )
+        same: JsonFile = _read(self.path, content, self.settled)
         if original is not None and same.installed(original) == content:
             return original
         empty = _read(self.path, original, lambda text: [*jsonc.empty_containers(_root(text))])
         left = _edit(self.path, content, lambda text: self._without(text, empty))
         return None if original is None and left.strip() in {b"", b"{}"} else left
 
+    def settled(self, text: str) -> "JsonFile":
+        """Return the same with what the hooks in a text do, where that is not said."""
+        if self.hooks is None:
+            return replace(self, wait=0, extras=dict.fromkeys((MESSAGES, RULES), False))
+        root, asking, prompt = _root(text), self.hooks.more.get(RULES, ()), self.hooks.prompt
+        ours = [(path[1], item) for path in _ours(root) for item in _as_group(root, path)["hooks"]]
+        now = {
+            MESSAGES: any(delivers(item) for _, item in ours),
+            RULES: any(event in asking for event, _ in ours),
+        }
+        wait = max((deadline(item) for event, item in ours if event == prompt), default=0)
+        return replace(
+            self, wait=wait if self.wait is None else self.wait, extras={**now, **self.extras}
+        )
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Return what stands in the list of each event; of a file that is ``settled``."""
+        hooks = self.hooks
+        for extra, wanted in self.extras.items():
+            hooks = hooks.doing(extra) if hooks and wanted else hooks
+        return (
+            {event: hooks.group(event, self.wait or 0) for event in hooks.events} if hooks else {}
+        )
+
     def _state(self, text: str) -> str:
         root = _root(text)
-        if self.messages is None or self.rules is None:
-            return self._as_it_is(text)._state(text)  # noqa: SLF001 - itself
-        if any(not _runs_memctl(value) for value in self._there(root).values()):
+        there = self._there(root)
+        if any(not _runs_memctl(value) for value in there.values()):
             return FOREIGN
-        if not self._there(root) and not [*_ours(root)]:
+        if not there and not [*_ours(root)]:
             return ABSENT
-        return OUTDATED if self._stale(text) or self._missing(text) else INSTALLED
+        groups = self.settled(text).groups()
+        return OUTDATED if self._stale(text, groups) or self._missing(text, groups) else INSTALLED
 
     def _installed(self, text: str) -> str:
         if self._state(text) == FOREIGN:
             names = ", ".join(".".join(map(str, path)) for path in self.values)
             raise ValueError(_foreign(names))
-        if self.wait is None:  # the hook that tells it may be replaced
-            return replace(self, wait=self._wait(text))._installed(text)  # noqa: SLF001 - itself
-        if self.messages is None or self.rules is None:
-            return self._as_it_is(text)._installed(text)  # noqa: SLF001 - itself
-        for path in self._stale(text):
+        groups = self.settled(text).groups()  # the hooks that tell it may be replaced
+        for path in self._stale(text, groups):
             # A list that stays in use stays where it is, even if it is empty for a moment.
-            text = jsonc.remove(text, path, _ALL if self._wanted(path) else ())
-        for path, value in reversed(self._missing(text)):
+            stays = path in self.values or path[1] in groups
+            text = jsonc.remove(text, path, _ALL if stays else ())
+        for path, value in reversed(self._missing(text, groups)):
             text = jsonc.insert(text, path, value)
         return text
 
@@ -133,26 +150,12 @@ class JsonFile:
             text = jsonc.remove(text, path, stays)
         return text
 
-    def _as_it_is(self, text: str) -> "JsonFile":
-        """Return the same with what the hooks in a text do, where that is not said."""
-        messages = self._delivers(text) if self.messages is None else self.messages
-        rules = self._asks(text) if self.rules is None else self.rules
-        return replace(self, messages=messages, rules=rules)
-
-    @property
-    def _hooks(self) -> Hooks | None:
-        hooks = self.hooks.delivering() if self.hooks and self.messages else self.hooks
-        return hooks.with_rules() if hooks and self.rules else hooks
-
-    def _wanted(self, path: jsonc.Path) -> bool:
-        return path in self.values or bool(self._hooks and path[1] in self._hooks.events)
-
     def _there(self, root: jsonc.Node | None) -> dict[jsonc.Path, Any]:
         """Return the values under our names, whoever made them."""
         nodes = ((path, jsonc.find(root, path)) for path in self.values)
         return {path: node.value for path, node in nodes if node is not None}
 
-    def _stale(self, text: str) -> list[jsonc.Path]:
+    def _stale(self, text: str, groups: Mapping[str, Any]) -> list[jsonc.Path]:
         """Return what is ours and not as it ought to be, the last first."""
         root = _root(text)
         there = self._there(root)
@@ -160,45 +163,18 @@ class JsonFile:
         ours = [*_ours(root)]
         for event in dict.fromkeys(path[1] for path in ours):
             mine = [path for path in ours if path[1] == event]
-            wanted = self._group(str(event), text)
-            if wanted is None or [_as_group(root, path) for path in mine] != [wanted]:
+            if [_as_group(root, path) for path in mine] != [groups.get(str(event))]:
                 stale += mine
         return stale[::-1]
 
-    def _missing(self, text: str) -> list[tuple[jsonc.Path, Any]]:
+    def _missing(self, text: str, groups: Mapping[str, Any]) -> list[tuple[jsonc.Path, Any]]:
         """Return what ought to be there and is not: paths as ``insert`` takes them, and values."""
         root = _root(text)
-        there = self._there(root)
-        present = {path[1] for path in _ours(root)}
-        events = self._hooks.events if self._hooks else ()
-        groups = [(("hooks", event, ""), self._group(event, text)) for event in events]
+        there, present = self._there(root), {path[1] for path in _ours(root)}
         missing: list[tuple[jsonc.Path, Any]] = [
-            pair for pair in groups if pair[0][1] not in present
+            (("hooks", event, ""), group) for event, group in groups.items() if event not in present
         ]
         return missing + [pair for pair in self.values.items() if pair[0] not in there]
-
-    def _group(self, event: str, text: str) -> dict[str, Any] | None:
-        if self._hooks is None or event not in self._hooks.events:
-            return None
-        return self._hooks.group(event, self._wait(text) if self.wait is None else self.wait)
-
-    def _delivers(self, text: str) -> bool:
-        root = _root(text)
-        groups = (_as_group(root, path) for path in _ours(root))
-        return any(delivers(item) for group in groups for item in group["hooks"])
-
-    def _asks(self, text: str) -> bool:
-        asking = self.hooks.asking if self.hooks else ()
-        return any(path[1] in asking for path in _ours(_root(text)))
-
-    def _wait(self, text: str) -> int:
-        root = _root(text)
-        ours = ((path, _as_group(root, path)) for path in _ours(root))
-        prompt = self.hooks.prompt if self.hooks else ""
-        waits = [
-            deadline(item) for path, group in ours if path[1] == prompt for item in group["hooks"]
-        ]
-        return max(waits, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,16 +224,23 @@ class TableEntry:
 class Copy:
     """A file of memd's own in a folder of a client; ``source`` is where memd has it.
 
-    ``messages`` as in JsonFile: a plugin that can deliver them has a line that says so.
+    ``extras`` as in JsonFile: a plugin that can deliver messages has a line that says so.
     """
 
     path: str
     source: str
-    messages: bool | None = None
+    extras: Mapping[str, bool] = field(default_factory=dict)
 
-    def delivers(self, content: bytes | None) -> bool:
-        """Return whether the plugin in a content delivers messages."""
-        return _DELIVERS in (content or b"")
+    def can(self, extra: str) -> bool:
+        """Return whether the plugin can do more. Raises FileRefusedError."""
+        with_it, without = (
+            replace(self, extras={extra: on}).installed(None) for on in (True, False)
+        )
+        return with_it != without
+
+    def has(self, extra: str, content: bytes | None) -> bool:
+        """Return whether the plugin in a content does more."""
+        return extra == MESSAGES and _DELIVERS in (content or b"")
 
     def state(self, content: bytes | None) -> str:
         """As in Piece; what nobody changed since an older memd cannot be told from changed."""
@@ -277,7 +260,7 @@ class Copy:
         except OSError as error:
             cause = f"{self.source}: {error.strerror}"
             raise FileRefusedError(self.path, cause) from error
-        on = self.delivers(content) if self.messages is None else self.messages
+        on = self.extras.get(MESSAGES, self.has(MESSAGES, content))
         return plain.replace(_SILENT, _DELIVERS) if on else plain
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:

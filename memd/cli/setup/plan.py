@@ -5,11 +5,12 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from memd.cli.setup import files
 from memd.cli.setup.clients import ClientRow
+from memd.cli.setup.hooks import MESSAGES
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, OUTDATED, Copy, JsonFile, Piece
 
 
@@ -81,27 +82,19 @@ def uses_hooks(client: ClientRow) -> bool:
     return any(getattr(piece, "hooks", None) for piece in client.pieces)
 
 
-def can_deliver(client: ClientRow) -> bool:
-    """Return whether memd can bring messages of other agents into a client's turns."""
-    return any(_reaches(piece) for piece in client.pieces)
+def can(client: ClientRow, extra: str) -> bool:
+    """Return whether memd can bring messages, or be asked by rules, in a client."""
+    return any(piece.can(extra) for piece in _with_extras(client))
+
+
+def has(client: ClientRow, extra: str) -> bool:
+    """Return whether a client is set up with messages, or rules. Raises FileRefusedError."""
+    return any(piece.has(extra, files.read(piece.path)) for piece in _with_extras(client))
 
 
 def delivers(client: ClientRow) -> bool:
     """Return whether a client is set up with messages. Raises FileRefusedError."""
-    pieces = [piece for piece in client.pieces if isinstance(piece, JsonFile | Copy)]
-    return any(piece.delivers(files.read(piece.path)) for piece in pieces)
-
-
-def can_ask(client: ClientRow) -> bool:
-    """Return whether memd can be asked before a client's tools run."""
-    pieces = (piece for piece in client.pieces if isinstance(piece, JsonFile))
-    return any(piece.hooks and piece.hooks.asking for piece in pieces)
-
-
-def asks(client: ClientRow) -> bool:
-    """Return whether a client is set up to ask so. Raises FileRefusedError."""
-    pieces = [piece for piece in client.pieces if isinstance(piece, JsonFile)]
-    return any(piece.asks(files.read(piece.path)) for piece in pieces)
+    return has(client, MESSAGES)
 
 
 def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
@@ -115,10 +108,8 @@ def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
     return False
 
 
-def _reaches(piece: Piece) -> bool:
-    if isinstance(piece, Copy):
-        return replace(piece, messages=True).installed(None) != piece.installed(None)
-    return isinstance(piece, JsonFile) and bool(piece.hooks and piece.hooks.reaching)
+def _with_extras(client: ClientRow) -> list[JsonFile | Copy]:
+    return [piece for piece in client.pieces if isinstance(piece, JsonFile | Copy)]
 
 
 def _removed(piece: Piece, before: bytes | None) -> bytes | None:
