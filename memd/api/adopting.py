@@ -1,11 +1,10 @@
 """memory.adopt: a person says that what an import brought is their own."""
 
 from memd.api.callers import started_by_an_assistant
-from memd.api.memory import MemoryOffError, writable
+from memd.api.memory import MemoryOffError, by_client, writable
 from memd.api.method import method
 from memd.api.services import Services
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.values import PERSON, Actor, Provenance
 from memd.memories.service import Adopted
 from memd.memories.writing import NothingThereError, NotImportedError
 from memd.projects.project import NoProjectError
@@ -63,8 +62,7 @@ async def memory_adopt(
     project = await writable(services, call, cwd)
     if await started_by_an_assistant(services, call):
         raise AdoptionRefusedError
-    client = call.connection.caller.client
-    by = Provenance(Actor.CLIENT, client, reason="memory.adopt", origin=PERSON)
+    by = by_client(call, "memory.adopt")
     return await services.memories.adopt(project, path, by, request_id=request_id)
 
 

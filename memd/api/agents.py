@@ -64,7 +64,7 @@ async def agent_register(
     parent's key. Without ``pid`` an agent is there while its connection is open, and for two
     minutes after its last call.
     """
-    caller = call.connection.caller
+    caller = call.caller
     project = await services.store.project(cwd, caller.environment)
     registration = Registration(
         root=project.root,
@@ -92,7 +92,7 @@ async def agent_list(
     """The agents of a project, or all: whether they are there and how much they have not read."""
     root = None
     if cwd and not all_:
-        root = (await services.store.project(cwd, call.connection.caller.environment)).root
+        root = (await services.store.project(cwd, call.caller.environment)).root
     rows = await to_thread.run_sync(_rows, services, root)
     return AgentRows(agents=rows)
 

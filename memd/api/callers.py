@@ -28,7 +28,7 @@ _FindProcess = Callable[[int], SystemProcess | None]
 
 async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
-    pid = call.connection.caller.pid
+    pid = call.caller.pid
     with suppress(AgentKeyError):
         if (await services.messages.speaking(Speaker("", pid))).kind in _KINDS:
             return True

@@ -252,8 +252,7 @@ async def context_list(
     """
     folders = ""
     if cwd is not None:
-        environment = call.connection.caller.environment
-        project, _, _ = await services.store.where(cwd, environment)
+        project, _, _ = await services.store.where(cwd, call.caller.environment)
         folders = f"{project.transcripts}/{slug(project.cwd)}/"
     return ContextPage(contexts=await services.contexts.list(folders, limit))
 
@@ -262,7 +261,7 @@ async def requested(
     services: Services, call: Call, cwd: str, session: str, **given: Any
 ) -> ContextRequest:
     """Return a caller's request about a session, by what the settings say now."""
-    environment = call.connection.caller.environment
+    environment = call.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     usual = _NUMBER.fullmatch(environment.get(_WINDOW, ""))
     window = int(usual[0]) if usual else 0

@@ -80,7 +80,7 @@ class MessageDeliveries:
         """Register who an event is of, and take what was printed before as read."""
         if not (settings.messages.enabled and payload.session_id):
             return
-        messages, client = services.messages, call.connection.caller.client
+        messages, client = services.messages, call.caller.client
         session, child = payload.session_id, payload.agent_id
         begins = kind is Event.SESSION_START and payload.source != "compact"
         ends = kind in (Event.SESSION_END, Event.SUBAGENT_END)
@@ -145,7 +145,7 @@ async def _is_strangers(services: Services, call: Call, session: str) -> bool:
 
     Any program may name a session; who runs beside its client is not its hook.
     """
-    register, caller = services.messages.register, call.connection.caller
+    register, caller = services.messages.register, call.caller
     agent = register.by_session(caller.client, session)
     if agent is None:
         return False
@@ -156,11 +156,11 @@ async def _register(
     services: Services, call: Call, kind: Event, payload: Payload, project: Project
 ) -> None:
     """Register an event's session, and the sub-agent in it, unless they are known."""
-    register, client = services.messages.register, call.connection.caller.client
+    register, client = services.messages.register, call.caller.client
     session, child = payload.session_id, payload.agent_id
     agent = register.by_session(client, session)
     if agent is None or (kind is Event.SESSION_START and payload.source != "compact"):
-        pid = await to_thread.run_sync(_client_of, register.find, call.connection.caller.pid)
+        pid = await to_thread.run_sync(_client_of, register.find, call.caller.pid)
         name = "" if agent else payload.session_title
         wanted = Registration(
             project.root,

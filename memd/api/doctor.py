@@ -210,8 +210,7 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
 
 async def _notes_check(services: Services, call: Call, settings: Settings) -> Check:
     """Return whether a person's own template and prompt are used."""
-    environment = call.connection.caller.environment
-    problems = await services.session_notes.problems(settings, environment)
+    problems = await services.session_notes.problems(settings, call.caller.environment)
     return _problems("notes", "template and prompt of session notes can be used", problems)
 
 

@@ -127,8 +127,7 @@ async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStat
 
     Costs what the gates cost, and takes nothing.
     """
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(cwd, environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     prospect = await services.starter.prospect(project, settings)
     outlook = prospect.outlook
     model = settings.dream.use_model and services.models.for_(settings) is not None

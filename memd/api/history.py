@@ -363,7 +363,7 @@ def _which(
 
 
 def _by(call: Call, reason: str) -> Provenance:
-    return Provenance(actor=Actor.UNDO, client=call.connection.caller.client, reason=reason)
+    return Provenance(actor=Actor.UNDO, client=call.caller.client, reason=reason)
 
 
 def _undone(result: CommitResult) -> Undone:

@@ -133,18 +133,18 @@ class HookMethod:
             raise UnknownClientError(client)
         programs, read = services.models.programs, dialects.read(dialect, event, payload)
         # Where memd asks a program as its model nothing is said: it does not learn from itself.
-        if read is None or (programs and await programs.runs_below(call.connection.caller.pid)):
+        if read is None or (programs and await programs.runs_below(call.caller.pid)):
             return None
         kind, facts = read
         until = services.clock.monotonic() + max(0.01, deadline_ms * _SHARE / 1000)
-        caller = call.connection.caller
+        caller = call.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
         if kind is Event.TOOL_ASKED:
             return await ruling.before_a_tool(services, call, dialect, event, facts, until=until)
         key = (event, facts.session_id, facts.prompt_id)
         if kind not in _OFTEN and (facts.agent_id or key in self._events):
             return None
-        place = await services.store.where(facts.cwd, call.connection.caller.environment)
+        place = await services.store.where(facts.cwd, call.caller.environment)
         received = _Received(dialect, event, facts, *place[:2], messages=messages)
         services.visited(call, place[0], facts.session_id)
         if messages:
@@ -167,7 +167,7 @@ class HookMethod:
             await self._reset(services, received.payload)
         elif kind is Event.SUBAGENT_START:
             about = (received.project, received.settings, received.payload.agent_type)
-            environment = call.connection.caller.environment
+            environment = call.caller.environment
             texts = (await subagents.section(services, *about, environment),)
         elif kind is Event.TOOL_USED:
             waiting = await self._delivered(services, call, received)
@@ -197,7 +197,7 @@ class HookMethod:
     async def _notice(self, services: Services, call: Call, received: _Received) -> str:
         """Return one line for the person: what was learnt, and messages that wait for them."""
         saved = await self._saved(services, received)
-        wanted, client = received.messages, call.connection.caller.client
+        wanted, client = received.messages, call.caller.client
         waiting = services.messages.notices(client, received.session) if wanted else ""
         return "; ".join(filter(None, (saved, waiting)))
 
@@ -211,7 +211,7 @@ class HookMethod:
         suggested = await services.suggestions.surface(
             project, settings, received.session, _START_SECONDS
         )
-        environment = call.connection.caller.environment
+        environment = call.caller.environment
         loaded = await services.prompts.load(
             project,
             settings,
@@ -364,7 +364,7 @@ async def _written(services: Services, call: Call, received: _Received) -> str:
     if not (paths and project.enabled and received.settings.enabled):
         return ""
     reason = "written by the assistant itself"
-    client = call.connection.caller.client
+    client = call.caller.client
     by = Provenance(Actor.ASSISTANT, client, session, "", reason, "assistant")
     with suppress(MemdError):  # a secret in a description, say: then it has no line
         made = await services.store.attribute(directory, paths, by)

@@ -126,7 +126,7 @@ async def requested(
     touched: tuple[str, ...] = (),
 ) -> InstructionRequest:
     """Return a caller's question about a working directory. Raises NoProjectError."""
-    environment = call.connection.caller.environment
+    environment = call.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     return InstructionRequest(project, settings, environment, view, touched)
 

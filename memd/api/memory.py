@@ -215,7 +215,7 @@ async def memory_write(
     written = await services.memories.write(
         project,
         Writing(path, content, name, description, type_, body, title, hook, base_hash, shared),
-        _by(call, "memory.write", session_id, origin),
+        by_client(call, "memory.write", session_id, origin),
         request_id=request_id,
     )
     return replace(written, origin=origin)
@@ -243,7 +243,7 @@ async def memory_delete(
 ) -> ChangeMade:
     """Delete one memory and its line in the index, with ``agent`` one of that sub-agent."""
     project = await writable(services, call, cwd, agent, scope)
-    by = _by(call, "memory.delete")
+    by = by_client(call, "memory.delete")
     result = await services.memories.delete(
         project, path, by, base_hash=base_hash, request_id=request_id
     )
@@ -286,7 +286,7 @@ async def memory_tool(
     """
     find = project_of if command.get("command") == "view" else writable
     project = await find(services, call, cwd, agent, scope)
-    by = _by(call, "memory.tool", session_id, "assistant")
+    by = by_client(call, "memory.tool", session_id, "assistant")
     answer = await services.memories.tool(project, command, by, request_id=request_id)
     if command.get("command") == "view" and not answer.is_error:
         path = str(command.get("path")).removeprefix(_TOOL_ROOT)
@@ -304,7 +304,7 @@ async def project_of(
     """
     if scope is not None and bool(agent) != (scope in {*AgentScope}):
         raise ScopeRefusedError(scope, agent)
-    environment = call.connection.caller.environment
+    environment = call.caller.environment
     project = await services.store.project(cwd, environment)
     return await of_agent(project, agent, scope or "", environment) if agent else project
 
@@ -338,8 +338,9 @@ async def check_team(services: Services, project: Project) -> None:
         raise TeamNotJoinedError(project.memory_dir)
 
 
-def _by(call: Call, reason: str, session: str = "", origin: str = "user") -> Provenance:
-    return Provenance(Actor.CLIENT, call.connection.caller.client, session, "", reason, origin)
+def by_client(call: Call, reason: str, session: str = "", origin: str = PERSON) -> Provenance:
+    """Return where a change comes from that a client asked for."""
+    return Provenance(Actor.CLIENT, call.caller.client, session, "", reason, origin)
 
 
 def facts_of(header: Header, now: float) -> MemoryFacts:

@@ -1,6 +1,6 @@
 """message.*: what agents tell each other."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -28,7 +28,7 @@ from memd.messages.errors import (
     TooManyReceiversError,
 )
 from memd.messages.service import LeaseHolder, Speaker
-from memd.messages.values import LogEntry, MessageRow, SendRequest, Sent
+from memd.messages.values import LoggedMessage, Received, SendRequest, Sent
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
@@ -51,44 +51,6 @@ MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
     TooManyReceiversError,
     RequestNotOpenError,
 )
-
-
-class MessageFacts(Result, rename={"sender": "from"}):
-    """One message; ``from`` is the sender's address, ``age`` seconds."""
-
-    id: str
-    sender: str
-    client: str
-    project: str
-    kind: str
-    summary: str
-    body: str
-    reply_to: str
-    sent_at: str
-    age: float
-    delivery: int
-    request: str
-    approve: bool | None
-
-
-class LoggedMessage(Result, rename={"sender": "from"}):
-    """One message without its body, and what became of each receiver's copy."""
-
-    id: str
-    sender: str
-    kind: str
-    summary: str
-    sent_at: str
-    state: str
-    recipients: list[dict[str, str]]
-
-
-class Leased(Result):
-    """Messages that are leased for 30 s, and all of them as quoted text."""
-
-    messages: tuple[MessageFacts, ...]
-    more: bool
-    block: str
 
 
 class Acknowledged(Result):
@@ -136,7 +98,7 @@ async def message_send(
     else nobody who is registered, in the project of ``cwd``. A response names its ``request``.
     Another memd that passes a message on says in ``hop`` whose it is.
     """
-    caller = call.connection.caller
+    caller = call.caller
     speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
     root = ""
     if speaker is None:
@@ -171,17 +133,14 @@ async def message_receive(
     as_parent: bool = False,
     limit: Annotated[int, msgspec.Meta(ge=1, le=LEASED_MESSAGES)] = LEASED_MESSAGES,
     wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS)] = 0.0,
-) -> Leased:
+) -> Received:
     """The next messages of an agent, leased for 30 s: they come again unless acknowledged.
 
     With ``wait``, for so many seconds until there is one.
     """
     holder = LeaseHolder(call.connection, connected(call.connection))
     speaker = _speaker(call, key, as_parent=as_parent)
-    received = await services.messages.receive(speaker, holder, limit, wait)
-    return Leased(
-        messages=tuple(map(_facts, received.messages)), more=received.more, block=received.block
-    )
+    return await services.messages.receive(speaker, holder, limit, wait)
 
 
 @method("message.ack", "write", AgentKeyError, AgentEndedError, MessageNotFoundError)
@@ -216,9 +175,9 @@ async def message_log(
     limit: Limit = 50,
 ) -> Logged:
     """The messages of a project, or of one agent, newest first and without bodies."""
-    project = await services.store.project(cwd, call.connection.caller.environment)
+    project = await services.store.project(cwd, call.caller.environment)
     entries = await services.messages.log(project.root, agent, state or "", before, limit)
-    return Logged(messages=tuple(map(_logged, entries)))
+    return Logged(messages=entries)
 
 
 @method("message.decide", "operate", MessageNotFoundError, MessageRefusedError)
@@ -235,28 +194,8 @@ async def message_decide(
 
 
 def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:
-    pid = call.connection.caller.pid if as_parent and not key else 0
+    pid = call.caller.pid if as_parent and not key else 0
     return Speaker(key, pid)
-
-
-def _facts(row: MessageRow) -> MessageFacts:
-    facts: dict[str, Any] = {name: getattr(row, name) for name in MessageFacts.__struct_fields__}
-    return MessageFacts(**facts)
-
-
-def _logged(entry: LogEntry) -> LoggedMessage:
-    return LoggedMessage(
-        id=entry.id,
-        sender=entry.sender,
-        kind=entry.kind,
-        summary=entry.summary,
-        sent_at=entry.sent_at,
-        state=entry.state,
-        recipients=[
-            {"address": each.address, "state": each.state, "reason": each.reason}
-            for each in entry.recipients
-        ],
-    )
 
 
 METHODS = (

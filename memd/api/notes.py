@@ -188,8 +188,7 @@ async def notes_list(
     """
     keys = None
     if cwd is None:
-        environment = call.connection.caller.environment
-        base = await to_thread.run_sync(services.store.projects.base, environment)
+        base = await to_thread.run_sync(services.store.projects.base, call.caller.environment)
     else:
         project = await project_of(services, call, cwd)
         base = project.transcripts
@@ -210,7 +209,7 @@ async def requested(
     services: Services, call: Call, cwd: str, session: str, **given: Any
 ) -> NotesRequest:
     """Return a caller's request about a session, by what the settings say now."""
-    project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     return about(call, project, settings, session, **given)
 
 
@@ -218,7 +217,7 @@ def about(
     call: Call, project: Project, settings: Settings, session: str, **given: Any
 ) -> NotesRequest:
     """Return a caller's request about a session of a project."""
-    caller = call.connection.caller
+    caller = call.caller
     return NotesRequest(
         project,
         settings,

@@ -24,7 +24,7 @@ async def read(
 
     A slow disk holds nobody up.
     """
-    client = call.connection.caller.client.partition(" ")[0]
+    client = call.caller.client.partition(" ")[0]
     memories = [path for path in paths if in_catalogue(path)]
     if client in _PERSONS or not memories:
         return

@@ -79,7 +79,7 @@ async def hello(
     ``environment`` takes only the variables of the documented list.
     """
     call.connection.caller = replace(
-        call.connection.caller,
+        call.caller,
         client=client[:100],
         version=version[:100],
         environment=forwarded(environment),

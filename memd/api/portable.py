@@ -138,7 +138,7 @@ async def import_(
     notes and history come as well. With ``learn`` conversations in the source are learned from.
     Progress says how many ``projects`` are done ``of`` how many.
     """
-    client = call.connection.caller.client
+    client = call.caller.client
     request = ImportRequest(source, kind, dry_run, accept, learn, client)
     named = {"": cwd} | dict(map(_place, project))
     find = partial(_targets, services, call, named)
@@ -187,7 +187,7 @@ async def _target(services: Services, call: Call, directory: str) -> ImportTarge
     """Return a project as a target. Raises what ``writable`` raises."""
     project = await writable(services, call, directory)
     joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
-    return ImportTarget(project, call.connection.caller.environment, joined)
+    return ImportTarget(project, call.caller.environment, joined)
 
 
 def _meant(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, str]:
@@ -208,7 +208,7 @@ async def _learn(
     services: Services, call: Call, cwd: str, result: ImportResult, talks: Sequence[ChatSession]
 ) -> ImportResult:
     """Have conversations learned from, as sessions that are over; the oldest first."""
-    project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     jobs: list[str] = []
     more, problems = 0, list(result.problems)
     for talk in sorted(talks, key=_began):

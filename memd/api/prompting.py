@@ -52,7 +52,7 @@ async def load_prompt(
     With ``instructions``, for a client that loads no CLAUDE.md or AGENTS.md by itself, what an
     assistant of that name would load comes beside it; ``union`` is all of them.
     """
-    environment = call.connection.caller.environment
+    environment = call.caller.environment
     project, settings, problems = await services.store.where(cwd, environment)
     services.visited(call, project, session_id)
     loaded = await services.prompts.load(
@@ -99,8 +99,7 @@ async def prefetch(
         seconds=None if deadline_ms is None else deadline_ms / 1000,
         explain=explain,
     )
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(cwd, environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     if not explain:  # a look is no visit
         services.visited(call, project, session_id)
     return await services.recall.prefetch(project, settings, prompt)
@@ -123,8 +122,7 @@ async def session_start(services: Services, call: Call, *, cwd: str, session_id:
 
     The index is made ready before the first prompt.
     """
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(cwd, environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     services.recall.prepare(project, settings)
     services.visited(call, project, session_id)
     return Done()

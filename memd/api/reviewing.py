@@ -85,9 +85,7 @@ async def dream_accept(
     asks = await services.reviews.asks(directory, proposal)
     if asks and await started_by_an_assistant(services, call):
         raise RemovalRefusedError(proposal)
-    return await services.reviews.accept(
-        directory, proposal, paths, client=call.connection.caller.client
-    )
+    return await services.reviews.accept(directory, proposal, paths, client=call.caller.client)
 
 
 @method(

@@ -9,11 +9,10 @@ import msgspec
 
 from memd.api.callers import started_by_an_assistant
 from memd.api.dialects import Dialect, Payload, decided
-from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.memory import MemoryOffError, by_client, project_of, writable
 from memd.api.method import method
 from memd.api.services import Services
 from memd.core.errors import MemdError
-from memd.core.values import PERSON, Actor, Provenance
 from memd.documents.document import FrontmatterNotEditableError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -87,8 +86,7 @@ async def rule_add(
     project = await writable(services, call, cwd)
     if await started_by_an_assistant(services, call):
         raise RuleRefusedError
-    client = call.connection.caller.client
-    by = Provenance(Actor.CLIENT, client, reason="rule.add", origin=PERSON)
+    by = by_client(call, "rule.add")
     directory = project.memory_dir
     return await services.rules.add(directory, path, check, answer, by, request_id=request_id)
 
@@ -126,7 +124,7 @@ async def before_a_tool(
             return None
     except MemdError:
         return None
-    environment = call.connection.caller.environment
+    environment = call.caller.environment
     places = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
     directories = partial(_directories, services, environment, places)
     about = PlannedCall(payload.tool_name, payload.tool_input, payload.cwd, payload.session_id)

@@ -93,28 +93,12 @@ class SeenSession:
     at: float
 
 
-class RecentSessions:
-    """The sessions that were heard of last. In memory alone; on the event loop only."""
-
-    def __init__(self) -> None:
-        self._seen: Recent[tuple[str, str], SeenSession] = Recent(_SESSIONS)
-
-    def note(self, session: SeenSession) -> None:
-        """Note that a session was heard of."""
-        key = (session.client, session.session)
-        self._seen.pop(key, None)
-        self._seen[key] = session
-
-    def newest(self) -> list[SeenSession]:
-        """Return the sessions, the one that was heard of last first."""
-        return list(reversed(self._seen.values()))
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """Everything a handler may need.
 
-    ``notes`` tells what was mended, and grows while the daemon runs.
+    ``notes`` tells what was mended, and grows while the daemon runs. ``sessions`` are those that
+    were heard of last, the newest last; they are used on the event loop only.
     """
 
     store: Store
@@ -150,12 +134,15 @@ class Services:
     notes: Sequence[str]
     ending: Endable
     hub: Hub
-    sessions: RecentSessions = field(default_factory=RecentSessions)
+    sessions: Recent[tuple[str, str], SeenSession] = field(
+        default_factory=lambda: Recent(_SESSIONS)
+    )
 
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, whose team may be asked what is new there."""
         self.team.visited(project.memory_dir)
-        client = call.connection.caller.client
+        client = call.caller.client
         if session:
             seen = SeenSession(client, session[:_NAME], project.root, self.clock.now())
-            self.sessions.note(seen)
+            self.sessions.pop((client, seen.session), None)  # the newest comes last
+            self.sessions[client, seen.session] = seen

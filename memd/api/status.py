@@ -122,7 +122,7 @@ async def status(services: Services, _call: Call) -> Status:
         teams=teams,
         conflicts=conflicts,
         rules=await services.rules.counts(),
-        sessions=services.sessions.newest(),
+        sessions=list(reversed(services.sessions.values())),
         last_dream=await _last_dream(services),
         model=services.models.state(settings),
         spend=await spending.today(services, settings),

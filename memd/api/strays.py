@@ -2,11 +2,11 @@
 
 from anyio import to_thread
 
-from memd.api.memory import MemoryOffError, of_agent, writable
+from memd.api.memory import MemoryOffError, by_client, of_agent, writable
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.errors import MemdError
-from memd.core.values import Actor, Provenance
+from memd.core.values import ASSISTANT
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 
@@ -38,13 +38,12 @@ async def agent_merge(
     the same name gets a name with a number.
     """
     project = await writable(services, call, cwd)
-    caller = call.connection.caller
-    by = Provenance(Actor.CLIENT, caller.client, "", "", "agent.merge", "assistant")
+    by = by_client(call, "agent.merge", origin=ASSISTANT)
     results = []
     for stray in await to_thread.run_sync(services.store.projects.strays, project):
         target, merged, left = "", tuple[str, ...](), tuple[str, ...]()
         try:
-            home = await of_agent(project, stray.agent, stray.scope, caller.environment)
+            home = await of_agent(project, stray.agent, stray.scope, call.caller.environment)
             target = home.memory_dir
             if not dry_run:
                 done = await services.memories.gather(stray.directory, target, by)

@@ -71,9 +71,8 @@ async def suggestion_accept(
     quotation stays with the memory.
     """
     directory = (await writable(services, call, cwd)).memory_dir
-    client = call.connection.caller.client
     return await services.suggestions.accept(
-        directory, suggestion, client=client, text=text, kind=type_ or ""
+        directory, suggestion, client=call.caller.client, text=text, kind=type_ or ""
     )
 
 
@@ -112,8 +111,7 @@ async def suggestion_surface(
     At most three suggestions in 600 characters, each to at most two sessions. The hook gets this
     with its own answer and need not call.
     """
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(cwd, environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     block = await services.suggestions.surface(project, settings, session_id, _SECONDS)
     return Offered(block=block)
 

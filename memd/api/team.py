@@ -8,11 +8,17 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import WRITE_ERRORS, ChangeMade, check_team, project_of, writable
+from memd.api.memory import (
+    WRITE_ERRORS,
+    ChangeMade,
+    by_client,
+    check_team,
+    project_of,
+    writable,
+)
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.core.names import TEAM, check_name
-from memd.core.values import Actor, Provenance
 from memd.files.directory import UnwrittenFileError
 from memd.memories.writing import AlreadySharedError, NothingThereError
 from memd.projects.project import NoProjectError
@@ -161,7 +167,7 @@ async def team_share(
     """Move a private memory below ``team/``, as one change."""
     project = await writable(services, call, cwd)
     await check_team(services, project)
-    by = Provenance(Actor.CLIENT, call.connection.caller.client, "", "", "team.share", "user")
+    by = by_client(call, "team.share")
     result = await services.memories.share(project, path, by, request_id=request_id)
     return Shared(change=result.change, path=f"{TEAM}{path}")
 

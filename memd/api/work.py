@@ -122,7 +122,7 @@ async def extract(
     """Look for what is worth remembering in a conversation; answers at once."""
     if (transcript_path is None) == (messages is None):
         raise NothingToReadError
-    project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
+    project, settings, _ = await services.store.where(cwd, call.caller.environment)
     about = {
         "cwd": cwd,
         "session": session_id,
@@ -210,7 +210,7 @@ async def job_list(
 
 def _nobody(call: Call) -> str:
     """Return the reason if the client says that nobody sits in front of it, else ""."""
-    environment = call.connection.caller.environment
+    environment = call.caller.environment
     remote = environment.get("CLAUDE_CODE_REMOTE", "").strip().lower()
     if remote not in {"", "0", "false", "no", "off"}:
         return "remote"
@@ -220,13 +220,13 @@ def _nobody(call: Call) -> str:
 
 def request_of(call: Call, cwd: str) -> dict[str, Any]:
     """Return what a job has to know of who asked."""
-    caller = call.connection.caller
+    caller = call.caller
     return {"cwd": cwd, "client": caller.client, "environment": dict(caller.environment)}
 
 
 def visit_of(call: Call, cwd: str, session: str) -> Visit:
     """Return who is at work where."""
-    caller = call.connection.caller
+    caller = call.caller
     return Visit(cwd, caller.client, caller.environment, session)
 
 

@@ -34,7 +34,7 @@ from memd.messages.mailboxes import Mailboxes, number_of
 from memd.messages.pace import Exchanges, Pace
 from memd.messages.register import Register
 from memd.messages.relay import Relays
-from memd.messages.values import LogEntry, Receiver, SendRequest, Sent
+from memd.messages.values import LoggedMessage, Receiver, SendRequest, Sent
 from memd.state.tables import MessageCopy, NewMessage, StoredMessage
 
 UNREGISTERED = "unregistered"
@@ -151,7 +151,7 @@ class PostOffice(Endings):
 
     def log(
         self, *, agent: int = 0, root: str = "", state: str = "", before: str = "", limit: int = 50
-    ) -> tuple[LogEntry, ...]:
+    ) -> tuple[LoggedMessage, ...]:
         """Return messages without their bodies, newest first."""
         rows = self._table.log(
             agent=agent, root=root, state=state, before=number_of(before), limit=limit
@@ -276,9 +276,9 @@ class PostOffice(Endings):
         leased = queued and self.mailboxes.leased(copy.message, copy.receiver)
         return MessageState.LEASED if leased else copy.state
 
-    def _entry(self, stored: StoredMessage) -> LogEntry:
+    def _entry(self, stored: StoredMessage) -> LoggedMessage:
         receivers = self._receivers_of(stored.number)
-        return LogEntry(
+        return LoggedMessage(
             f"m{stored.number}",
             stored.sender.address,
             stored.kind.value,

@@ -37,7 +37,7 @@ from memd.messages.relay import SCHEME, Relays
 from memd.messages.sending import PostOffice
 from memd.messages.values import (
     AgentEnded,
-    LogEntry,
+    LoggedMessage,
     Received,
     Registered,
     Registration,
@@ -211,10 +211,10 @@ class Messages:
 
     async def log(
         self, root: str, address: str = "", state: str = "", before: str = "", limit: int = 50
-    ) -> tuple[LogEntry, ...]:
+    ) -> tuple[LoggedMessage, ...]:
         """Return messages of a project, or of one agent, newest first and without bodies."""
 
-        def shown(_: Happened) -> tuple[LogEntry, ...]:
+        def shown(_: Happened) -> tuple[LoggedMessage, ...]:
             agent = self.register.resolve(address, root).id if address else 0
             log = partial(self._office.log, agent=agent, root=root, state=state)
             return log(before=before, limit=limit)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from memd.core.agents import AgentMessage
 from memd.core.text import iso_time
 
@@ -144,9 +146,8 @@ class Sent:
     recipients: tuple[Receiver, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRow:
-    """One message as ``message.receive`` answers it; ``sent_at`` is ISO 8601, ``age`` seconds."""
+class MessageFacts(msgspec.Struct, frozen=True, rename={"sender": "from"}):
+    """One message; ``from`` is the sender's address, ``age`` seconds."""
 
     id: str
     sender: str
@@ -159,22 +160,21 @@ class MessageRow:
     sent_at: str
     age: float
     delivery: int
-    request: str = ""
-    approve: bool | None = None
+    request: str
+    approve: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Messages that are leased to their receiver, and all of them as quoted text."""
+    """Messages that are leased for 30 s, and all of them as quoted text."""
 
-    messages: tuple[MessageRow, ...]
+    messages: tuple[MessageFacts, ...]
     more: bool
     block: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """A message without its body, as ``message.log`` shows it."""
+class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
+    """One message without its body, and what became of each receiver's copy."""
 
     id: str
     sender: str
@@ -185,9 +185,9 @@ class LogEntry:
     recipients: tuple[Receiver, ...]
 
 
-def row_of(message: AgentMessage) -> MessageRow:
+def row_of(message: AgentMessage) -> MessageFacts:
     """Return a message as ``message.receive`` answers it."""
-    return MessageRow(
+    return MessageFacts(
         id=message.id,
         sender=message.sender.address,
         client=message.sender.client,

@@ -87,6 +87,11 @@ class Call:
     request_id: RequestId = None
     token: Token | None = None
 
+    @property
+    def caller(self) -> Caller:
+        """Who asks."""
+        return self.connection.caller
+
     async def progress(self, value: Mapping[str, Any]) -> None:
         """Report progress on the token that the client gave; without one this does nothing."""
         if self.token is not None:
