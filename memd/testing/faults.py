@@ -8,9 +8,13 @@ import errno
 import os
 import time
 from collections.abc import Callable, Collection
+from typing import Concatenate, ParamSpec, TypeVar
 
 from memd.files.disk import Disk, real_disk
 from memd.state.database import Cursor, Database
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Countdown:
@@ -47,6 +51,19 @@ class Countdown:
         return 0 < self.fail_at <= len(self.names)
 
 
+def _failing(
+    call: Callable[Concatenate[Disk, P], R], named: int = 0
+) -> Callable[Concatenate["FaultyDisk", P], R]:
+    """Return a call of the disk that may fail before it is made; ``named`` is its file's name."""
+
+    def method(self: "FaultyDisk", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self.step(call.__name__, str(args[named]) if named else "")
+        result: R = getattr(self.disk, call.__name__)(*args, **kwargs)
+        return result
+
+    return method
+
+
 class FaultyDisk(Disk):
     """The real disk whose calls count down; ``before`` is called with each call's name first.
 
@@ -63,71 +80,33 @@ class FaultyDisk(Disk):
     ) -> None:
         super().__init__()
         self.countdown = countdown or Countdown()
-        self._disk = disk or real_disk()
+        self.disk = disk or real_disk()
         self._before = before
         self._portion = portion
 
-    def create(self, folder: int, name: str) -> int:
-        """Fail or make a file."""
-        self._step("create", name)
-        return self._disk.create(folder, name)
-
-    def set_mode(self, file: int, mode: int) -> None:
-        """Fail or set a mode."""
-        self._step("set_mode", "")
-        self._disk.set_mode(file, mode)
+    create = _failing(Disk.create, 1)
+    set_mode = _failing(Disk.set_mode)
+    set_mtime = _failing(Disk.set_mtime)
+    fsync = _failing(Disk.fsync)
+    sync_folder = _failing(Disk.sync_folder)
+    sync_all = _failing(Disk.sync_all)
+    exchange = _failing(Disk.exchange, 2)
+    move = _failing(Disk.move, 2)
+    move_folder = _failing(Disk.move_folder, 2)
+    unlink = _failing(Disk.unlink, 1)
 
     def write(self, file: int, data: memoryview) -> int:
         """Fail or write a portion."""
-        self._step("write", "")
-        return self._disk.write(file, data[: self._portion])
-
-    def set_mtime(self, file: int, mtime_ns: int) -> None:
-        """Fail or set a time."""
-        self._step("set_mtime", "")
-        self._disk.set_mtime(file, mtime_ns)
-
-    def fsync(self, file: int) -> None:
-        """Fail or flush a file to the disk."""
-        self._step("fsync", "")
-        self._disk.fsync(file)
+        self.step("write", "")
+        return self.disk.write(file, data[: self._portion])
 
     def close(self, file: int) -> None:
         """Close a file and perhaps say that this failed."""
-        self._disk.close(file)
-        self._step("close", "")
+        self.disk.close(file)
+        self.step("close", "")
 
-    def sync_folder(self, folder: int) -> None:
-        """Fail or flush a folder to the disk."""
-        self._step("sync_folder", "")
-        self._disk.sync_folder(folder)
-
-    def sync_all(self, folder: int) -> bool:
-        """Fail or flush all, where the system can."""
-        self._step("sync_all", "")
-        return self._disk.sync_all(folder)
-
-    def exchange(self, folder: int, temp: str, live: str) -> None:
-        """Fail or exchange."""
-        self._step("exchange", live)
-        self._disk.exchange(folder, temp, live)
-
-    def move(self, folder: int, source: str, target: str) -> None:
-        """Fail or rename."""
-        self._step("move", target)
-        self._disk.move(folder, source, target)
-
-    def move_folder(self, folder: int, source: str, target: str) -> None:
-        """Fail or rename a folder."""
-        self._step("move_folder", target)
-        self._disk.move_folder(folder, source, target)
-
-    def unlink(self, folder: int, name: str) -> None:
-        """Fail or remove."""
-        self._step("unlink", name)
-        self._disk.unlink(folder, name)
-
-    def _step(self, call: str, name: str) -> None:
+    def step(self, call: str, name: str) -> None:
+        """Count one call. Raises OSError when it is its turn to fail."""
         if self._before is not None:
             self._before(call, name)
         self.countdown.step(call)
