@@ -57,6 +57,19 @@ class StillStoppingError(MemdError):
         super().__init__(f"memd was asked to end and is still at work after {seconds:g} s")
 
 
+class CommandLineError(MemdError):
+    """What the command line says is not enough, or does not go together.
+
+    ``sentence`` has places for ``words``.
+    """
+
+    exit_status = 2
+
+    def __init__(self, sentence: str, *words: object, hint: str = "") -> None:
+        super().__init__(sentence.format(*words))
+        self.hint = hint  # type: ignore[misc]  # of this one
+
+
 class NoSuchMemoryError(MemdError):
     """No memory is called what the command line says."""
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import output
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
 from memd.core.events import AGENT_CHANGED, AGENT_PROGRESS
 from memd.core.text import one_line
 
 KEY_VARIABLE = "MEMD_AGENT_KEY"
+_WHOSE = "whose? An agent's key is needed"
+_GIVE_KEY = f"give --key, or put the agent's key into {KEY_VARIABLE}"
 _LINE = 120
 _DAY_SECONDS = 24 * 60 * 60.0
 _STYLES = {"live": "green", "idle": "yellow"}
@@ -22,16 +24,6 @@ class AgentUnknownError(MemdError):
 
     def __init__(self, address: str) -> None:
         super().__init__(f"no agent has the address {address}", address=address)
-
-
-class KeyMissingError(MemdError):
-    """A command acts for an agent, and has no key."""
-
-    hint = f"give --key, or put the agent's key into {KEY_VARIABLE}"
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("whose? An agent's key is needed")
 
 
 def key(invocation: Invocation) -> str:
@@ -75,10 +67,10 @@ def register(invocation: Invocation) -> None:
 
 
 def end(invocation: Invocation) -> None:
-    """End an agent. Raises KeyMissingError."""
+    """End an agent. Raises CommandLineError."""
     own = key(invocation)
     if not own:
-        raise KeyMissingError
+        raise CommandLineError(_WHOSE, hint=_GIVE_KEY)
     done = invocation.request(cwd=None, key=own)
     returned = f"; {done['returned']} unread went back" if done["returned"] else ""
     invocation.screen.answer(done, f"ended{returned}")

@@ -10,9 +10,8 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.commands.learning import work
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.output import Screen
-from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 
 _QUESTION = "question: nobody used these in 90 days on which memd ran; are they still needed?"
@@ -20,15 +19,7 @@ _LINE = 400  # characters of one sentence; --json has all of it
 _STYLES = {"created": "green", "changed": "cyan", "removed": "red"}
 _ALONE = ("last", "status")
 _OF_DREAM = ("force", "wait", *_ALONE)
-
-
-class OptionsExcludeError(MemdError):
-    """Options of dream were given that do not go together."""
-
-    exit_status = 2
-
-    def __init__(self, option: str, other: str) -> None:
-        super().__init__(f"--{option} cannot stand beside {other}")
+_EXCLUDED = "--{} cannot stand beside {}"
 
 
 def dream(invocation: Invocation) -> int:
@@ -38,7 +29,7 @@ def dream(invocation: Invocation) -> int:
     for name in set(given) & set(_ALONE):
         if len(given) > 1:
             others = " ".join(f"--{other}" for other in given if other != name)
-            raise OptionsExcludeError(name, others)
+            raise CommandLineError(_EXCLUDED, name, others)
     if options.last:
         return _last(invocation)
     if options.status:
@@ -118,7 +109,7 @@ def _of_verb(invocation: Invocation) -> Invocation:
     """Return the invocation unless it has options of ``dream`` before the verb."""
     for name in _OF_DREAM:
         if getattr(invocation.options, name):
-            raise OptionsExcludeError(name, invocation.options.run.words[-1])
+            raise CommandLineError(_EXCLUDED, name, invocation.options.run.words[-1])
     return invocation
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.following import follow
-from memd.cli.invocation import Invocation
-from memd.core.errors import WrongParameterError
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.events import MEMORY_CHANGED
 from memd.core.instants import written
 from memd.core.names import printable
@@ -17,14 +16,8 @@ from memd.core.text import iso_time
 _FIRST = 10  # changes that are shown before what follows
 _PAGE = 100
 _REMEMBERED = 2_000  # changes that were printed; those of some pages would be enough
+_OLDER_OR_NEW = "--follow shows what comes, and --before what was: give one of them"
 _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
-
-
-class NothingToFollowError(WrongParameterError):
-    """What is older than a change does not grow."""
-
-    def __init__(self) -> None:
-        super().__init__("--follow shows what comes, and --before what was: give one of them")
 
 
 def log(invocation: Invocation) -> None:
@@ -32,7 +25,7 @@ def log(invocation: Invocation) -> None:
     screen = invocation.screen
     if invocation.options.follow:
         if invocation.options.before:
-            raise NothingToFollowError
+            raise CommandLineError(_OLDER_OR_NEW)
         follow(invocation, [MEMORY_CHANGED], _FollowedChanges(invocation).step)
         return
     answer = invocation.request()

@@ -5,44 +5,33 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from memd.cli.invocation import ANSWER_SECONDS, JOB_SECONDS, InputUnreadableError, Invocation
+from memd.cli.invocation import (
+    ANSWER_SECONDS,
+    JOB_SECONDS,
+    CommandLineError,
+    InputUnreadableError,
+    Invocation,
+)
 from memd.client.errors import RemoteError
-from memd.core.errors import MemdError
 
 _BAD_ENDS = ("failed", "killed")
 _GATE = "memctl dream --status says more; --force leaves out the time and the sessions"
+_ONE_SOURCE = "extract needs --transcript or --messages, one of the two"
+_NO_SESSION = "--messages needs --session: it decides what is new since the last time"
 _PAUSED = "background work is paused, so this waits until: memctl resume"
-
-
-class WrongSourceError(MemdError):
-    """An extraction reads a transcript or messages, one of the two."""
-
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("extract needs --transcript or --messages, one of the two")
-
-
-class SessionMissingError(MemdError):
-    """Messages do not say which session they belong to."""
-
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("--messages needs --session: it decides what is new since the last time")
 
 
 def extract(invocation: Invocation) -> int:
     """Hand a conversation to the extraction."""
     options = invocation.options
     if (options.transcript is None) == (options.messages is None):
-        raise WrongSourceError
+        raise CommandLineError(_ONE_SOURCE)
     if options.transcript is not None:
         path = os.path.abspath(options.transcript)
         session = options.session or os.path.basename(path).removesuffix(".jsonl")
         return work(invocation, transcript_path=path, session_id=session)
     if not options.session:
-        raise SessionMissingError
+        raise CommandLineError(_NO_SESSION)
     return work(invocation, messages=_messages(invocation, options.messages))
 
 

@@ -4,30 +4,14 @@ import os
 from typing import Any
 
 from memd.cli import output
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 from memd.core.names import TEAM, printable
 
 _CONFLICT = 1002
-
-
-class NoNameError(MemdError):
-    """A memory needs a path or a name that makes one."""
-
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("add needs PATH or --name")
-
-
-class TwoSourcesError(MemdError):
-    """A whole file and parts of one were given together."""
-
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("--file is the whole memory; leave --name, --type and the like out")
+_NO_NAME = "add needs PATH or --name"
+_TWO_SOURCES = "--file is the whole memory; leave --name, --type and the like out"
 
 
 class MemoryExistsError(MemdError):
@@ -104,7 +88,7 @@ def add(invocation: Invocation) -> None:
     options = invocation.options
     path = options.path or (f"{options.name}.md" if options.name else "")
     if not path:
-        raise NoNameError
+        raise CommandLineError(_NO_NAME)
     base_hash = options.base_hash
     if base_hash is None and not options.update:
         base_hash = ""  # expects no file there
@@ -157,7 +141,7 @@ def _text(invocation: Invocation) -> dict[str, Any]:
     options = invocation.options
     if options.file:
         if any((options.name, options.description, options.type, options.body)):
-            raise TwoSourcesError
+            raise CommandLineError(_TWO_SOURCES)
         return {"content": invocation.read(options.file)}
     body = options.body
     piped = body is None and not options.update and not invocation.around.stdin.isatty()

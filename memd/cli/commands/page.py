@@ -7,10 +7,11 @@ import sys
 import threading
 from collections.abc import Mapping
 
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
 
 _PORTS = 65_536
+_NO_PORT = "{} is no port; ports are below {}"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
@@ -26,15 +27,6 @@ class PageMissingError(MemdError):
         super().__init__(f"the page needs {name}, which is not installed", name=name)
 
 
-class NoPortError(MemdError):
-    """A number is no port."""
-
-    exit_status = 2
-
-    def __init__(self, port: int) -> None:
-        super().__init__(f"{port} is no port; ports are below {_PORTS}", port=port)
-
-
 def ui(invocation: Invocation) -> None:
     """Serve the page until it ends; its address is printed once it can be opened."""
     try:
@@ -46,7 +38,7 @@ def ui(invocation: Invocation) -> None:
         raise PageMissingError(error.name or "") from None
     options = invocation.options
     if (options.port or 0) >= _PORTS:
-        raise NoPortError(options.port)
+        raise CommandLineError(_NO_PORT, options.port, _PORTS)
     socket = invocation.client().socket_path
     cwd = invocation.cwd
     invocation.close()  # the page has connections of its own

@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.cli import output, service_unit
 from memd.cli.asking import agreed, present
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
 from memd.cli.setup.hooks import MESSAGES, RULES
@@ -30,6 +30,7 @@ from memd.core.errors import MemdError
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "failed": "red"}
+_SEVERAL = "{} is set up in several files, so none of them can be named"
 _CANNOT = {
     MESSAGES: "memd cannot bring messages into the turns of {}",
     RULES: "{} cannot ask memd before a tool runs",
@@ -38,26 +39,6 @@ _INSTEAD = {
     MESSAGES: "its tools read messages: list_agents, send_message, read_messages of memctl mcp",
     RULES: "docs/rules.md names the clients that can",
 }
-
-
-class SeveralFilesError(MemdError):
-    """A file was named for a client that has several."""
-
-    hint = "leave --settings out"
-    exit_status = 2
-
-    def __init__(self, client: str) -> None:
-        super().__init__(f"{client} is set up in several files, so none of them can be named")
-
-
-class NoExtraError(MemdError):
-    """Messages or rules were wanted for a client that has no way to them."""
-
-    exit_status = 2
-
-    def __init__(self, client: str, extra: str) -> None:
-        super().__init__(_CANNOT[extra].format(client))
-        self.hint = _INSTEAD[extra]  # type: ignore[misc] # of this one
 
 
 @dataclass(slots=True)
@@ -257,7 +238,7 @@ def _with_extras(
     for extra in wanted:
         for client in named:
             if not can(client, extra):
-                raise NoExtraError(client.title, extra)
+                raise CommandLineError(_CANNOT[extra], client.title, hint=_INSTEAD[extra])
         chosen = [c for c in chosen if can(c, extra) and (on or _connected(c))]
     extras = dict.fromkeys(wanted, on)
     return [_with_pieces(client, JsonFile | Copy, extras=extras) for client in chosen]
@@ -302,9 +283,9 @@ def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
 
 
 def _moved(client: ClientRow, path: str | None) -> ClientRow:
-    """Return a client whose only file is another one. Raises SeveralFilesError."""
+    """Return a client whose only file is another one. Raises CommandLineError."""
     if path and len(client.pieces) != 1:
-        raise SeveralFilesError(client.name)
+        raise CommandLineError(_SEVERAL, client.name, hint="leave --settings out")
     return _with_pieces(client, JsonFile, path=os.path.abspath(path)) if path else client
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from memd.cli import output
 from memd.cli.asking import agreed, present, secret
 from memd.cli.commands.editing import edited
-from memd.cli.invocation import Invocation
+from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 
@@ -21,6 +21,8 @@ _SYNC_SECONDS = 3600.0  # a first pull of 5,000 entries over a slow line
 _LINE = 200
 _FEW = 10
 _CODE, _AGREE = "--code-file FILE brings the code", "--yes does it without asking"
+_UNANSWERED = "nothing was done: nobody is here to ask; {}"
+_NO_REASON = "team remove needs --reason: the others want to know why"
 _BORDERS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
 # What the server said last, by the status of HTTP.
 _REFUSALS = {
@@ -36,24 +38,6 @@ _STATES = {
     "waits": "nothing is done until: memctl team accept",
     "off": "off",
 }
-
-
-class UnansweredError(MemdError):
-    """A command asks, and nobody is there to answer."""
-
-    exit_status = 2
-
-    def __init__(self, way: str) -> None:
-        super().__init__(f"nothing was done: nobody is here to ask; {way}")
-
-
-class ReasonMissingError(MemdError):
-    """A removal says nothing of why."""
-
-    exit_status = 2
-
-    def __init__(self) -> None:
-        super().__init__("team remove needs --reason: the others want to know why")
 
 
 class UndecidedError(MemdError):
@@ -77,7 +61,7 @@ def join(invocation: Invocation) -> int:
     if preview["code_needed"] and not code:
         code = secret(invocation, "invitation code: ")
         if not code:
-            raise UnansweredError(_CODE)
+            raise CommandLineError(_UNANSWERED, _CODE)
     done = _syncing(invocation, code=code)
     joined = done["joined"]
     types = ", ".join(f"{count} {kind}" for kind, count in sorted(joined["types"].items()))
@@ -178,7 +162,7 @@ def share(invocation: Invocation) -> int:
 def remove(invocation: Invocation) -> int:
     """Remove a memory for all members."""
     if not invocation.options.reason:
-        raise ReasonMissingError
+        raise CommandLineError(_NO_REASON)
     return _synced(invocation, _syncing(invocation))
 
 
@@ -230,11 +214,11 @@ def members(invocation: Invocation) -> None:
 
 
 def _confirmed(invocation: Invocation, question: str) -> bool:
-    """Return whether the command line or the person says yes. Raises UnansweredError."""
+    """Return whether the command line or the person says yes. Raises CommandLineError."""
     if invocation.options.yes:
         return True
     if not present(invocation):
-        raise UnansweredError(_AGREE)
+        raise CommandLineError(_UNANSWERED, _AGREE)
     if agreed(invocation, question):
         return True
     invocation.screen.note("nothing was done")
