@@ -14,13 +14,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)    ## the main job on three sample conversations, no key needed
-	@$(BIN)/python -m memd.testing.demo
+	@$(BIN)/python -m tools.demo
 
 demo-team: $(STAMP) ## team memory: a server, and two people with three devices, no key needed
-	@$(BIN)/python -m memd.testing.demo_team
+	@$(BIN)/python -m tools.demo_team
 
 demo-agents: $(STAMP) ## messages between agents: three agents, a shell, a receiver that is killed, no key needed
-	@$(BIN)/python -m memd.testing.demo_agents
+	@$(BIN)/python -m tools.demo_agents
 
 test: $(STAMP)    ## every test that needs only Python
 	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak and not postgres"

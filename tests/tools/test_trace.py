@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.testing import trace
+from tools import trace
 
 
 def test_each_request_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

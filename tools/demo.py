@@ -10,13 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, memctl, throw_away_home
 
+T = TypeVar("T")
 _WIDTH = 100
 _WRITES = 10
 _PROMPTS = (
@@ -58,12 +59,22 @@ def main() -> int:
     """Run the demo; 0 when every check held."""
     with throw_away_home() as home, daemon_process(home), client(home, "demo") as connection:
         demo = Demo(connection, home)
-        for title, step in _STEPS:
-            print(f"\n== {title}")
-            step(demo)
-        failed = [sentence for sentence, holds in demo.checks if not holds]
-    print(f"\n{len(demo.checks)} checks, {len(failed)} failed.")
-    print("\n".join(f"   failed: {sentence}" for sentence in failed) or _SUMMARY)
+        play(_STEPS, demo)
+    return finished(demo.checks, _SUMMARY)
+
+
+def play(steps: Sequence[tuple[str, Callable[[T], None]]], stage: T) -> None:
+    """Play all steps, each under its title."""
+    for title, step in steps:
+        print(f"\n== {title}")
+        step(stage)
+
+
+def finished(checks: Sequence[tuple[str, bool]], summary: str) -> int:
+    """Say which checks failed, or what they checked, and return the exit status."""
+    failed = [sentence for sentence, holds in checks if not holds]
+    print(f"\n{len(checks)} checks, {len(failed)} failed.")
+    print("\n".join(f"   failed: {sentence}" for sentence in failed) or summary)
     return 1 if failed else 0
 
 

@@ -2,22 +2,24 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from memd.testing.daemon import client, daemon_process, throw_away_home
-from memd.testing.demo import Demo
+from tools.demo import Demo
 
 
 @pytest.mark.parametrize("demo", ["demo", "demo_team", "demo_agents"])
 def test_the_demo_succeeds(demo: str) -> None:
     """Every check of the demo holds, and it says how many there were."""
     done = subprocess.run(
-        [sys.executable, "-m", f"memd.testing.{demo}"],
+        [sys.executable, "-m", f"tools.{demo}"],
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
+        cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 failed." in done.stdout

@@ -14,8 +14,8 @@ from typing import Any
 from memd.client.errors import RemoteError
 from memd.client.launch import Client
 from memd.testing.daemon import Home, client, daemon_process, memctl, throw_away_home
-from memd.testing.demo import Demo
 from memd.testing.team import ORIGIN, REMOTE, invited, operate, team_server
+from tools.demo import Demo, finished, play
 
 _FREEZE = ("Merges freeze on 2026-03-05.", "", "Kim is the release manager.", "", "Ask Kim.")
 _QUESTION = "when do the merges freeze for the release?"
@@ -90,14 +90,8 @@ def main() -> int:
             stack.enter_context(daemon_process(home))
             devices.append(Device(stack.enter_context(client(home, name)), home, name))
         team = Team(data, url, devices[0], devices[1], homes[2])
-        for title, step in _STEPS:
-            print(f"\n== {title}")
-            step(team)
-    checks = [check for device in team.devices for check in device.checks]
-    failed = [sentence for sentence, holds in checks if not holds]
-    print(f"\n{len(checks)} checks, {len(failed)} failed.")
-    print("\n".join(f"   failed: {sentence}" for sentence in failed) or _SUMMARY)
-    return 1 if failed else 0
+        play(_STEPS, team)
+    return finished([check for device in team.devices for check in device.checks], _SUMMARY)
 
 
 def _named(items: Sequence[Any]) -> list[str]:

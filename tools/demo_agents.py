@@ -26,7 +26,7 @@ from memd.testing.daemon import (
     piped,
     throw_away_home,
 )
-from memd.testing.demo import Demo
+from tools.demo import Demo, finished, play
 
 _SETTINGS = "[messages]\nper_minute = 10000\n"
 _FULL_STATUS = 75
@@ -134,13 +134,8 @@ def main() -> int:
             _editor(home) as editor,
         ):
             agents = Agents(connection, home, editor)
-            for title, step in _STEPS:
-                print(f"\n== {title}")
-                step(agents)
-    failed = [sentence for sentence, holds in agents.checks if not holds]
-    print(f"\n{len(agents.checks)} checks, {len(failed)} failed.")
-    print("\n".join(f"   failed: {sentence}" for sentence in failed) or _SUMMARY)
-    return 1 if failed else 0
+            play(_STEPS, agents)
+    return finished(agents.checks, _SUMMARY)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which functions of memd run for one request: ``python -m memd.testing.trace [-v]``.
+"""Which functions of memd run for one request: ``python -m tools.trace [-v]``.
 
 A real daemon process records the calls between a request's bytes and its reply (for an extraction,
 to the end of its job), once everything was used before. A table counts the distinct functions of
@@ -18,11 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import memd
 from memd.client.launch import Client
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
-_ROOT = str(Path(__file__).parents[1])
-_COMMAND = (sys.executable, "-c", "from memd.testing.trace import record; record()")
+_ROOT = str(Path(memd.__file__).parent)
+_RECORD = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "
+_RECORD += "from tools.trace import record; record()"
+_COMMAND = (sys.executable, "-c", _RECORD)
 _WAIT_SECONDS = 20.0
 _OLD = 1_700_000_000
 # What a request needs to know of its project; more than one look for it is one too many.
