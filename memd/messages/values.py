@@ -146,7 +146,7 @@ class Sent:
     recipients: tuple[Receiver, ...]
 
 
-class MessageFacts(msgspec.Struct, frozen=True, rename={"sender": "from"}):
+class MessageRow(msgspec.Struct, frozen=True, rename={"sender": "from"}):
     """One message; ``from`` is the sender's address, ``age`` seconds."""
 
     id: str
@@ -168,7 +168,7 @@ class MessageFacts(msgspec.Struct, frozen=True, rename={"sender": "from"}):
 class Received:
     """Messages that are leased for 30 s, and all of them as quoted text."""
 
-    messages: tuple[MessageFacts, ...]
+    messages: tuple[MessageRow, ...]
     more: bool
     block: str
 
@@ -185,9 +185,9 @@ class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
     recipients: tuple[Receiver, ...]
 
 
-def row_of(message: AgentMessage) -> MessageFacts:
+def row_of(message: AgentMessage) -> MessageRow:
     """Return a message as ``message.receive`` answers it."""
-    return MessageFacts(
+    return MessageRow(
         id=message.id,
         sender=message.sender.address,
         client=message.sender.client,
