@@ -1,5 +1,6 @@
 """Counting the memories that an assistant opens, whichever way it does."""
 
+import os
 from contextlib import suppress
 
 from anyio import to_thread
@@ -32,7 +33,8 @@ async def read(
 
     def count() -> None:
         for path in memories:
-            services.usage.read(project.memory_dir, path, session, at)
+            if os.path.isfile(f"{project.memory_dir}/{path}"):  # a tool may look for one in vain
+                services.usage.read(project.memory_dir, path, session, at)
 
     with services.clock.move_on_after(_SECONDS), suppress(StateUnusableError):
         await to_thread.run_sync(count, abandon_on_cancel=True)

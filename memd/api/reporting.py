@@ -13,7 +13,7 @@ from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.clock_check import DAY_SECONDS
 from memd.core.text import iso_time
-from memd.projects.project import NoProjectError, is_of_agent
+from memd.projects.project import NoProjectError
 from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
 from memd.state.tables import FileEvent, OftenUsed, Span, SuggestionFates, Sum, UseCounts
@@ -146,7 +146,7 @@ def _report(
         read=uses.get("read", UseCounts()).times,
         acted=uses.get("acted", UseCounts()).times,
         most=[_often(projects, one) for one in period.often(span, _NAMED)],
-        unused=dated(one for one in services.usage.unused(real) if not is_of_agent(one.directory)),
+        unused=dated(e for e in services.usage.unused(real) if real or e.directory in projects),
         suggestions=period.fates(span),
         dreams=events.dreams,
         dollars=round(used.dollars, 6),
@@ -154,7 +154,7 @@ def _report(
         questions=[
             WaitingProposals(**_of_project(projects, place), proposals=count)
             for place, count in sorted(waiting.items())
-            if real in ("", place)
+            if real in ("", place) and os.path.isdir(place)
         ],
     )
 
@@ -183,12 +183,8 @@ def _often(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMe
 
 def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[str, str]:
     """Return what a row says of the project of a memory directory."""
-    known = projects.get(directory)
-    return {
-        "project": known.name if known else os.path.basename(directory),
-        "cwd": (known.cwd or known.root) if known else "",
-        "directory": directory,
-    }
+    known = projects.get(directory) or KnownProject(directory, "", (), "")
+    return {"project": known.name, "cwd": known.cwd or known.root, "directory": directory}
 
 
 METHODS = (report,)

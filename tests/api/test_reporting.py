@@ -1,6 +1,7 @@
 """report: what memd did in some days."""
 
 import os
+import shutil
 
 import pytest
 
@@ -65,3 +66,5 @@ async def test_a_report_names_what_nobody_uses(caller: Caller) -> None:
     assert found["count"] == 3
     await caller.call("memory.read", path="b.md")
     assert (await caller.call("report"))["unused"]["count"] == 2
+    shutil.rmtree(folder.parent)
+    assert (await caller.plain("report"))["unused"]["count"] == 0  # nobody could decide of them

@@ -76,9 +76,10 @@ async def test_an_assistant_reads(caller: Caller) -> None:
     await caller.call("memory.tool", command={"command": "view", "path": "/memories"})
     path = f"{await caller.folder()}/feedback_tests.md"
     await hook(caller, "PostToolUse", tool_name="Read", tool_input={"file_path": path})
-    other = {"file_path": f"{caller.cwd}/README.md"}
-    await hook(caller, "PostToolUse", tool_name="Read", tool_input=other)
+    for other in (f"{caller.cwd}/README.md", f"{await caller.folder()}/gone.md"):
+        await hook(caller, "PostToolUse", tool_name="Read", tool_input={"file_path": other})
     assert await counts(caller) == (0, 0, 3, 0)
+    assert (await caller.call("report"))["read"] == 3
 
 
 async def test_a_session_acts(caller: Caller) -> None:
