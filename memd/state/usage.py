@@ -23,23 +23,19 @@ from memd.state.records import text_of, time_of
 from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
 _RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
-_ALL = f"""
+_OLD = f"""
 SELECT u.directory, u.path, u.at FROM usage_days d, usage u
 JOIN shadows s ON (s.directory, s.path) = (u.directory, u.path)
 WHERE u.counted <= d.days - {UNUSED_DAYS} AND u.at < d.before
     AND coalesce(s.mtime_ns, 0) < d.before * 1e9
-    AND (?1 = '' OR u.directory = ?1) AND u.path NOT LIKE 'team/%' {{}}
-ORDER BY u.at, u.directory, u.path
+    AND u.path NOT LIKE 'team/%' AND {{}} ORDER BY u.at, u.directory, u.path
 """  # noqa: S608 - our own words
-_OLD, _TO_ASK = (
-    _ALL.format(""),
-    _ALL.format(
-        "AND NOT EXISTS (SELECT 1 FROM uses k WHERE k.kind = 'kept'"
-        " AND (k.directory, k.path) = (u.directory, u.path))"
-    ),
-)
+_NOT_KEPT = """
+NOT EXISTS (SELECT 1 FROM uses k WHERE k.kind = 'kept'
+    AND (k.directory, k.path) = (u.directory, u.path))
+"""
 _PAGE = 500  # rows read or written at once
-_SOME = "SELECT * FROM usage WHERE directory = ? AND path IN (SELECT value FROM json_each(?))"
+_THESE = "directory = ?1 AND u.path IN (SELECT value FROM json_each(?2))"
 # What was there when the files were listed may have come since.
 _MISSING = f"""
 {GONE} AND NOT EXISTS (SELECT 1 FROM shadows WHERE (directory, path) = (?1, ?2))
@@ -113,21 +109,23 @@ class UsageTable:
         ``directory`` is "" for all. Those of a team are others', and not among them. With ``ask``
         those are left out that a person wanted to keep lately.
         """
-        rows = self._database.read(_TO_ASK if ask else _OLD, (directory,))
-        return tuple(FileEvent(row["directory"], row["path"], time_of(row["at"])) for row in rows)
+        where = "u.directory = ?1" if directory else "?1 = ''"
+        return self._unused(f"{where} AND {_NOT_KEPT}" if ask else where, directory)
 
     def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:
         """Return how the memories of a directory were used: all of them, or those of some paths."""
         if paths is None:
-            rows = self._rows("*", directory)
+            rows, unused = self._rows("*", directory), self.unused(directory)
         else:
-            rows = iter(self._database.read(_SOME, (directory, json.dumps(sorted(paths)))))
+            these = (directory, json.dumps(sorted(paths)))
+            rows = iter(self._database.read(f"SELECT * FROM usage u WHERE {_THESE}", these))  # noqa: S608 - our own words
+            unused = self._unused(f"u.{_THESE}", *these)
         first = "SELECT min(since) FROM usage WHERE directory = ?"
         since = self._database.read(first, (directory,))[0][0]
         return DirectoryUse(
             None if since is None else time_of(since),
             {row["path"]: _use(row) for row in rows},
-            frozenset(event.path for event in self.unused(directory)),
+            frozenset(event.path for event in unused),
         )
 
     def uses(
@@ -188,6 +186,10 @@ class UsageTable:
         """Forget memories that are gone for 90 counted days, and uses that are older."""
         for query in PRUNE:
             self._database.write(query.format(self._most), synced=False)
+
+    def _unused(self, where: str, *values: str) -> tuple[FileEvent, ...]:
+        rows = self._database.read(_OLD.format(where), values)
+        return tuple(FileEvent(row["directory"], row["path"], time_of(row["at"])) for row in rows)
 
     def _count(
         self, queries: Iterable[str], directory: str, path: str, session: str, at: float
