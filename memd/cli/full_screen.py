@@ -16,7 +16,7 @@ import termios
 import tty
 from collections.abc import Sequence
 from contextlib import suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self, TextIO
 
 from memd.cli.output import Screen
@@ -65,12 +65,7 @@ class FullScreen:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._give_back()
         signal.set_wakeup_fd(self._woken_before)
         for number, handler in self._old.items():

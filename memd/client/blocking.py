@@ -8,7 +8,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from memd.client import peer, wire
@@ -67,12 +66,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

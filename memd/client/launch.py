@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memd.client import hook_file
@@ -212,12 +211,7 @@ class _Starter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._lock >= 0:
             os.close(self._lock)
         if self._child is not None and self._child.poll() is None:

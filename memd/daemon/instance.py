@@ -17,7 +17,6 @@ import os
 import stat
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from memd import __version__
@@ -100,12 +99,7 @@ class Instance:
             raise InstanceLockError(path, error.strerror or type(error).__name__) from error
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)
         self._close()

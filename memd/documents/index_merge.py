@@ -57,7 +57,10 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 def _resolve_entries(chunk: Chunk) -> Sequence[bytes] | None:
     """Unite the entries of a chunk that both sides changed; ``None`` is a conflict."""
-    hand = [_hand(side) for side in (chunk.base, chunk.ours, chunk.theirs)]
+    hand = [
+        tuple(line for line in side if not _is_token(line))
+        for side in (chunk.base, chunk.ours, chunk.theirs)
+    ]
     text = pick(*hand)
     if text is None and hand[0]:
         return None
@@ -86,10 +89,6 @@ def _place(lines: Sequence[bytes], before: bytes | None) -> int:
     if before is None:
         return next((n for n, line in enumerate(lines) if not _is_token(line)), len(lines))
     return lines.index(before) + 1 if before in lines else len(lines)
-
-
-def _hand(lines: Sequence[bytes]) -> tuple[bytes, ...]:
-    return tuple(line for line in lines if not _is_token(line))
 
 
 def _is_token(line: bytes) -> bool:

@@ -140,10 +140,6 @@ def _continues(line: str) -> bool:
     return bool(opening["item"]) and (empty or opening["number"] not in (None, "1"))
 
 
-def _is_code(line: str) -> bool:
-    return _kind(line) in ("code", "blank")
-
-
 def _behind(lines: list[str], at: int, goes_on: Callable[[str], object]) -> int:
     """Return the index of the next line with which something does not go on."""
     while at < len(lines) and goes_on(lines[at]):
@@ -240,7 +236,7 @@ _BEHIND: dict[str, Callable[[list[str], int], int]] = {
     "blank": lambda _, at: at + 1,
     "rule": lambda _, at: at + 1,
     "definition": lambda _, at: at + 1,
-    "code": lambda lines, at: _behind(lines, at, _is_code),
+    "code": lambda lines, at: _behind(lines, at, lambda line: _kind(line) in ("code", "blank")),
     "html": lambda lines, at: _behind(lines, at, str.strip),
     "tag": lambda lines, at: _behind(lines, at, str.strip),
     "fence": _behind_fence,

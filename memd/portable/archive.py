@@ -26,7 +26,7 @@ from memd.portable.errors import SourceDamagedError, SourceMissingError
 from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, PackedFile, Pieces, fault
 from memd.portable.manifest import MANIFEST
 from memd.portable.tar import Unpacked, tar_members
-from memd.portable.values import FILE_BYTES, LeftOutFile
+from memd.portable.values import FILE_BYTES
 from memd.portable.zip import ZipArchive
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -41,13 +41,11 @@ _TAR_SIGN = slice(257, 262)
 class OpenSource:
     """Files of a folder, an archive or one file, as ``ImportSource`` has them.
 
-    ``left_out`` is what was passed over because it is no regular file, at most a thousand, and
-    ``left_out_more`` how many there were beyond.
+    ``left_out`` is what was passed over because it is no regular file.
     """
 
     def __init__(self, intake: Intake, holder: Directory | BinaryIO | FileIO) -> None:
-        self.left_out: tuple[LeftOutFile, ...] = tuple(intake.left_out)
-        self.left_out_more = intake.left_out_more
+        self.left_out = intake.left_out
         self._intake, self._holder = intake, holder
         self._names = tuple(sorted(intake.files))
         intake.end()
@@ -155,24 +153,24 @@ def _walk(directory: Directory, intake: Intake) -> None:
                     if _is_folder(entry, name, intake):
                         folders.append(name)
         except OSError as error:
-            intake.leave_out(folder, cause_of(error))
+            intake.left_out.add(folder, cause_of(error))
         except SourceDamagedError:
             raise
         except MemdError as error:
-            intake.leave_out(folder, error.sentence)
+            intake.left_out.add(folder, error.sentence)
 
 
 def _is_folder(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
     """Note one entry of a folder, and say whether it is a folder to be looked into."""
     why = IS_LINK if entry.is_symlink() else fault(name)
     if why:
-        intake.leave_out(name, why)
+        intake.left_out.add(name, why)
         return False
     name = intake.entry(name)
     if entry.is_dir(follow_symlinks=False):
         return entry.name not in _OF_PROGRAMS
     if not entry.is_file(follow_symlinks=False) or intake.clashes(name):
-        intake.leave_out(name, CLASH if entry.is_file(follow_symlinks=False) else IS_SPECIAL)
+        intake.left_out.add(name, CLASH if entry.is_file(follow_symlinks=False) else IS_SPECIAL)
         return False
     status = entry.stat(follow_symlinks=False)
     intake.file(name, (0, status.st_size, status.st_mtime_ns))
@@ -217,7 +215,7 @@ def _unpack(
         yield_to_requests()
         name = intake.entry(member.name)
         if member.why_not:
-            intake.leave_out(name, member.why_not)
+            intake.left_out.add(name, member.why_not)
         elif member.folder:
             intake.folder(name)
         else:

@@ -35,7 +35,7 @@ def read(builder: ReadingBuilder) -> None:
             before = builder.source.read(path) if path in names else None
             shown = path if path.isprintable() else printable(path)
             builder.diff += unified.bounded(shown, before, rule)
-    if not builder.diff and not builder.left:
+    if not builder.diff and not builder.left.files:
         raise SourceRefusedError(builder.kind, _NONE)
 
 

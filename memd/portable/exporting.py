@@ -17,6 +17,7 @@ from memd.portable.values import (
     ExportPart,
     ExportRequest,
     ExportResult,
+    LeftOut,
     LeftOutFile,
 )
 from memd.portable.writing import Staging
@@ -24,7 +25,6 @@ from memd.projects.projects import KnownProject, repository_of
 from memd.state.tables import ImportTable
 from memd.store.service import StillDirectory, StillFile, files_of
 
-_LISTED = 1000  # what is left out is named so often, and counted beyond
 _ID_CHARACTERS = 64
 _DOTS = re.compile(r"\.{2,}")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
@@ -48,8 +48,7 @@ class Export:
         self._projects = dict(zip(self.ids, map(_record, request.projects), strict=True))
         self._files: dict[str, list[FileRecord]] = {key: [] for key in ("", *self.ids)}
         self._met: set[str] = set()
-        self._left_out: list[LeftOutFile] = []
-        self._left_out_more = 0
+        self._left_out = LeftOut()
 
     def take(self, project: str, folder: str, items: Iterable[Item]) -> None:
         """Write files of a project, or with "" of none, into a folder; note what is left out."""
@@ -66,7 +65,7 @@ class Export:
             if isinstance(each, Collected) and not why:
                 record = self._staging.add(name, each.content, each.mtime_ns)
             if record is None or isinstance(each, LeftOutFile):
-                self._leave_out(name, why or _SAME_FILE)
+                self._left_out.add(name, why or _SAME_FILE)
                 continue
             record.type, record.origin, record.path = each.type, each.origin, name[above:]
             self._files[project].append(record)
@@ -100,16 +99,10 @@ class Export:
             count,
             size,
             tuple(ExportedProject(each.id, each.name, len(each.files)) for each in projects),
-            tuple(self._left_out),
-            self._left_out_more,
+            tuple(self._left_out.files),
+            self._left_out.more,
             (_TOO_MUCH,) if count + 2 > ENTRIES or size > UNPACKED_BYTES else (),
         )
-
-    def _leave_out(self, name: str, why: str) -> None:
-        if len(self._left_out) < _LISTED:
-            self._left_out.append(LeftOutFile(name, why))
-        else:
-            self._left_out_more += 1
 
 
 @dataclass(slots=True)

@@ -123,8 +123,9 @@ def read_source(request: ImportRequest, staging: str) -> Iterator[ImportReading]
             raise SourceRefusedError(kind, _NO_MEMORIES)
         read = memd_archive.read if kind is SourceKind.MEMD else partial(kinds.read, kind)
         reading = read(source)
-        left_out, more = (*source.left_out, *reading.left_out), reading.left_out_more
-        yield replace(reading, left_out=left_out, left_out_more=more + source.left_out_more)
+        left, more = source.left_out, reading.left_out_more
+        left_out = (*left.files, *reading.left_out)
+        yield replace(reading, left_out=left_out, left_out_more=more + left.more)
 
 
 def provenance(request: ImportRequest, kind: SourceKind) -> Provenance:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from memd.core.names import is_text
 from memd.portable.errors import SourceDamagedError
-from memd.portable.values import LISTED, LeftOutFile
+from memd.portable.values import LeftOut
 
 ENTRIES = 100_000
 UNPACKED_BYTES = 1024 * 1024 * 1024
@@ -58,8 +58,7 @@ class Intake:
     def __init__(self, label: str, packed: int = 0) -> None:
         self.files: dict[str, int] = {}  # where their places stand
         self.folders: set[str] = set()
-        self.left_out: list[LeftOutFile] = []
-        self.left_out_more = 0
+        self.left_out = LeftOut()
         self._label, self._packed = label, packed
         self._entries = self._unpacked = self._names = 0
         self._folded: set[bytes] = set()  # sums of names in one case: shorter than a long name
@@ -126,13 +125,6 @@ class Intake:
         if self._unpacked > UNPACKED_BYTES:
             raise SourceDamagedError(self._label, _TOO_LARGE)
         check_ratio(self._label, self._unpacked, self._packed)
-
-    def leave_out(self, name: str, reason: str) -> None:
-        """Note something that is passed over."""
-        if len(self.left_out) < LISTED:
-            self.left_out.append(LeftOutFile(name, reason))
-        else:
-            self.left_out_more += 1
 
 
 def check_ratio(name: str, unpacked: int, packed: int) -> None:

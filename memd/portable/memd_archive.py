@@ -35,12 +35,11 @@ from memd.portable.manifest import (
     sum_line,
 )
 from memd.portable.values import (
-    LISTED,
     MEMORIES,
     TEXT_BYTES,
     ImportReading,
     ImportSource,
-    LeftOutFile,
+    LeftOut,
     ProposedMemory,
     ReadProject,
     SourceKind,
@@ -83,8 +82,8 @@ def read(source: ImportSource) -> ImportReading:
     projects = tuple(taking.project(each) for each in manifest.projects)
     agents = taking.folders(f"agents/{AgentScope.USER}/")
     taking.leave_others()
-    left, more = tuple(taking.left), taking.left_more
-    return ImportReading(SourceKind.MEMD, projects, agents, left, left_out_more=more)
+    left = tuple(taking.left.files)
+    return ImportReading(SourceKind.MEMD, projects, agents, left, left_out_more=taking.left.more)
 
 
 def _records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
@@ -133,8 +132,7 @@ class _Taking:
     """
 
     def __init__(self, source: ImportSource, records: Mapping[str, FileRecord]) -> None:
-        self.left: list[LeftOutFile] = []
-        self.left_more = 0
+        self.left = LeftOut()
         self._source = source
         self._records = records
         self._open = dict.fromkeys(sorted(records))  # names that nobody has taken
@@ -156,7 +154,8 @@ class _Taking:
             agents,
             tuple(self._files(f"{folder}/notes/")),
             history,
-            _Texts(self._source, self._texts(named)),
+            # Checked now, and read again one by one when they are kept.
+            ((key, self._source.read(f"{_BLOBS}{key}")) for key in [*self._texts(named)]),
             project.remote,
         )
 
@@ -173,14 +172,8 @@ class _Taking:
     def leave_others(self) -> None:
         """List what nobody has taken."""
         for name in self._open:
-            self._leave(name, _ELSEWHERE)
+            self.left.add(name, _ELSEWHERE)
         self._open.clear()
-
-    def _leave(self, name: str, reason: str) -> None:
-        if len(self.left) < LISTED:
-            self.left.append(LeftOutFile(name, reason))
-        else:
-            self.left_more += 1
 
     def _files(self, place: str) -> Iterator[ProposedMemory]:
         """Yield the files below a place, by their paths there."""
@@ -192,7 +185,7 @@ class _Taking:
             record = self._records[name]
             self._count, self._bytes = self._count + 1, self._bytes + record.bytes
             if self._count > MEMORIES or self._bytes > TEXT_BYTES:
-                self._leave(name, _TOO_MUCH)
+                self.left.add(name, _TOO_MUCH)
                 continue
             content, mtime_ns = self._source.read(name), max(0, record.mtime_ns)
             yield ProposedMemory(path, content, mtime_ns, record.origin, exact=True)
@@ -203,7 +196,7 @@ class _Taking:
             return
         del self._open[name]
         if self._source.size(name) > _HISTORY_BYTES:
-            self._leave(name, _LARGE)
+            self.left.add(name, _LARGE)
             return
         for number, line in enumerate(self._source.read(name).splitlines(), 1):
             yield_to_requests()
@@ -214,7 +207,7 @@ class _Taking:
             if not 0 <= change.at < _LATEST:
                 raise SourceDamagedError(name, _NO_HISTORY)
             if secrets.find(change.words):
-                self._leave(f"{name}, line {number}", _CREDENTIAL)
+                self.left.add(f"{name}, line {number}", _CREDENTIAL)
                 continue
             files = tuple(file for file in change.files if _is_path(file.path))
             if files:
@@ -232,27 +225,9 @@ class _Taking:
             if self._records[name].sha256 != key:
                 raise SourceDamagedError(name, _CHANGED)
             if len(content) > limits.READ_BYTES or secrets.find(decoded(content)):
-                self._leave(name, _CREDENTIAL)
+                self.left.add(name, _CREDENTIAL)
             else:
                 yield key
-
-
-class _Texts(Mapping[str, bytes]):
-    """The texts of a history by their hashes, each read when it is asked for."""
-
-    def __init__(self, source: ImportSource, keys: Iterable[str]) -> None:
-        self._source, self._keys = source, dict.fromkeys(keys)
-
-    def __getitem__(self, key: str) -> bytes:
-        if key not in self._keys:
-            raise KeyError(key)
-        return self._source.read(f"{_BLOBS}{key}")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
 
 
 def _is_path(path: str) -> bool:

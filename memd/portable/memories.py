@@ -7,13 +7,12 @@ from memd.core.text import iso_time, one_line
 from memd.core.values import IMPORT, MemoryType
 from memd.documents.document import new, slug, with_fields
 from memd.portable.values import (
-    LISTED,
     MEMORIES,
     TEXT_BYTES,
     ChatSession,
     ImportReading,
     ImportSource,
-    LeftOutFile,
+    LeftOut,
     ProposedMemory,
     ReadProject,
     SourceKind,
@@ -37,8 +36,7 @@ class ReadingBuilder:
         self.names: dict[str, str] = {}
         self.memories, self.agents = _Folders(list), _Folders(list)
         self.sessions: list[ChatSession] = []
-        self.left: list[LeftOutFile] = []
-        self.left_more = 0
+        self.left = LeftOut()
         self.problems: list[str] = []
         self.diff = ""
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -47,10 +45,7 @@ class ReadingBuilder:
 
     def leave(self, where: str, reason: str) -> None:
         """List something that does not become a memory, or count it where there are very many."""
-        if len(self.left) < LISTED:
-            self.left.append(LeftOutFile(where, reason))
-        else:
-            self.left_more += 1
+        self.left.add(where, reason)
 
     def written(self, name: str) -> float:
         """Return when a file of the source was changed last, in seconds since 1970."""
@@ -123,7 +118,7 @@ class ReadingBuilder:
             for key, memories in self.memories.items()
             if memories or (scoped and not key)
         )
-        left, talks = tuple(self.left), tuple(self.sessions)
+        left, talks = tuple(self.left.files), tuple(self.sessions)
         return ImportReading(
             self.kind,
             projects,
@@ -132,7 +127,7 @@ class ReadingBuilder:
             talks,
             self.diff,
             tuple(self.problems),
-            self.left_more,
+            self.left.more,
         )
 
     def _name(self, title: str, project: str) -> str:

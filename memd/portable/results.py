@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memd.portable.plan import ImportPlan
-from memd.portable.values import LISTED, LeftOutFile, SourceKind
+from memd.portable.values import LISTED, LeftOut, LeftOutFile, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,7 @@ class ImportReport:
         self.problems: list[str] = []
         self.diff = ""
         self._kind, self._dry_run = kind, dry_run
-        self._left: list[LeftOutFile] = []
-        self._left_more = 0
+        self._left = LeftOut()
         self._room = LISTED
 
     def folder(
@@ -89,13 +88,9 @@ class ImportReport:
 
     def leave_out(self, files: Iterable[LeftOutFile], place: str = "", more: int = 0) -> None:
         """Note what stays out, whose names are below a place, and how many more do."""
-        self._left_more += more
+        self._left.more += more
         for file in files:
-            if len(self._left) >= LISTED:
-                self._left_more += 1
-            else:
-                name = f"{place}/{file.name}" if place else file.name
-                self._left.append(LeftOutFile(name, file.reason))
+            self._left.add(f"{place}/{file.name}" if place else file.name, file.reason)
 
     def result(self) -> ImportResult:
         """Return all of it."""
@@ -107,8 +102,8 @@ class ImportReport:
             self.notes,
             self.past_changes,
             tuple(self.learning),
-            tuple(self._left),
-            self._left_more,
+            tuple(self._left.files),
+            self._left.more,
             tuple(self.problems),
             self.diff,
         )

@@ -1,6 +1,6 @@
 """What readers of archives return, and what an export takes and an import does with it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -73,6 +73,21 @@ class LeftOutFile:
     reason: str
 
 
+class LeftOut:
+    """What is left out of a source or an archive: the first by name, and how many ``more``."""
+
+    def __init__(self) -> None:
+        self.files: list[LeftOutFile] = []
+        self.more = 0
+
+    def add(self, name: str, reason: str) -> None:
+        """Note one, or count it where there are very many."""
+        if len(self.files) < LISTED:
+            self.files.append(LeftOutFile(name, reason))
+        else:
+            self.more += 1
+
+
 @dataclass(frozen=True, slots=True)
 class ProposedMemory:
     """One file that a source would bring: its path in the memory directory and its bytes.
@@ -96,8 +111,8 @@ class ReadProject:
     ``id`` and ``name`` are the source's, "" where it knows no projects. ``memories`` include the
     index where the source has one. ``agents`` are memories of sub-agents by scope and agent
     (``project/reviewer``, ``local/reviewer``), ``notes`` session notes by file name. ``history`` is
-    for reading alone, oldest first, with its texts by SHA-256 in ``bodies``. ``remote`` says which
-    repository it is, as ``ProjectRecord`` does.
+    for reading alone, oldest first, and ``bodies`` its texts after their SHA-256, read once.
+    ``remote`` says which repository it is, as ``ProjectRecord`` does.
     """
 
     id: str = ""
@@ -106,7 +121,7 @@ class ReadProject:
     agents: Mapping[str, tuple[ProposedMemory, ...]] = field(default_factory=dict)
     notes: tuple[ProposedMemory, ...] = ()
     history: tuple[PastChange, ...] = ()
-    bodies: Mapping[str, bytes] = field(default_factory=dict)
+    bodies: Iterable[tuple[str, bytes]] = ()
     remote: str = ""
 
 

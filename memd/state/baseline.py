@@ -102,9 +102,8 @@ class Baseline:
         left = iter(paths)
         while part := list(islice(left, _PART)):
             places = ",".join("?" * len(part))
-            result |= _shades(
-                self._database.read(f"{_FILES} AND path IN ({places})", (directory, *part))
-            )
+            rows = self._database.read(f"{_FILES} AND path IN ({places})", (directory, *part))
+            result |= {r["path"]: _state_of(r) for r in rows if isinstance(r["path"], str)}
         return result
 
     def directories(self) -> tuple[str, ...]:
@@ -148,10 +147,6 @@ def committed(
     """Let the baseline follow a set that was applied: path, new hash (``None``: gone), and mode."""
     states = {path: None if key is None else FileState(key, mode=mode) for path, key, mode in files}
     move(cursor, directory, BaselineChange(states))
-
-
-def _shades(rows: Iterable[Row]) -> dict[str, FileState]:
-    return {row["path"]: _state_of(row) for row in rows if isinstance(row["path"], str)}
 
 
 def _state_of(row: Row) -> FileState:

@@ -90,7 +90,7 @@ class ImportTable:
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
             _save(cursor, real, originals, at)
-        self._save_bodies(bodies)
+        self._save_bodies(bodies.items())
 
     def body(self, key: str) -> bytes | None:
         """Return the text of a hash, ``None`` where it is not known or was purged."""
@@ -113,10 +113,10 @@ class ImportTable:
         self,
         directory: str,
         changes: Iterable[PastChange],
-        bodies: Mapping[str, bytes],
+        bodies: Iterable[tuple[str, bytes]],
         at: float,
     ) -> int:
-        """Keep past changes, oldest first, and their texts by hash; return how many were new.
+        """Keep past changes, oldest first, and texts after their hashes; return how many were new.
 
         What is there stays once: the n-th of several equal changes is the n-th of those here.
         """
@@ -149,11 +149,11 @@ class ImportTable:
         )
         return frozenset(row["hash"] for row in rows)
 
-    def _save_bodies(self, bodies: Mapping[str, bytes]) -> None:
-        keys = iter(bodies)
-        while part := list(islice(keys, _BODIES)):
+    def _save_bodies(self, bodies: Iterable[tuple[str, bytes]]) -> None:
+        left = iter(bodies)
+        while part := dict(islice(left, _BODIES)):
             with self._database.transaction() as cursor:
-                blobs.save(cursor, {key: bodies[key] for key in part})
+                blobs.save(cursor, part)
 
 
 def applied(cursor: Cursor, directory: str, effect: Imported, at: float) -> None:

@@ -53,21 +53,11 @@ class MessageCopy:
     ended: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage(NewMessage):
     """A message as it is stored, with its number; the body is "" once all copies ended."""
 
     number: int
-    sender: Sender
-    kind: MessageKind
-    summary: str
-    body: str
-    sent: float
-    reply_to: str
-    request: int
-    approve: bool | None
-    answer_by: float | None
-    ttl: float
 
 
 Notice = tuple[NewMessage, MessageCopy]  # of memd's own, about a message
@@ -80,5 +70,9 @@ def is_control(kind: MessageKind) -> bool:
 
 def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
     """Return what rows of messages say, each with its sender's columns as one member."""
-    facts = [{**row, "agent": row["sender"]} for row in map(dict, rows)]
-    return tuple(read_rows([each | {"sender": each} for each in facts], StoredMessage))
+    result: list[StoredMessage] = []
+    for row in rows:
+        facts = {name: value for name, value in dict(row).items() if value is not None}
+        sender = facts | {"agent": facts["sender"]}
+        result += read_rows([facts | {"sender": sender}], StoredMessage)
+    return tuple(result)

@@ -144,11 +144,12 @@ class SpendTable:
 
         Days come the newest first, everything else the dearest first.
         """
+        first = _local(now).date() - timedelta(days=days - 1)
         order = "day DESC" if by == "day" else "sum(money) DESC, sum(input + output) DESC"
         rows = self._database.read(
             f"SELECT {by} AS label, {_SUMS} FROM spend WHERE day >= ? AND ? IN ('', kind)"  # noqa: S608 - a name of By
             f" GROUP BY {by} ORDER BY {order}, label",
-            (_days_ago(now, days - 1), kind),
+            (first.isoformat(), kind),
         )
         return tuple(SpendRow(**_members(row), label=row["label"]) for row in rows)
 
@@ -203,10 +204,6 @@ def next_day(now: float) -> datetime:
 
 def _local(now: float) -> datetime:
     return datetime.fromtimestamp(now).astimezone()
-
-
-def _days_ago(now: float, days: int) -> str:
-    return (_local(now).date() - timedelta(days=days)).isoformat()
 
 
 def _add(cursor: Cursor, day: str, account: Account, used: Sum) -> None:

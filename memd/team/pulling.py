@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from memd.core.errors import MemdError
-from memd.core.team import Base, LeftOut, Limits
+from memd.core.team import Base, LeftOut
 from memd.core.values import TEAM_MATE, Actor, Provenance
 from memd.remote.link import TOO_LONG, HttpResponse
 from memd.team import planning, requests, wire
@@ -141,7 +141,8 @@ class Pull:
         exchange.save(replace(state, limits=limits))
         exchange.everything = False
         self._table.prune(self._directory)
-        exchange.release(room=_more_room(before, limits))
+        more = limits.max_entries > before.max_entries or limits.max_bytes > before.max_bytes
+        exchange.release(room=more)
 
     def _pages(self, first: RemotePage, *, hashes: bool = False) -> Iterator[RemotePage]:
         """Yield a page and those that follow it."""
@@ -293,7 +294,3 @@ def commit(exchange: Exchange, keys: tuple[str, ...], planned: Planned) -> None:
 
 def _of_page(planned: _OfPage, bases: Bases, entries: tuple[RemoteEntry, ...]) -> Planned:
     return lambda local: planned(local, bases, entries)
-
-
-def _more_room(before: Limits, now: Limits) -> bool:
-    return now.max_entries > before.max_entries or now.max_bytes > before.max_bytes

@@ -71,7 +71,7 @@ def test_an_archive_has_the_files_that_were_put_in(tmp_path: Path, content: byte
     with open_source(_source(tmp_path, content), str(tmp_path)) as source:
         assert {name: source.read(name) for name in source.names()} == FILES
         assert all(source.size(name) == len(FILES[name]) for name in FILES)
-        assert source.left_out == ()
+        assert source.left_out.files == []
         if content[:2] != b"PK":
             assert source.mtime_ns("a.md") == 1_700_000_000 * 10**9
     assert list(tmp_path.iterdir()) == [tmp_path / "source"]
@@ -93,7 +93,7 @@ def test_a_folder_has_its_files_and_no_others(tmp_path: Path) -> None:
             ".claude/rules/r.md": b"r",
         }
         assert source.mtime_ns("a.md") == 1_234_567_890_123
-        assert sorted((each.name, each.reason) for each in source.left_out) == [
+        assert sorted((each.name, each.reason) for each in source.left_out.files) == [
             ("link.md", "it is a link"),
             ("pipe.md", "it is no regular file"),
         ]
@@ -158,7 +158,7 @@ def test_what_is_no_file_in_a_tar_is_passed_over(tmp_path: Path, kind: bytes) ->
     path = _source(tmp_path, tar_of([_special(kind), ("a.md", b"a")]))
     with open_source(path, str(tmp_path)) as source:
         assert (source.names(), source.read("a.md")) == (("a.md",), b"a")
-        assert [each.name for each in source.left_out] == ["x.md"]
+        assert [each.name for each in source.left_out.files] == ["x.md"]
 
 
 def test_an_export_may_lie_in_a_folder_of_its_archive(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_link_in_a_zip_is_passed_over(tmp_path: Path) -> None:
         members.append(info)
     with open_source(_source(tmp_path, zip_of(members)), str(tmp_path)) as source:
         assert source.names() == ("a.md",)
-        assert [each.name for each in source.left_out] == ["l.md", "d.md"]
+        assert [each.name for each in source.left_out.files] == ["l.md", "d.md"]
 
 
 NAMES = [

@@ -251,7 +251,7 @@ async def test_history_has_each_change_with_its_texts(archives: Archives, tmp_pa
     """Changes come oldest first, those that imports brought before, the imports' own never."""
     project = await fill(archives)
     past = PastChange(5.0, "dream", files=(PastFile("old.md", None, sha256(b"old")),))
-    archives.table.add_past(project.directory, [past], {sha256(b"old"): b"old"}, 1.0)
+    archives.table.add_past(project.directory, [past], [(sha256(b"old"), b"old")], 1.0)
     importing = Provenance(Actor.CLIENT, origin="import:memd")
     await archives.store.commit(
         project.directory, lambda _: Draft((FileEdit("i.md", topic("i")),)), importing

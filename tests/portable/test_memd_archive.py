@@ -146,7 +146,7 @@ def test_no_credential_comes_with_a_history() -> None:
     }
     reading = taken(export_of({"app": {}}, others))
     (project,) = reading.projects
-    assert (project.history, set(project.bodies)) == (tuple(lines[1:]), {sha256(NEW)})
+    assert (project.history, {*dict(project.bodies)}) == (tuple(lines[1:]), {sha256(NEW)})
     assert len(reading.left_out) == 2
 
 

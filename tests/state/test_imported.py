@@ -72,8 +72,8 @@ def test_past_changes_are_kept_once(database: Database) -> None:
     """The same history twice is there once; equal changes of one history are all there."""
     table = ImportTable(database)
     history = (*PAST, PAST[0])
-    assert table.add_past("/m", history, BODIES, 9.0) == 3
-    assert table.add_past("/m", history, BODIES, 9.0) == 0
+    assert table.add_past("/m", history, BODIES.items(), 9.0) == 3
+    assert table.add_past("/m", history, BODIES.items(), 9.0) == 0
     assert (table.past("/m"), table.past("/other")) == (history, ())
     assert [table.body(key) for key in BODIES] == [b"one", b"two", b"three"]
 
@@ -106,11 +106,11 @@ def test_past_changes_are_as_old_as_their_import(database: Database) -> None:
     """They go with their bodies by the time of the import, and first where there is too much."""
     table = ImportTable(database)
     write(database, [Step("a.md", None, ONE)])
-    table.add_past("/m", PAST, BODIES, 9.0)
+    table.add_past("/m", PAST, BODIES.items(), 9.0)
     assert prune(database, before=3.0).changes == 0
     assert prune(database, before=0.0, most=1).changes == 3
     assert (table.past("/m"), table.body(TWO)) == ((), None)
-    table.add_past("/m", PAST, BODIES, 9.0)
+    table.add_past("/m", PAST, BODIES.items(), 9.0)
     prune(database)
     assert (table.past("/m"), table.body(TWO), table.body(ONE)) == ((), None, b"one")
 
@@ -121,7 +121,7 @@ def test_a_purge_takes_what_imports_brought(tmp_path: Path) -> None:
     table, purge = ImportTable(database), Purge(database)
     table.record("/m", [Original("a.md", ONE, TWO)], BODIES, 4.0)
     secret = PastChange(1.0, "client", reason="said sesame", files=PAST[1].files)
-    table.add_past("/m", [secret], {}, 4.0)
+    table.add_past("/m", [secret], (), 4.0)
     assert purge.of_path("/m", "a.md") == {ONE, TWO}
     assert purge.of_path("/m", "b.md") == {THREE}
     assert purge.holding(lambda body: body == b"one") == {ONE}
@@ -137,7 +137,7 @@ def test_a_purge_takes_what_imports_brought(tmp_path: Path) -> None:
 def test_a_damaged_row_does_nothing(database: Database, value: bytes) -> None:
     """A row that memd did not write is as if it were not there, and the others are read."""
     table = ImportTable(database)
-    table.add_past("/m", PAST, BODIES, 9.0)
+    table.add_past("/m", PAST, BODIES.items(), 9.0)
     database.write("UPDATE past_changes SET value = ? WHERE number = 1", (value,))
     assert table.past("/m") == PAST[1:]
     table.record("/m", [Original("a.md", ONE, TWO), Original("b.md", TWO, ONE)], {}, 1.0)
