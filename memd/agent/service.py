@@ -94,7 +94,7 @@ async def run(
     noted = RunRecord() if record is None else record
     if step.OPERATION in task.runs and isinstance(bench, Workspace):
         model, bench = _SingleShot(model), OperationTools(bench, task.shown)
-    loop = _Loop(task, model, bench, clock, progress, record=noted, on_usage=on_usage)
+    loop = _Loop(task, model, bench, clock, progress, noted, on_usage)
     failure: MemdError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(loop.watch, group.cancel_scope)
@@ -137,30 +137,22 @@ class _SingleShot:
         return await to_thread.run_sync(operations.as_calls, reply)
 
 
+@dataclass
 class _Loop:
     """One run while it runs."""
 
-    def __init__(
-        self,
-        task: Task,
-        model: Model,
-        bench: Bench,
-        clock: Clock,
-        progress: Progress,
-        *,
-        record: RunRecord,
-        on_usage: Callable[[Usage], None] | None,
-    ) -> None:
-        self._task = task
-        self._model = model
-        self._bench = bench
-        self._clock = clock
-        self._progress = progress
-        self._record = record
-        self._on_usage = on_usage
-        self._until = clock.monotonic() + task.seconds
+    _task: Task
+    _model: Model
+    _bench: Bench
+    _clock: Clock
+    _progress: Progress
+    _record: RunRecord
+    _on_usage: Callable[[Usage], None] | None
+
+    def __post_init__(self) -> None:
+        self._until = self._clock.monotonic() + self._task.seconds
         self._stopping = False
-        self._run, self._first = step.begin(task.messages, task.budget, task.runs)
+        self._run, self._first = step.begin(self._task.messages, self._task.budget, self._task.runs)
         self._end: Finish | Stop = Stop(Reason.TIME)
         self._error: ModelError | None = None
 

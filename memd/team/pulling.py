@@ -6,9 +6,10 @@ Rules of this file
 - What is refused of a page is left out alone, with the rule against it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from memd.core.errors import MemdError
 from memd.core.team import Base, LeftOut
@@ -36,6 +37,7 @@ _REMOVES = "the server removes {} of {} memories at once"
 _TOO_MANY = "it has more entries than a repository may have"
 _MOVED = "the repository changed while it was read"
 
+_Each = TypeVar("_Each", RemoteEntry, Base)
 _OfPage = Callable[[Mapping[str, str], Bases, Iterable[RemoteEntry]], tuple[KeyPlan, ...]]
 
 
@@ -217,11 +219,12 @@ class Pull:
             self._exchange.done.left_out += new
 
     def _apply(
-        self,
-        entries: tuple[RemoteEntry, ...],
-        planned: Callable[[tuple[RemoteEntry, ...]], Planned],
+        self, entries: Sequence[_Each], planned: Callable[[Sequence[_Each]], Planned]
     ) -> None:
-        """Carry out entries as one change set; where that is refused, halves of them."""
+        """Carry out entries as one change set; where that is refused, halves of them.
+
+        A file may stand in a folder's place.
+        """
         try:
             self._commit(tuple(entry.key for entry in entries), planned(entries))
         except MemdError as error:
@@ -238,35 +241,19 @@ class Pull:
     def _restore_deleted(self) -> None:
         """Write again what was deleted here and not on the server."""
         bases, local = self._table.bases(self._directory), self._exchange.local()
-        gone = {key: base for key, base in bases.items() if base.hash and key not in local}
-        for key, base in gone.items():
+        gone = [base for key, base in bases.items() if base.hash and key not in local]
+        for base in gone:
             if self._table.body(self._directory, base.hash) is None:  # a text from before a backup
-                self._fetch(key, base)
-        self._restore(gone)
+                self._fetch(base)
+        self._apply(gone, _of_deleted)
 
-    def _fetch(self, key: str, base: Base) -> None:
+    def _fetch(self, base: Base) -> None:
         """Keep the text of a base that is not kept here, where the server's history has it."""
         exchange, before = self._exchange, base.revision + 1
-        request = requests.history(exchange.repository, key, before=before, limit=_FETCHED)
-        for version in exchange.read(wire.history, exchange.answer(request).body, key):
+        request = requests.history(exchange.repository, base.key, before=before, limit=_FETCHED)
+        for version in exchange.read(wire.history, exchange.answer(request).body, base.key):
             if version.hash == base.hash and version.content is not None:
                 self._table.keep(self._directory, {version.hash: version.content})
-
-    def _restore(self, gone: Bases) -> None:
-        """Write entries again; where that is refused, as a file is in a folder's place, halves."""
-        try:
-            self._commit(tuple(gone), partial(planning.deleted, bases=gone))
-        except MemdError as error:
-            if error.retryable or error.of_disk:
-                raise
-            rows = list(gone.items())
-            if len(rows) == 1:
-                [(key, base)] = rows
-                self._leave_out([LeftOut(key, base.revision, base.hash, error.sentence)], {})
-                return
-            half = len(rows) // 2
-            self._restore(dict(rows[:half]))
-            self._restore(dict(rows[half:]))
 
     def _commit(self, keys: tuple[str, ...], planned: Planned) -> None:
         """Carry out the plans of some keys as one change set."""
@@ -292,5 +279,9 @@ def commit(exchange: Exchange, keys: tuple[str, ...], planned: Planned) -> None:
         exchange.done.left_out += page.left_out
 
 
-def _of_page(planned: _OfPage, bases: Bases, entries: tuple[RemoteEntry, ...]) -> Planned:
+def _of_page(planned: _OfPage, bases: Bases, entries: Sequence[RemoteEntry]) -> Planned:
     return lambda local: planned(local, bases, entries)
+
+
+def _of_deleted(gone: Sequence[Base]) -> Planned:
+    return partial(planning.deleted, bases={base.key: base for base in gone})

@@ -68,23 +68,21 @@ class _Limits(Struct):
     max_bytes: _Count = REPOSITORY_BYTES
 
 
-class _Entry(Struct):
+class _Stamped(Struct):
     key: str
     revision: _Revision
-    hash: _Hash
-    member: _Name
     at: _Seconds
+    member: _Name
     device: _Name = ""
+
+
+class _Entry(_Stamped, kw_only=True):
+    hash: _Hash
     content: str | None = None
 
 
-class _Removed(Struct):
-    key: str
-    revision: _Revision
-    at: _Seconds
-    member: _Name
+class _Removed(_Stamped):
     reason: str = ""
-    device: _Name = ""
 
 
 class _Page(Struct):
@@ -126,12 +124,7 @@ class _Put(_Revised):
     entries: list[_Written] = []
 
 
-class _Version(Struct):
-    key: str
-    revision: _Revision
-    at: _Seconds
-    member: _Name
-    device: _Name = ""
+class _Version(_Stamped):
     hash: str = REMOVED
     size: _Revision = 0
     reason: str = ""
