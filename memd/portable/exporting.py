@@ -17,8 +17,8 @@ from memd.portable.values import (
     ExportPart,
     ExportRequest,
     ExportResult,
-    LeftOut,
     LeftOutFile,
+    LeftOutList,
 )
 from memd.portable.writing import Staging
 from memd.projects.projects import KnownProject, repository_of
@@ -48,7 +48,7 @@ class Export:
         self._projects = dict(zip(self.ids, map(_record, request.projects), strict=True))
         self._files: dict[str, list[FileRecord]] = {key: [] for key in ("", *self.ids)}
         self._met: set[str] = set()
-        self._left_out = LeftOut()
+        self._left_out = LeftOutList()
 
     def take(self, project: str, folder: str, items: Iterable[Item]) -> None:
         """Write files of a project, or with "" of none, into a folder; note what is left out."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from memd.core.names import is_text
 from memd.portable.errors import SourceDamagedError
-from memd.portable.values import LeftOut
+from memd.portable.values import LeftOutList
 
 ENTRIES = 100_000
 UNPACKED_BYTES = 1024 * 1024 * 1024
@@ -58,7 +58,7 @@ class Intake:
     def __init__(self, label: str, packed: int = 0) -> None:
         self.files: dict[str, int] = {}  # where their places stand
         self.folders: set[str] = set()
-        self.left_out = LeftOut()
+        self.left_out = LeftOutList()
         self._label, self._packed = label, packed
         self._entries = self._unpacked = self._names = 0
         self._folded: set[bytes] = set()  # sums of names in one case: shorter than a long name

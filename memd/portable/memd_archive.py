@@ -39,7 +39,7 @@ from memd.portable.values import (
     TEXT_BYTES,
     ImportReading,
     ImportSource,
-    LeftOut,
+    LeftOutList,
     ProposedMemory,
     ReadProject,
     SourceKind,
@@ -132,7 +132,7 @@ class _Taking:
     """
 
     def __init__(self, source: ImportSource, records: Mapping[str, FileRecord]) -> None:
-        self.left = LeftOut()
+        self.left = LeftOutList()
         self._source = source
         self._records = records
         self._open = dict.fromkeys(sorted(records))  # names that nobody has taken

@@ -12,7 +12,7 @@ from memd.portable.values import (
     ChatSession,
     ImportReading,
     ImportSource,
-    LeftOut,
+    LeftOutList,
     ProposedMemory,
     ReadProject,
     SourceKind,
@@ -36,7 +36,7 @@ class ReadingBuilder:
         self.names: dict[str, str] = {}
         self.memories, self.agents = _Folders(list), _Folders(list)
         self.sessions: list[ChatSession] = []
-        self.left = LeftOut()
+        self.left = LeftOutList()
         self.problems: list[str] = []
         self.diff = ""
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memd.portable.plan import ImportPlan
-from memd.portable.values import LISTED, LeftOut, LeftOutFile, SourceKind
+from memd.portable.values import LISTED, LeftOutFile, LeftOutList, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ImportReport:
         self.problems: list[str] = []
         self.diff = ""
         self._kind, self._dry_run = kind, dry_run
-        self._left = LeftOut()
+        self._left = LeftOutList()
         self._room = LISTED
 
     def folder(

@@ -73,7 +73,7 @@ class LeftOutFile:
     reason: str
 
 
-class LeftOut:
+class LeftOutList:
     """What is left out of a source or an archive: the first by name, and how many ``more``."""
 
     def __init__(self) -> None:
