@@ -12,13 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memd.context.facts import SYSTEM, exchange_start
-from memd.context.requests import (
-    CONTEXT_MANAGEMENT,
-    MANAGED,
-    THINKING,
-    THREAD,
-    ContextRequest,
-)
+from memd.context.requests import CONTEXT_MANAGEMENT, MANAGED, THINKING, THREAD, ContextRequest
 from memd.context.values import DROP, KEEP, BlockKey, Decisions, MessageFacts, ResultFacts
 from memd.conversation import history
 from memd.conversation.pieces import USER

@@ -12,12 +12,7 @@ from collections.abc import Sequence
 from memd.context import sizing
 from memd.context.facts import exchange_start
 from memd.context.requests import ContextRequest
-from memd.context.values import (
-    BlockKey,
-    Decisions,
-    MessageFacts,
-    ResultFacts,
-)
+from memd.context.values import BlockKey, Decisions, MessageFacts, ResultFacts
 from memd.conversation import history
 from memd.conversation.history import estimate_text
 from memd.core.canonical import LEAST_CHARACTERS, text_of

@@ -15,12 +15,7 @@ from memd.core.covered import Covered
 from memd.core.yielding import yield_to_requests
 from memd.instructions import includes
 from memd.instructions.loading import MISSING
-from memd.instructions.values import (
-    TOUCHED_FILES,
-    InstructionDisk,
-    Resolution,
-    View,
-)
+from memd.instructions.values import TOUCHED_FILES, InstructionDisk, Resolution, View
 from memd.text.quoting import code_span
 from memd.text.similarity import RESEMBLING, contradiction, resemblance
 from memd.text.statements import FENCE, Statement, statements

@@ -16,12 +16,7 @@ from itertools import islice
 
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
-from memd.files.directory import (
-    Directory,
-    FileTooLargeError,
-    PathRefusedError,
-    cause_of,
-)
+from memd.files.directory import Directory, FileTooLargeError, PathRefusedError, cause_of
 from memd.instructions.values import (
     FILE_BYTES,
     FOLDER_ENTRIES,

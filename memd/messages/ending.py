@@ -3,14 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from memd.core.agents import (
-    TTL_SECONDS,
-    Agent,
-    AgentState,
-    MessageKind,
-    MessageState,
-    Sender,
-)
+from memd.core.agents import TTL_SECONDS, Agent, AgentState, MessageKind, MessageState, Sender
 from memd.messages.mailboxes import Mailboxes
 from memd.messages.register import Register
 from memd.state.tables import MessageCopy, NewMessage, Notice, StoredMessage

@@ -15,13 +15,7 @@ Rules of this file
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.core.agents import (
-    DELIVERIES,
-    LEASED_BYTES,
-    LEASED_MESSAGES,
-    AgentMessage,
-    MessageState,
-)
+from memd.core.agents import DELIVERIES, LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
 from memd.state.tables import MessageCopy, MessageTable, Notice, StoredMessage
 
 Copies = Iterable[tuple[int, int]]  # each by message and receiver

@@ -5,11 +5,7 @@
 
 from collections import deque
 
-from memd.core.agents import (
-    BACK_AND_FORTH,
-    BACK_AND_FORTH_SECONDS,
-    BROADCASTS_PER_MINUTE,
-)
+from memd.core.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, BROADCASTS_PER_MINUTE
 from memd.core.recent import Recent
 from memd.messages.errors import TooManyMessagesError
 

@@ -1,6 +1,6 @@
 """What this room is asked and answers; the results are the shapes of the wire."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import msgspec
 
@@ -187,18 +187,8 @@ class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
 
 def row_of(message: AgentMessage) -> MessageRow:
     """Return a message as ``message.receive`` answers it."""
-    return MessageRow(
-        id=message.id,
-        sender=message.sender.address,
-        client=message.sender.client,
-        project=message.sender.project,
-        kind=message.kind.value,
-        summary=message.summary,
-        body=message.body,
-        reply_to=message.reply_to,
-        sent_at=iso_time(message.sent_at),
-        age=message.age,
-        delivery=message.delivery,
-        request=message.request,
-        approve=message.approve,
-    )
+    facts = asdict(message)
+    sender = facts.pop("sender")
+    facts |= {"sender": sender["address"], "client": sender["client"]}
+    facts |= {"project": sender["project"], "sent_at": iso_time(message.sent_at)}
+    return MessageRow(**facts)

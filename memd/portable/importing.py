@@ -13,13 +13,7 @@ from memd.core.errors import MemdError
 from memd.core.imports import imported_from
 from memd.core.names import printable
 from memd.core.text import decode
-from memd.core.values import (
-    Actor,
-    Header,
-    MemoryFile,
-    Project,
-    Provenance,
-)
+from memd.core.values import Actor, Header, MemoryFile, Project, Provenance
 from memd.documents import secrets
 from memd.portable import kinds, memd_archive
 from memd.portable.archive import open_source

@@ -17,15 +17,7 @@ from functools import partial
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.imports import Original
-from memd.core.names import (
-    INDEX,
-    INDEXES,
-    SUFFIX,
-    TEAM,
-    TEAM_INDEX,
-    check_name,
-    check_odd_name,
-)
+from memd.core.names import INDEX, INDEXES, SUFFIX, TEAM, TEAM_INDEX, check_name, check_odd_name
 from memd.core.text import sha256
 from memd.core.values import FOREIGN, PERSONAL, FileEdit, MemoryFile, Tree
 from memd.core.yielding import yield_to_requests

@@ -15,11 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from memd.core import strict_json
-from memd.server.errors import (
-    MalformedRequestError,
-    RequestPart,
-    UnauthorisedError,
-)
+from memd.server.errors import MalformedRequestError, RequestPart, UnauthorisedError
 from memd.server.values import Session
 
 _ETAG = re.compile(r'"([A-Za-z0-9_-]{1,100}\.[0-9]{1,18})"')

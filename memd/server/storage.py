@@ -23,15 +23,7 @@ from memd.server.errors import (
 )
 from memd.server.schema import prepare
 from memd.server.sqlite import SQLite
-from memd.server.values import (
-    Answer,
-    AuditEntry,
-    EntryPage,
-    PutEntry,
-    Repository,
-    Session,
-    Version,
-)
+from memd.server.values import Answer, AuditEntry, EntryPage, PutEntry, Repository, Session, Version
 
 PAGE_ENTRIES = 500
 # JSON may make six bytes of one: a page of such texts still stays below what a client reads.

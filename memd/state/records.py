@@ -14,14 +14,7 @@ import msgspec
 
 from memd.core.names import INDEXES
 from memd.core.text import read_json
-from memd.core.values import (
-    Actor,
-    Change,
-    CommitResult,
-    Effect,
-    FileChange,
-    Provenance,
-)
+from memd.core.values import Actor, Change, CommitResult, Effect, FileChange, Provenance
 from memd.state import effects
 from memd.state.database import Row
 

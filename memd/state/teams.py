@@ -16,16 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from memd.core.names import TEAM
-from memd.core.team import (
-    REMOVED,
-    Author,
-    Base,
-    Conflict,
-    HeldEntry,
-    LeftOut,
-    PushBatch,
-    SyncState,
-)
+from memd.core.team import REMOVED, Author, Base, Conflict, HeldEntry, LeftOut, PushBatch, SyncState
 from memd.core.values import TeamMoved
 from memd.state import blobs
 from memd.state.database import Cursor, Database
@@ -65,10 +56,18 @@ class TeamTable:
         """Return what a directory's sync knows, that of a new one if it knows nothing."""
         return self._rows(directory, SyncState).get("", SyncState())
 
-    def save(self, directory: str, state: SyncState) -> None:
-        """Write down what a directory's sync knows."""
+    def save(self, directory: str, *rows: SyncState | HeldEntry | LeftOut) -> None:
+        """Write down what a directory's sync knows, holds (it is not sent) or leaves out.
+
+        An entry that the door here refuses is left out until its base moves.
+        """
         with self._database.transaction() as cursor:
-            _save(cursor, os.path.realpath(directory), [state])
+            _save(cursor, os.path.realpath(directory), rows)
+
+    def drop(self, directory: str, kind: type[HeldEntry | Conflict], key: str) -> None:
+        """Hold a file no longer, or list a conflict no longer."""
+        with self._database.transaction() as cursor:
+            _drop(cursor, os.path.realpath(directory), kind, [key])
 
     def bases(self, directory: str) -> dict[str, Base]:
         """Return the bases of a directory by key, tombstones among them."""
@@ -101,33 +100,13 @@ class TeamTable:
         """Return by key what stands in a directory and is not sent."""
         return self._rows(directory, HeldEntry)
 
-    def hold(self, directory: str, entry: HeldEntry) -> None:
-        """Hold a file: it is not sent."""
-        with self._database.transaction() as cursor:
-            _save(cursor, os.path.realpath(directory), [entry])
-
-    def release(self, directory: str, key: str) -> None:
-        """Hold a file no longer."""
-        with self._database.transaction() as cursor:
-            _drop(cursor, os.path.realpath(directory), HeldEntry, [key])
-
     def conflicts(self, directory: str) -> dict[str, Conflict]:
         """Return by key the conflicts that nobody has resolved."""
         return self._rows(directory, Conflict)
 
-    def resolved(self, directory: str, key: str) -> None:
-        """List a conflict no longer."""
-        with self._database.transaction() as cursor:
-            _drop(cursor, os.path.realpath(directory), Conflict, [key])
-
     def left_out(self, directory: str) -> dict[str, LeftOut]:
         """Return by key the server's entries that the door here refuses."""
         return self._rows(directory, LeftOut)
-
-    def leave_out(self, directory: str, entries: Iterable[LeftOut]) -> None:
-        """Note entries that the door here refuses; each is noted until its base moves."""
-        with self._database.transaction() as cursor:
-            _save(cursor, os.path.realpath(directory), entries)
 
     def keep(self, directory: str, bodies: Mapping[str, bytes]) -> None:
         """Keep bodies by hash until nothing names them: those of a pull, before its change set."""

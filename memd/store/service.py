@@ -25,15 +25,7 @@ from memd.core.events import EventSink
 from memd.core.names import INDEX, INDEXES
 from memd.core.recent import Recent
 from memd.core.settings import Settings
-from memd.core.values import (
-    Change,
-    CommitResult,
-    MemoryFile,
-    Plan,
-    Project,
-    Provenance,
-    Snapshot,
-)
+from memd.core.values import Change, CommitResult, MemoryFile, Plan, Project, Provenance, Snapshot
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects

@@ -5,7 +5,7 @@ server. Only a removal is a request of its own, since nothing else tells "remove
 """
 
 from memd.core.names import TEAM
-from memd.core.team import REMOVED
+from memd.core.team import REMOVED, Conflict, HeldEntry
 from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.remote.link import HttpRequest, HttpResponse
 from memd.team import planning, requests, wire
@@ -73,7 +73,7 @@ def restore(exchange: Exchange, path: str, revision: int | None) -> None:
     text = wanted[0].content or exchange.table.recorded(exchange.directory, key, wanted[0].hash)
     if text is None:
         raise TeamRefusedError(path, _NO_TEXT)
-    exchange.table.release(exchange.directory, key)
+    exchange.table.drop(exchange.directory, HeldEntry, key)
     _write(exchange, key, text, f"revision {wanted[0].revision} of the team's history")
 
 
@@ -90,7 +90,7 @@ def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
     if wanted is None:
         raise TeamRefusedError(path, _NO_TEXT)
     _write(exchange, key, wanted, f"a conflict resolved: {how}")
-    exchange.table.resolved(exchange.directory, key)
+    exchange.table.drop(exchange.directory, Conflict, key)
 
 
 def keep(exchange: Exchange, path: str) -> None:
@@ -98,7 +98,7 @@ def keep(exchange: Exchange, path: str) -> None:
     key = path.removeprefix(TEAM)
     if key not in exchange.table.held(exchange.directory):
         raise TeamRefusedError(path, _NOT_HELD)
-    exchange.table.release(exchange.directory, key)
+    exchange.table.drop(exchange.directory, HeldEntry, key)
 
 
 def drop(exchange: Exchange, path: str) -> None:
@@ -107,7 +107,7 @@ def drop(exchange: Exchange, path: str) -> None:
     if key not in exchange.table.held(exchange.directory):
         raise TeamRefusedError(path, _NOT_HELD)
     _write(exchange, key, None, "held and dropped")
-    exchange.table.release(exchange.directory, key)
+    exchange.table.drop(exchange.directory, HeldEntry, key)
 
 
 def accept(exchange: Exchange) -> None:

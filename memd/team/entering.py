@@ -5,12 +5,7 @@ from typing import TypeVar
 
 from memd.core.names import TEAM
 from memd.core.values import Draft, FileEdit, Project, Tree
-from memd.remote.link import (
-    HttpRequest,
-    HttpResponse,
-    RemoteAnswerError,
-    RemoteUnreachableError,
-)
+from memd.remote.link import HttpRequest, HttpResponse, RemoteAnswerError, RemoteUnreachableError
 from memd.store.drafts import StoreDraft
 from memd.team import requests, wire
 from memd.team.errors import TeamRefusedError, TeamUnreachableError

@@ -171,7 +171,7 @@ class Exchange:
         if held:
             bases = self.table.bases(self.directory)
             for key in planning.released(self.local(), bases, held, room=room):
-                self.table.release(self.directory, key)
+                self.table.drop(self.directory, HeldEntry, key)
 
     def result(self) -> SyncResult:
         """Return what was done."""

@@ -215,7 +215,7 @@ class Pull:
             if not ((base := bases.get(item.key)) and base.revision >= item.revision)
         ][:room]
         if new:
-            self._table.leave_out(self._directory, new)
+            self._table.save(self._directory, *new)
             self._exchange.done.left_out += new
 
     def _apply(
@@ -275,7 +275,7 @@ def commit(exchange: Exchange, keys: tuple[str, ...], planned: Planned) -> None:
     exchange.done.change = committed.change or exchange.done.change
     exchange.progress(sum(len(each.keys) for each in exchange.done.pages))
     if page.left_out:
-        exchange.table.leave_out(exchange.directory, page.left_out)
+        exchange.table.save(exchange.directory, *page.left_out)
         exchange.done.left_out += page.left_out
 
 

@@ -100,7 +100,7 @@ def _next_batch(exchange: Exchange) -> tuple[PushBatch | None, list[bytes]]:
     for key, file_hash, content in exchange.ports.files.read(wanted):
         refused = sharing.refusal(key, file_hash, content, limits.entry_bytes)
         if refused is not None:
-            exchange.table.hold(exchange.directory, refused)
+            exchange.table.save(exchange.directory, refused)
             exchange.done.held.append(refused)
             continue
         ready[key] = replace(wanted[key], hash=file_hash)

@@ -19,13 +19,7 @@ from anyio.abc import TaskGroup
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.events import (
-    TEAM_CHANGED,
-    TEAM_CONFLICT,
-    TEAM_SUPPRESSED,
-    Event,
-    EventSink,
-)
+from memd.core.events import TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED, Event, EventSink
 from memd.core.names import TEAM
 from memd.core.recent import Recent
 from memd.core.settings import Settings

@@ -47,8 +47,8 @@ def test_all_that_a_sync_knows_is_there_again(database: Database, tmp_path: Path
     table.save(link, state)
     move_bases(table, link, [BASE, Base("gone.md", "", 4)])
     table.begin(link, OUT, BODIES)
-    table.hold(link, HeldEntry("s.md", TWO, "secret", "rule"))
-    table.leave_out(link, [LeftOut("CON.md", 2, ONE, "name")])
+    table.save(link, HeldEntry("s.md", TWO, "secret", "rule"))
+    table.save(link, LeftOut("CON.md", 2, ONE, "name"))
     assert (table.state(real), table.batch(real)) == (state, OUT)
     assert table.bases(real) == {"a.md": BASE, "gone.md": Base("gone.md", "", 4)}
     anna = Author("anna", "laptop", 5.0, 3)
@@ -59,7 +59,7 @@ def test_all_that_a_sync_knows_is_there_again(database: Database, tmp_path: Path
     assert list(table.held(real)) == ["s.md"]
     assert list(table.left_out(real)) == ["CON.md"]
     assert table.body(real, TWO) == b"two"
-    table.release(link, "s.md")
+    table.drop(link, HeldEntry, "s.md")
     assert table.held(real) == {}
     other = str(tmp_path)
     assert (table.state(other), table.bases(other), table.body(other, TWO)) == (
@@ -79,7 +79,7 @@ def test_only_the_batch_that_is_out_is_ended(database: Database) -> None:
     """The answer to another batch moves nothing; that to this one moves the bases and ends it."""
     table, new = TeamTable(database), Base("b.md", TWO, 8)
     table.begin("/m", OUT, BODIES)
-    table.hold("/m", HeldEntry("b.md", TWO, "full"))
+    table.save("/m", HeldEntry("b.md", TWO, "full"))
     table.end("/m", [new], batch="id-0")
     assert (table.batch("/m"), table.bases("/m")) == (OUT, {})
     table.end("/m", [new], [HeldEntry("a.md", ONE, "secret")], batch="id-1")
@@ -91,8 +91,8 @@ def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
     """Bases, what is held and conflicts become true when the set is applied, and never before."""
     table, journal = TeamTable(database), Journal(database)
     move_bases(table, "/m", [BASE, Base("old.md", TWO, 1)])
-    table.hold("/m", HeldEntry("a.md", ONE, "removed"))
-    table.leave_out("/m", [LeftOut("a.md", 2, ONE, "secret")])
+    table.save("/m", HeldEntry("a.md", ONE, "removed"))
+    table.save("/m", LeftOut("a.md", 2, ONE, "secret"))
     conflict = Conflict("c.md", ONE, TWO, at=3.0)
     held = HeldEntry("h.md", TWO, "removed")
     effect = moved([Base("a.md", TWO, 4), Base("h.md", "", 5)], ["old.md"], [held], [conflict])
@@ -105,7 +105,7 @@ def test_a_pull_moves_all_with_its_change_set(database: Database) -> None:
     assert table.conflicts("/m") == {"c.md": Conflict("c.md", ONE, TWO, change="c1", at=3.0)}
     move_bases(table, "/m", [Base("c.md", THREE, 9)])
     assert list(table.conflicts("/m")) == ["c.md"]
-    table.resolved("/m", "c.md")
+    table.drop("/m", Conflict, "c.md")
     assert table.conflicts("/m") == {}
 
 
@@ -123,7 +123,7 @@ def test_bodies_outlive_the_journal_while_something_names_them(database: Databas
         prune(database)
         assert {key for key in BODIES if table.body("/m", key) == BODIES[key]} == expected
         if expected == {ONE, TWO}:
-            table.resolved("/m", "c.md")
+            table.drop("/m", Conflict, "c.md")
         table.end("/m", [], batch="i")
 
 
@@ -145,7 +145,7 @@ def test_a_purge_takes_the_bodies_of_a_team_file(database: Database) -> None:
     table.keep("/m", BODIES)
     move_bases(table, "/m", [BASE])
     table.begin("/m", OUT, {})
-    table.hold("/m", HeldEntry("x.md", TWO, "secret", "sesame-4711"))
+    table.save("/m", HeldEntry("x.md", TWO, "secret", "sesame-4711"))
     assert purge.of_path("/m", "team/a.md") == {ONE, THREE}
     purge.remove([ONE], lambda text: text.replace("sesame-4711", "[x]"))
     assert (table.body("/m", ONE), table.body("/m", THREE)) == (None, b"three")
@@ -158,7 +158,7 @@ def test_a_damaged_row_does_nothing(database: Database, value: bytes) -> None:
     table = TeamTable(database)
     move_bases(table, "/m", [BASE, Base("b.md", TWO, 1)])
     table.begin("/m", OUT, {})
-    table.leave_out("/m", [LeftOut("b.md", 1, TWO, "name")])
+    table.save("/m", LeftOut("b.md", 1, TWO, "name"))
     database.write("UPDATE team_rows SET value = ? WHERE key <> 'a.md'", (value,))
     assert (table.bases("/m"), table.batch("/m"), table.left_out("/m")) == (
         {"a.md": BASE},
