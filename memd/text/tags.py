@@ -31,7 +31,6 @@ _FOREIGN = (
     "task-notification",
     "ide_selection",
     "ide_opened_file",
-    "hook_context",
     "session_context",
 )
 # What the person types behind the command of memd's plugin (clients/claude-code) are their words.
@@ -40,6 +39,7 @@ _REMEMBER = re.compile(
     r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
     re.DOTALL,
 )
+_CUTS = 3  # rounds: two pieces around a cut may make a new mark
 _ARGUMENTS = re.compile(r"</?command-args>")
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -49,7 +49,7 @@ _MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 
 def strip_own(text: str) -> str:
     """Return a text without memd's insertions alone, for words that are not the user's."""
-    return _without(text, _OWN_OPENING)
+    return _until_none(text, _OWN_OPENING)
 
 
 def messages_in(text: str) -> str:
@@ -76,12 +76,22 @@ def strip(text: str) -> str:
     that holds another of its kind ends with the outer one.
     """
     command = _REMEMBER.fullmatch(text)
-    return _without(command[1] if command else text, _OPENING)
+    return _until_none(command[1] if command else text, _OPENING)
 
 
 def strip_closed(text: str) -> str:
     """Return all that may be the user's: what is never closed too, and what commands are given."""
     return _without(_ARGUMENTS.sub("", text), _OPENING, closed=True)
+
+
+def _until_none(text: str, openings: re.Pattern[str]) -> str:
+    """Return a text without insertions, and without those that a cut has put together.
+
+    What still holds one after ``_CUTS`` rounds was made to; the rest of it is left out.
+    """
+    for _ in range(_CUTS):
+        text = _without(text, openings)
+    return openings.split(text, maxsplit=1)[0]
 
 
 def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> str:

@@ -22,6 +22,8 @@ COMMAND = (
         (f"a {tags.OPEN}x{tags.OPEN}y{tags.CLOSE}z{tags.CLOSE} b", "a  b"),
         (f"a {tags.OPEN}<system-reminder>{tags.CLOSE} b", "a  b"),
         (f"a {tags.OPEN}never closed", "a "),
+        (f"a <memd-con{tags.OPEN}x{tags.CLOSE}text>y{tags.CLOSE} b", "a  b"),
+        ("<memd-con" * 9 + f"{tags.OPEN}{tags.CLOSE}text>" * 9, "<memd-con" * 8),
         ("a < b and c > d", "a < b and c > d"),
         (f"{COMMAND}<command-args>I like tea</command-args>", "I like tea"),
         (f"{COMMAND}<command-args>a{tags.OPEN}no{tags.CLOSE}b</command-args>", "ab"),
