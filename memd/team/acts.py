@@ -46,7 +46,7 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
     )
     answer = _sent(exchange, request)
     if answer.status in _OF_THE_ACT:
-        problem = wire.problem(answer.status, answer.body)
+        problem = wire.problem(answer.body)
         why = ": ".join((problem.message, *problem.rules.values()))
         raise TeamRefusedError(path, why, status=answer.status)
     if answer.status != _OK:

@@ -107,7 +107,7 @@ def _answer(ask: Ask, server: str, token: str, request: HttpRequest, expected: i
         raise TeamUnreachableError(server, error.cause) from None
     if answer.status == expected:
         return answer.body
-    problem = wire.problem(answer.status, answer.body)
+    problem = wire.problem(answer.body)
     message = problem.message or f"HTTP {answer.status}"
     if _CLIENT <= answer.status < _SERVER:
         raise TeamRefusedError(server, message, status=answer.status)

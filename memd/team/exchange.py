@@ -102,7 +102,7 @@ class Exchange:
             if response.status < _CLIENT:
                 self._moved(response.status, pushing=pushing)
             return response
-        problem = wire.problem(response.status, response.body)
+        problem = wire.problem(response.body)
         message = problem.message or f"HTTP {response.status}"
         if _CLIENT <= response.status < _SERVER and response.status not in _TRANSIENT:
             raise self.paused(response.status, message, pushing=pushing)

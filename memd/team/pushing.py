@@ -134,7 +134,7 @@ def _put(
     if answer.status == _OK:
         _accepted(exchange, batch, answer.body)
         return True
-    problem = wire.problem(answer.status, answer.body)
+    problem = wire.problem(answer.body)
     if answer.status == _CHANGED:
         # What the server has forgotten, a tombstone of long ago, no pull of changes tells of.
         exchange.everything = problem.forgotten

@@ -208,8 +208,6 @@ class RemoteProblem:
     that a key is ``forgotten`` where the server knows nothing of it.
     """
 
-    status: int
-    kind: str = ""
     message: str = ""
     limit: str = ""
     max: int = 0
@@ -283,17 +281,16 @@ def history(server: str, body: bytes, key: str) -> tuple[RemoteEntry, ...]:
     return tuple(entry for entry, rule in results if not rule)
 
 
-def problem(status: int, body: bytes) -> RemoteProblem:
+def problem(body: bytes) -> RemoteProblem:
     """Return why a server refuses; whatever it says beside the status may be missing."""
     try:
         error = _read("", body, _Failure).error
     except RemoteAnswerError:
-        return RemoteProblem(status)
+        return RemoteProblem()
     rules = {each.key: printable(each.rule) for each in error.entries}
-    kind, message = printable(error.kind), printable(error.message)
     forgotten = any(each.revision == 0 for each in error.entries)
     limits = (error.limit, error.max, error.have)
-    return RemoteProblem(status, kind, message, *limits, rules, forgotten)
+    return RemoteProblem(printable(error.message), *limits, rules, forgotten)
 
 
 def _entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteEntry, str]:

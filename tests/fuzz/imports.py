@@ -96,7 +96,7 @@ def team_page(data: bytes) -> None:
     ):
         with suppress(RemoteAnswerError):
             read()
-    wire.problem(412, data)
+    wire.problem(data)
 
 
 def _sample(path: str) -> bytes:
