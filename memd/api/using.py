@@ -72,7 +72,7 @@ class UsedMemory(Result):
     """A memory and how it was used; times are ISO 8601 or null for never.
 
     ``sessions`` counts those that it was surfaced to. ``unused``: it is older than 90 days and in
-    90 days in which memd counted it was not used.
+    90 days in which memd counted it was not used; one of a team never is.
     """
 
     path: str

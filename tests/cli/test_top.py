@@ -175,6 +175,9 @@ def test_without_a_terminal_it_says_what_to_do(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, told):
         ran = memctl(home, "top")
         assert (ran.status, ran.out, "--once" in ran.err) == (2, "", True)
+        with on_a_terminal(home, "top", "--json") as terminal:
+            assert terminal.ended() == 0
+            assert ENTER not in terminal.text
         with on_a_terminal(home, "top", term="dumb") as terminal:
             assert terminal.ended() == 2
             assert ENTER not in terminal.text

@@ -20,7 +20,7 @@ def live(invocation: Invocation) -> None:
     """Show what the daemon does, anew every two seconds, until q is pressed; or print frames."""
     options = invocation.options
     every = options.every or _EVERY_SECONDS
-    if options.once or options.batch:
+    if options.once or options.batch or options.json:
         _print(invocation, options.batch or 1, every)
         return
     term = invocation.environ.get("TERM", "")
