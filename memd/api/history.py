@@ -5,16 +5,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from memd.api.memory import WRITE_ERRORS, AgentName, SubagentScope, project_of, writable
-from memd.api.method import (
-    InvalidParamsError,
-    Limit,
-    Result,
-    Time,
-    method,
-    moment,
-    seconds,
-    shaped,
-)
+from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
 from memd.api.services import Services
 from memd.core.imports import PastChange, action_of
 from memd.core.instants import NotATimeError

@@ -9,14 +9,7 @@ from anyio import to_thread
 from msgspec.structs import asdict
 
 from memd.api import opened
-from memd.api.method import (
-    Limit,
-    Result,
-    SessionId,
-    Time,
-    method,
-    moment,
-)
+from memd.api.method import Limit, Result, SessionId, Time, method, moment
 from memd.api.services import Services
 from memd.core.agents import AgentScope
 from memd.core.errors import MemdError, WrongParameterError

@@ -11,12 +11,7 @@ from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.projects.project import NoProjectError
 from memd.review.accepting import NotTakenInError, PathNotProposedError, ProposalDecidedError
-from memd.review.service import (
-    Accepted,
-    ProposalNotFoundError,
-    ProposalUnreadableError,
-    Rejected,
-)
+from memd.review.service import Accepted, ProposalNotFoundError, ProposalUnreadableError, Rejected
 from memd.review.view import ProposalView
 from memd.rpc.connection import Call
 from memd.store.drafts import SecretRefusedError

@@ -8,14 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.memory import (
-    WRITE_ERRORS,
-    ChangeMade,
-    by_client,
-    check_team,
-    project_of,
-    writable,
-)
+from memd.api.memory import WRITE_ERRORS, ChangeMade, by_client, check_team, project_of, writable
 from memd.api.method import Limit, Result, method
 from memd.api.services import Services
 from memd.core.names import TEAM, check_name

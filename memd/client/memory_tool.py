@@ -16,14 +16,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from anthropic.lib.tools import (
-    BetaAbstractMemoryTool,
-    BetaAsyncAbstractMemoryTool,
-    ToolError,
-)
-from anthropic.types.beta import (
-    BetaCacheControlEphemeralParam,
-)
+from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+from anthropic.types.beta import BetaCacheControlEphemeralParam
 from anyio import to_thread
 
 from memd.client.aio import AsyncClient

@@ -19,13 +19,7 @@ from typing import Any
 from memd.client.blocking import Client
 from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
 from memd.client.launch import connect
-from memd.client.sent import (
-    Message,
-    SentConversation,
-    calls_of,
-    last_reply,
-    results,
-)
+from memd.client.sent import Message, SentConversation, calls_of, last_reply, results
 from memd.core.canonical import text_of
 from memd.core.errors import MemdError
 from memd.core.places import Places, find

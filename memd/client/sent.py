@@ -14,14 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from memd.client.wire import LineBuffer
-from memd.core.canonical import (
-    LEAST_CHARACTERS,
-    START,
-    THINKING,
-    canonical,
-    content_hash,
-    text_of,
-)
+from memd.core.canonical import LEAST_CHARACTERS, START, THINKING, canonical, content_hash, text_of
 from memd.core.text import read_object
 
 KEEP, SPILL, CLEAR, DROP = _ACTIONS = ("keep", "spill", "clear", "drop")

@@ -32,12 +32,7 @@ from memd.model.configured import (
     read_variables,
 )
 from memd.projects.configuration import Configuration
-from memd.rpc.listener import (
-    handed_listener,
-    inherited_listener,
-    launchd_listener,
-    make_listener,
-)
+from memd.rpc.listener import handed_listener, inherited_listener, launchd_listener, make_listener
 from memd.state.changes import check_version
 
 _DESCRIPTORS = 4096

@@ -40,13 +40,7 @@ from memd.core.values import (
 )
 from memd.extract import already_said, candidates, fork, requests
 from memd.extract.evidence import Utterance
-from memd.extract.listening import (
-    ConversationReader,
-    Heard,
-    conversation,
-    quoted,
-    repeats_agents,
-)
+from memd.extract.listening import ConversationReader, Heard, conversation, quoted, repeats_agents
 from memd.extract.merge import Merged, merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations

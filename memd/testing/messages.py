@@ -23,14 +23,7 @@ from memd.testing.messages_connection import MessagesListener, ReplyBody
 from memd.testing.messages_edits import shown
 from memd.testing.messages_gate import ReplyGate
 from memd.testing.messages_memory import ServerMemory
-from memd.testing.messages_replies import (
-    dump,
-    error_event,
-    events,
-    failure_body,
-    finished,
-    message,
-)
+from memd.testing.messages_replies import dump, error_event, events, failure_body, finished, message
 from memd.testing.messages_request import ReceivedMessage as ReceivedMessage
 from memd.testing.messages_steps import Answer, Script, Step, Whole
 from memd.testing.messages_steps import Cut as Cut
