@@ -182,6 +182,6 @@ def _template(name: str) -> bytes:
 
 
 def _quoted(path: str) -> str:
-    """Return a path as one word of a systemd command line, no specifier in it."""
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return f'"{escaped}"'
+    """Return a path as one word and one line of a systemd command, no specifier in it."""
+    signs = {"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n"}
+    return f'"{path.translate(str.maketrans(signs))}"'

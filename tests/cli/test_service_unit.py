@@ -12,7 +12,7 @@ from memd.cli import service_unit
 from memd.core.limits import DRAIN_SECONDS
 
 ROOT = Path(service_unit.UNITS).parents[2]
-PYTHON = '/opt/my "py"/100%/bin/python'
+PYTHON = '/opt/my "py"/100%\n/bin/python'
 # Options that keep a user's unit from starting, or do nothing there.
 HARMFUL = {
     "PrivateDevices",
@@ -55,7 +55,7 @@ def test_systemd_units_are_what_works() -> None:
     assert socket["Socket"]["ListenStream"] == "%t/memd/memd.sock"
     assert (socket["Socket"]["SocketMode"], socket["Socket"]["DirectoryMode"]) == ("0600", "0700")
     unit = _unit(service.files[service_file])
-    expected = '"/opt/my \\"py\\"/100%%/bin/python" -P -m memd serve'
+    expected = '"/opt/my \\"py\\"/100%%\\n/bin/python" -P -m memd serve'
     assert unit["Service"]["ExecStart"] == expected
     assert unit["Service"]["Type"] == "notify"
     assert unit["Unit"]["Requires"] == "memd.socket"

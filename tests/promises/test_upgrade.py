@@ -35,10 +35,12 @@ def _home() -> Iterator[Home]:
         subprocess.run(["flock", home.places.lock, "true"], check=True, timeout=SECONDS)
 
 
-def memctl(home: Home, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def memctl(
+    home: Home, folder: Path, *arguments: str, python: str = "python"
+) -> "subprocess.CompletedProcess[str]":
     """Run memctl of an installation."""
     return subprocess.run(
-        [f"{folder}/bin/python", "-P", "-c", RUN, *arguments],
+        [f"{folder}/bin/{python}", "-P", "-c", RUN, *arguments],
         env=dict(home.environ),
         cwd="/",
         capture_output=True,
@@ -71,7 +73,7 @@ def test_what_would_not_start_takes_nothing_over(home: Home) -> None:
     assert "the memd that runs goes on" in done.stderr
     assert serving(home) == before
     module.write_text(whole)
-    done = memctl(home, folder, "restart")
+    done = memctl(home, folder, "restart", python="python3")  # another name of the same
     assert (done.stdout, done.stderr) == ("memd 1.1 took over from 1.0\n", "")
     assert serving(home) == {**before, "version": "1.1"}
 

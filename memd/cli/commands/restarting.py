@@ -1,5 +1,6 @@
 """restart: the memd that is installed now takes over from the one that runs."""
 
+import os
 import sys
 
 from memd.cli import service_unit
@@ -55,7 +56,9 @@ def _give_way(invocation: Invocation) -> str:
     program = str(running.get("program", ""))
     if problem := startable(invocation.places, invocation.environ):
         raise NotStartableError(sys.executable, problem)
-    if program != sys.executable or not _handed_over(invocation):
+    # Several names of an interpreter in one folder are one installation.
+    ours = os.path.dirname(program) == os.path.dirname(sys.executable)
+    if not ours or not _handed_over(invocation):
         _replace(invocation, program)
     return str(running["version"])
 
