@@ -175,7 +175,8 @@ def _built_in_clone(folder: Path, number: int) -> Dist:
 def _hook(kind: str, source: Path, to: Path, epoch: int) -> Path:
     """Run a hook of the build backend and return the file that it made in a new folder."""
     to.mkdir()
-    environ = os.environ | {"SOURCE_DATE_EPOCH": str(epoch)}
+    # No HOME of a person: setuptools reads a .pydistutils.cfg there.
+    environ = os.environ | {"SOURCE_DATE_EPOCH": str(epoch), "HOME": str(source)}
     command = [sys.executable, "-c", _HOOK.format(kind), str(to)]
     subprocess.run(
         command, cwd=source, env=environ, stdout=subprocess.DEVNULL, check=True, umask=0o022

@@ -79,3 +79,16 @@ def test_no_file_of_the_program_is_forgotten() -> None:
     data = [str(p) for p in files if p.suffix != ".py" and "__pycache__" not in p.parts]
     globs = [pattern.replace("**/", "*") for pattern in patterns]
     assert [name for name in data if not any(fnmatchcase(name, glob) for glob in globs)] == []
+
+
+def test_a_persons_own_settings_change_no_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a home says of building counts for nothing."""
+    (tmp_path / ".pydistutils.cfg").write_text("[bdist_wheel]\nbuild_number=1\n")
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "pyproject.toml").write_text('[project]\nname = "a"\nversion = "1"\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    made = dist._hook("wheel", source, tmp_path / "made", 1_000_000_000)
+    assert made.name == "a-1-py3-none-any.whl"
