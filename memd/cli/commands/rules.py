@@ -71,7 +71,7 @@ def _rule(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
 
 def _candidate(each: Mapping[str, Any]) -> Iterator[str]:
     path, check = each["path"], each["check"]
-    said = f"you said it again {each['repeated']} times" if each["repeated"] else "it has a line check"
+    said = f"you said it again {each['repeated']} times" if each["repeated"] else "it has a check"
     yield f"{path} could be a rule, {said}: {_shown(check)}"
     option = "" if each["written"] else f" --check {shlex.quote(check)}"
     yield f"    memctl rule add {shlex.quote(path)}{option}"
