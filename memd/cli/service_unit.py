@@ -183,5 +183,5 @@ def _template(name: str) -> bytes:
 
 def _quoted(path: str) -> str:
     """Return a path as one word and one line of a systemd command, no specifier in it."""
-    signs = {"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n"}
-    return f'"{path.translate(str.maketrans(signs))}"'
+    signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n"})
+    return f'"{path.translate(signs)}"'
