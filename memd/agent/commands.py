@@ -201,7 +201,7 @@ def _grep(given: "Given", shell: Shell, before: Lines | None) -> Lines:
 def _search(patterns: Sequence[str], given: "Given") -> matching.Search:
     form = [line for pattern in patterns for line in pattern.split("\n")]
     if given.F:
-        form = [globs.literal(pattern) for pattern in form]
+        form = [re.escape(pattern) for pattern in form]
     elif not given.E:
         form = [matching.basic(pattern) for pattern in form]
     whole = "|".join(f"(?:{pattern})" for pattern in form) if len(form) > 1 else form[0]

@@ -14,7 +14,6 @@ COMMANDS = (
         "messages. With --watch what changes is printed as it does, until Ctrl-C or --timeout; "
         "only then memd makes lines of what sub-agents are doing.",
         "agents:list_",
-        method="agent.list",
         options=(
             Option("--all", "those of every project"),
             Option("--watch", "go on, and print what changes", param=""),
@@ -45,7 +44,6 @@ COMMANDS = (
         "agent is there for two minutes after each of its commands. Registering the same session "
         "again gives the same agent and mailbox, and a new key.",
         "agents:register",
-        method="agent.register",
         options=(
             Option("--name", "the agent's name", "NAME"),
             Option(
@@ -72,7 +70,6 @@ COMMANDS = (
         "It neither sends nor gets messages from then on. What it has not read goes back: its "
         "senders are told. No process is ended.",
         "agents:end",
-        method="agent.end",
         options=(KEY,),
         examples=(("memctl agent end", "this shell is done"),),
     ),
@@ -84,7 +81,6 @@ COMMANDS = (
         "of the project. Nothing is overwritten: of two memories with one name the newcomer gets "
         "a number. The status is 1 where something could not be taken.",
         "strays:merge",
-        method="agent.merge",
         options=(Option("--dry-run", "say what lies astray and do nothing"),),
         examples=(("memctl agent merge --dry-run", "what lies astray?"),),
     ),

@@ -29,7 +29,6 @@ COMMANDS = (
         "show how large a conversation is and what is stored of it",
         _SHOWN,
         "context:show",
-        method="context.show",
         operands=(_SESSION,),
     ),
     Command(
@@ -38,7 +37,6 @@ COMMANDS = (
         "Those of the current project, the ones planned last first: the session, how long ago that "
         "was, the size in tokens and the level, and the model.",
         "context:list_",
-        method="context.list",
         options=(Option("--limit", "how many at most", "N", number),),
     ),
     Command(
@@ -47,7 +45,6 @@ COMMANDS = (
         "For good, and only for a conversation that does not go on: what was replaced in it can no "
         "longer be read, and a program that sends it again gets other decisions.",
         "context:forget",
-        method="context.forget",
         operands=(_SESSION._replace(optional=False, help="the client's session"),),
     ),
 )

@@ -16,7 +16,6 @@ COMMANDS = (
         "can be done by fixed rules. memctl undo takes all of it back. What the safety checks did "
         "not let through waits as a proposal: memctl dream review.",
         "dreaming:dream",
-        method="dream",
         options=(
             Option("--force", "whatever the gates say; a running dream still wins"),
             Option(
@@ -44,7 +43,6 @@ COMMANDS = (
         "as a diff. A file that somebody changed since is marked stale. A question names memories "
         "that nobody used in 90 days: accept removes, reject keeps.",
         "dreaming:review",
-        method="dream.review",
         operands=(Operand("PROPOSAL", "only this one", optional=True),),
         options=(Option("--all", "also those that were decided"),),
         examples=(("memctl dream review", "what waits for you"),),
@@ -55,7 +53,6 @@ COMMANDS = (
         "All of it or some files, as one change that memctl undo takes back. What somebody "
         "changed since stays as it is and is named, and the status is 1.",
         "dreaming:accept",
-        method="dream.accept",
         operands=(_PROPOSAL, _FILES),
         examples=(("memctl dream accept p3 old-plan.md", "one file of it"),),
     ),
@@ -64,7 +61,6 @@ COMMANDS = (
         "drop what a proposal wants",
         "All of it or some files. The next dream is told, with the reason.",
         "dreaming:reject",
-        method="dream.reject",
         operands=(_PROPOSAL, _FILES),
         options=(Option("--reason", "why, for the next dream", "TEXT"),),
         examples=(('memctl dream reject p3 --reason "I meant both"', "and say why"),),

@@ -110,7 +110,7 @@ class Command(NamedTuple):
 
     ``words`` are what a person types; ``aliases`` are other first words. ``examples`` pairs a
     command line with what it is good for. ``method`` is what a request calls with the operands and
-    options.
+    options: the one of the command's own words unless given, and none if empty.
     """
 
     words: tuple[str, ...]
@@ -121,7 +121,12 @@ class Command(NamedTuple):
     options: tuple[Option, ...] = ()
     examples: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
-    method: str = ""
+    method: str | None = None
+
+    @property
+    def called(self) -> str:
+        """The method, empty if it is none."""
+        return ".".join(self.words) if self.method is None else self.method
 
     @property
     def name(self) -> str:

@@ -38,7 +38,6 @@ COMMANDS = (
         "the same",
         _LISTED,
         "instructions:list_",
-        method="instructions.list",
         options=(_VIEW, _TOUCHED),
         examples=(
             (
@@ -66,7 +65,6 @@ COMMANDS = (
         "assistant sees both, and memories that say what a file says. The exit status is 1 if "
         "there is anything.",
         "instructions:check",
-        method="instructions.check",
         examples=(("memctl instructions check", "before you commit CLAUDE.md"),),
     ),
     Command(
@@ -77,15 +75,14 @@ COMMANDS = (
         "memd's own state, and no file of a repository can give it. Keys, credentials, files of "
         "other users and what is larger than 1 MiB are never loaded. A program that an assistant "
         "started cannot say yes for you.",
-        "instructions:approve",
-        method="instructions.approve",
+        "instructions:decide",
         examples=(("memctl instructions approve", "once you have seen what waits"),),
     ),
     Command(
         ("instructions", "deny"),
         "take that back",
         "Includes from outside of this project are listed and not loaded, as before any yes.",
-        "instructions:deny",
+        "instructions:decide",
         method="instructions.approve",
     ),
 )

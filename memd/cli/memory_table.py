@@ -56,7 +56,6 @@ COMMANDS = (
         "weighed its score, the parts of it, the words that matched, when it last went out, and "
         "why it was left out; nothing counts as surfaced then.",
         "prompting:prefetch",
-        method="prefetch",
         operands=(Operand("QUERY", "the prompt", many=True),),
         options=(
             _SESSION,
@@ -82,7 +81,6 @@ COMMANDS = (
         "request: accepted, coalesced with a waiting one, or skipped, with the reason. Only what "
         "is new since the last time is read. The session is the transcript's name unless given.",
         "learning:extract",
-        method="extract",
         options=(
             Option(
                 "--transcript", "a client's transcript (*.jsonl)", "FILE", param="transcript_path"
@@ -169,6 +167,7 @@ COMMANDS = (
         "Opens the file in $VISUAL, $EDITOR or vi and writes it back if nobody else changed it "
         "meanwhile. If it cannot be written, your text is kept in a file that is named.",
         "editing:edit",
+        method="",
         operands=(_PATH,),
         options=_SUBAGENT,
         examples=(("EDITOR=nano memctl edit user_role.md", "with another editor"),),

@@ -34,7 +34,6 @@ COMMANDS = (
         "1: nobody has the address, or it is refused; 75: the mailbox is full, or this was one "
         "message too many in a minute.",
         "messages:send",
-        method="message.send",
         operands=(
             Operand("TO", "the address, as memctl agent list shows it", listed="agent list"),
             Operand("TEXT", "the message; - is standard input", optional=True, param="body"),
@@ -88,7 +87,6 @@ COMMANDS = (
         "acknowledge messages",
         f"They are read, and do not come again. {_PARENT}",
         "messages:ack",
-        method="message.ack",
         operands=(_ID._replace(many=True, param="ids"),),
         options=(KEY,),
         examples=(("memctl message ack m12 m13", "done with both"),),
@@ -99,7 +97,6 @@ COMMANDS = (
         "For each receiver queued, leased (it is reading), held (it waits for a person), read, "
         "refused, expired or parked (given up after five deliveries), and why.",
         "messages:status",
-        method="message.status",
         operands=(_ID,),
         examples=(("memctl message status m12", "has it been read?"),),
     ),
@@ -108,7 +105,6 @@ COMMANDS = (
         "list the messages of this project, without their bodies",
         "Newest first, for thirty days.",
         "messages:log",
-        method="message.log",
         options=(
             Option("--agent", "only those of this agent", "ADDRESS"),
             Option("--state", "only those of this state", choices=_STATES),

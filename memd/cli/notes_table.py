@@ -43,7 +43,6 @@ COMMANDS = (
         "Those of the current project, the newest first: the session, how long ago its notes "
         "changed, their size in tokens, and their title.",
         "notes:list_",
-        method="notes.list",
         options=(Option("--limit", "how many at most", "N", number),),
     ),
     Command(
@@ -63,6 +62,7 @@ COMMANDS = (
         "the lines in italics stay as they are. What you write is kept when memd goes on writing: "
         "it only replaces what stands below the line (from the transcript).",
         "notes:edit",
+        method="",
         operands=(_SESSION,),
         options=(_SECTION,),
         examples=(("memctl notes edit --section current", "say yourself what comes next"),),

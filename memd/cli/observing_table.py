@@ -13,6 +13,7 @@ COMMANDS = (
         "The first picture is of the time since the daemon's start, the others of the time since "
         "the last.",
         "observing:live",
+        method="",
         options=(
             Option("--every", "seconds between two looks (default: 2)", "SECONDS", seconds),
             Option("--once", "print one picture and end"),
@@ -28,7 +29,6 @@ COMMANDS = (
         "Labels are names of memd: no text, path or session is among them. Counters begin with "
         "the daemon.",
         "observing:metrics",
-        method="metrics",
         examples=(
             ("memctl metrics > DIR/memd.prom", "for the textfile collector of node_exporter"),
         ),
@@ -41,6 +41,7 @@ COMMANDS = (
         "No memory, prompt, path, name, key or address is in it; it lists its parts and sends "
         "nothing. Without a daemon it has less.",
         "bundle:bundle",
+        method="",
         options=(
             Option(
                 "--output", "the file (default: memd-debug-DATE-TIME.tar.gz)", "FILE", short="-o"

@@ -29,7 +29,6 @@ COMMANDS = (
         "On one screen: whether it is well, what waits for you, what it is doing, what models cost "
         "today, the last dream, sessions and projects. The most important comes first.",
         "status:status",
-        method="status",
         examples=(("memctl status --json", "for a program"),),
     ),
     Command(
@@ -40,6 +39,7 @@ COMMANDS = (
         "or once no page was open for a while. Looking changes nothing; with --write memories can "
         "be changed and what waits can be decided. Needs the extra ui.",
         "page:ui",
+        method="",
         options=(
             Option("--write", "let the page change memories, and decide what waits"),
             Option("--port", "the port to listen at (default: a free one)", "N", number),
@@ -59,6 +59,7 @@ COMMANDS = (
         "The daemon's self-checks, for the current project too, and on this side the clients' "
         "hooks and the service. The status is 1 when a check failed.",
         "operation:doctor",
+        method="",
         examples=(("memctl doctor", "when memory does not behave"),),
     ),
     Command(
@@ -68,7 +69,6 @@ COMMANDS = (
         "booked before it is sent, so a request that nobody answered counts at the most that it "
         "may have cost. A kind of work whose cap is reached stands still until the next day.",
         "operation:spend",
-        method="spend",
         options=(
             Option("--days", "how many days, today's too (default: 7)", "N", number),
             Option("--by", "a row for each", choices=("day", "kind", "project", "model")),
@@ -80,7 +80,6 @@ COMMANDS = (
         "list background jobs",
         "The newest first, of all projects.",
         "jobs:list_jobs",
-        method="job.list",
         options=(
             Option("--parked", "only jobs that failed again and again and can be put back"),
             Option("--here", "only jobs of the current project", param=""),
@@ -103,7 +102,6 @@ COMMANDS = (
         "Prints it then; on a terminal, shows meanwhile what it does. The status is 1 when it "
         "failed or was cancelled.",
         "jobs:wait",
-        method="job.wait",
         operands=(_JOB,),
     ),
     Command(
@@ -111,7 +109,6 @@ COMMANDS = (
         "end a job now",
         "What it had not committed is as before.",
         "jobs:cancel",
-        method="job.cancel",
         operands=(_JOB,),
     ),
     Command(
@@ -121,7 +118,6 @@ COMMANDS = (
         "is tried anew then, as if it had never failed. A newer request of its session takes the "
         "place of a parked job for good.",
         "jobs:retry",
-        method="job.retry",
         operands=(_JOB,),
         examples=(("memctl job list --parked", "what can be put back"),),
     ),
@@ -131,7 +127,6 @@ COMMANDS = (
         "No job starts until memctl resume, also after a restart; what runs is finished. Jobs are "
         "accepted and kept meanwhile, and prompts get their memories as ever.",
         "jobs:pause",
-        method="pause",
         options=(Option("--now", "put running jobs back into the queue as well"),),
     ),
     Command(
@@ -140,14 +135,12 @@ COMMANDS = (
         "Ends a pause, and lets models be asked again at once where they failed three times in a "
         "row (memctl status names these). No pause is no error.",
         "jobs:resume",
-        method="resume",
     ),
     Command(
         ("session", "start"),
         "tell that a client session begins",
         "For clients that are scripts; the others tell it themselves.",
         "prompting:session",
-        method="session.start",
         operands=(_SESSION,),
     ),
     Command(
@@ -155,7 +148,6 @@ COMMANDS = (
         "tell that a session dropped what it had read",
         "Memories that it was given may come again.",
         "prompting:session",
-        method="session.compacted",
         operands=(_SESSION,),
     ),
     Command(
@@ -163,7 +155,6 @@ COMMANDS = (
         "tell that a session is over",
         "It can be resumed, so what it was given stays known. A dream that is due may begin.",
         "prompting:session",
-        method="session.end",
         operands=(_SESSION,),
     ),
     Command(
@@ -172,6 +163,7 @@ COMMANDS = (
         "Changes of memories and the life of jobs, one line each, until interrupted. With --json "
         "each line is one JSON object.",
         "operation:watch",
+        method="",
         options=(
             Option("--topic", "only this topic", choices=TOPICS, repeat=True),
             Option("--here", "only the current project"),
@@ -185,6 +177,7 @@ COMMANDS = (
         "It finishes what it is at and ends. The next client starts one again. No daemon is no "
         "error.",
         "operation:stop",
+        method="",
         aliases=("shutdown",),
     ),
     Command(
@@ -195,6 +188,7 @@ COMMANDS = (
         "under way are answered, and who connects meanwhile waits for the new one: it begins in "
         "the same process, at the same socket. Where none runs, one is started.",
         "restarting:restart",
+        method="",
         examples=(("pipx upgrade memdir-daemon && memctl restart", "a new version"),),
     ),
     Command(
@@ -202,6 +196,7 @@ COMMANDS = (
         "print the socket's path",
         "Asks nobody and starts nothing.",
         "operation:sockname",
+        method="",
         examples=(('nc -U -N "$(memctl sockname)"', "talk to the daemon by hand"),),
     ),
     Command(
@@ -218,6 +213,7 @@ COMMANDS = (
         "Where no supervisor can be reached it says so, and what to run; the status is 1 then. A "
         "daemon that runs already is asked to end first.",
         "service:install",
+        method="",
         options=(_DRY_RUN, Option("--no-enable", "put the files in place and start nothing")),
         examples=(("memctl service install --dry-run", "read the files first"),),
     ),
@@ -226,6 +222,7 @@ COMMANDS = (
         "take the service away again",
         "Stops it and removes the files that memctl wrote; files of others are left alone.",
         "service:uninstall",
+        method="",
         options=(_DRY_RUN,),
     ),
     Command(
@@ -234,6 +231,7 @@ COMMANDS = (
         "Each file: installed, outdated, foreign or absent. The status is 1 unless all are "
         "installed.",
         "service:status",
+        method="",
     ),
     Command(
         ("setup",),
@@ -249,6 +247,7 @@ COMMANDS = (
         "works alike: before each tool the client asks memd, which answers by your rules "
         "(docs/rules.md).",
         "setup:setup",
+        method="",
         operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),
         options=(
             _DRY_RUN._replace(help="print the change as a diff and write nothing"),
@@ -276,6 +275,7 @@ COMMANDS = (
         "standard output. Whatever fails, nothing is printed and the status is 0, within 200 ms "
         "for a prompt (MEMD_HOOK_DEADLINE_MS) and a second for other events.",
         "shells:hook",
+        method="",
         operands=(
             Operand("CLIENT", "the client, such as claude-code"),
             Operand("EVENT", "the client's name of the event"),
@@ -289,6 +289,7 @@ COMMANDS = (
         "what is wrong. docs/settings.md lists all options; a project and the system may add to "
         "them.",
         "files:config",
+        method="",
         options=(Option("--all", "the options at their defaults too"),),
         examples=(("memctl config --all", "every option with its value"),),
     ),
@@ -300,6 +301,7 @@ COMMANDS = (
         "service logs to the journal of systemd. With --json and --follow each line is one JSON "
         "object.",
         "files:logs",
+        method="",
         operands=(Operand("FILE", "the log (default: the daemon's own)", optional=True),),
         options=(
             Option("--follow", "go on with what comes", short="-f"),
@@ -319,6 +321,7 @@ COMMANDS = (
         "print the versions of memctl and of the daemon that runs",
         "No daemon is started for it.",
         "shells:version",
+        method="",
     ),
     Command(
         ("mcp",),
@@ -329,6 +332,7 @@ COMMANDS = (
         "first root, else of the working directory; --cwd decides it. A daemon is started with "
         "the first call and again after it was lost.",
         "shells:mcp",
+        method="",
         examples=(("claude mcp add memd -- memctl mcp", "tell a client of it"),),
     ),
     Command(
@@ -340,6 +344,7 @@ COMMANDS = (
         "are framings, pieces, size, unknown messages, errors, hang-ups, an interrupt and no "
         "daemon at all. The status is 1 where something is wrong.",
         "shells:conformance",
+        method="",
         operands=(Operand("COMMAND", "the program and its arguments, behind --", many=True),),
         examples=(("memctl conformance -- memctl search", "memctl itself"),),
     ),
@@ -348,6 +353,7 @@ COMMANDS = (
         "print a completion script",
         "For the shell that is named.",
         "shells:completion",
+        method="",
         operands=(Operand("SHELL", "the shell", choices=SHELLS),),
         examples=(
             ("memctl completion bash > ~/.local/share/bash-completion/completions/memctl", "bash"),
@@ -359,6 +365,7 @@ COMMANDS = (
         "show the help of a command",
         "The same as --help after it.",
         "shells:help_",
+        method="",
         operands=(Operand("COMMAND", "the command's words", optional=True, many=True),),
     ),
 )

@@ -87,6 +87,13 @@ class Screen:
         elif text:
             self._put(text if text.endswith("\n") else f"{text}\n")
 
+    def text(self, result: object, text: str) -> None:
+        """Print a result: as JSON where that was asked for, else its text without adding to it."""
+        if self.as_json:
+            self.data(result)
+        else:
+            self._put(text, colored=False)
+
     def data(self, value: object) -> None:
         """Print a value as JSON: indented on a terminal, on one line elsewhere."""
         layout: dict[str, Any] = {"indent": 2} if self.terminal else {"separators": (",", ":")}
@@ -106,10 +113,6 @@ class Screen:
         """Write codes of memd's own to the terminal, as they are."""
         self._stdout.write(codes)
         self._stdout.flush()
-
-    def raw(self, text: str) -> None:
-        """Print a text as it is, without adding a newline; control characters as ever."""
-        self._put(text, colored=False)
 
     def line(self, text: str) -> None:
         """Print one line and let it be seen at once."""

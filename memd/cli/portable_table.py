@@ -35,7 +35,6 @@ COMMANDS = (
         "logs) and settings (of memd.toml, without keys and paths). A file that looks as if it "
         "held a credential is left out and named. The format is in docs/export-format.md.",
         "portable:export",
-        method="export",
         operands=(Operand("DEST", "a new folder, or a new file that ends in .tar.gz"),),
         options=(
             Option("--project", "a directory of the project, instead of the current one", "DIR"),
@@ -62,7 +61,6 @@ COMMANDS = (
         "named. What an import brings is marked as one: it is quoted, and never one of your rules "
         "before you make it one. docs/migration.md has a page for each kind.",
         "portable:import_",
-        method="import",
         operands=(Operand("SOURCE", "a folder, a file or an archive"),),
         options=(
             Option("--from", "what it is, instead of finding out", choices=KINDS, param="kind"),

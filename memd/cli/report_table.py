@@ -13,7 +13,6 @@ COMMANDS = (
         "memories nobody has used in 90 days. What imports and a team brought, and what was taken "
         "back, is not among it. Looking counts as no use.",
         "reporting:report",
-        method="report",
         options=(
             Option("--week", "the last seven days, as without an option", param=""),
             Option("--days", "how many days (default: 7)", "N", number),

@@ -12,7 +12,6 @@ COMMANDS = (
         "docs/rules.md has the grammar. The rule holds as long as check, name and description "
         "stay as they are now. It is a reminder with teeth, not a sandbox.",
         "rules:add",
-        method="rule.add",
         operands=(
             Operand("MEMORY", "the memory, of the type feedback", param="path", listed=MEMORIES),
         ),
@@ -33,7 +32,6 @@ COMMANDS = (
         "rules, with the command that switches them on: those with a line check:, and those that "
         "you had to say again and that quote a command.",
         "rules:list_",
-        method="rule.list",
     ),
     Command(
         ("rule", "test"),
@@ -41,7 +39,6 @@ COMMANDS = (
         "Nothing runs and nothing is counted. The status is 1 where the call would be asked about "
         "or refused.",
         "rules:test",
-        method="rule.test",
         operands=(
             Operand("INPUT", "a command, a path, an address, or the tool's input as JSON"),
         ),
@@ -53,7 +50,6 @@ COMMANDS = (
         "switch a rule off",
         "The line stays in its memory; memctl rule add switches it on again.",
         "rules:off",
-        method="rule.off",
         operands=(Operand("RULE", "the id that memctl rule list shows"),),
         examples=(("memctl rule off r3", "switch one off"),),
     ),

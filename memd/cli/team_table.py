@@ -15,7 +15,6 @@ COMMANDS = (
         "for another clone. Afterwards team/ is kept equal: changes go out within seconds, others' "
         "come at the start of a session and every five minutes in it.",
         "team:join",
-        method="team.join",
         operands=(Operand("URL", "the server's address: https://host or https://host:port"),),
         options=(
             Option("--repo", "the repository, instead of what origin names", "REPOSITORY"),
@@ -33,7 +32,6 @@ COMMANDS = (
         "Revokes the token, unless another clone uses it. The files stay, as private files of "
         "yours; with --remove they go, and memctl undo brings them back.",
         "team:leave",
-        method="team.leave",
         options=(Option("--remove", "remove the files below team/ as well"),),
         examples=(("memctl team leave", "keep what the team knew"),),
     ),
@@ -43,7 +41,6 @@ COMMANDS = (
         "Server, repository, member, when it last sent and took, what goes out next, and what "
         "waits for you: conflicts, held files, files that were left out, and why.",
         "team:status",
-        method="team.status",
         examples=(("memctl team status", "is everything sent?"),),
     ),
     Command(
@@ -51,8 +48,7 @@ COMMANDS = (
         "take what others wrote, now",
         "Takes what is new on the server. What both sides changed is merged; where that cannot be, "
         "the server's text stands in the file and yours is kept for memctl team resolve.",
-        "team:pull",
-        method="team.pull",
+        "team:sync",
         examples=(("memctl team pull", "do not wait for the next five minutes"),),
     ),
     Command(
@@ -61,7 +57,6 @@ COMMANDS = (
         'Sends also where the server refused it before. With push = "review" in [team] of '
         "memd.toml it shows the differences first and asks.",
         "team:push",
-        method="team.push",
         options=(_YES,),
         examples=(("memctl team push", "try again after a refusal"),),
     ),
@@ -71,7 +66,6 @@ COMMANDS = (
         "Unified diffs from what the team has to what stands here; of a conflict, from the team's "
         "text to yours.",
         "team:diff",
-        method="team.diff",
         operands=(_PATH._replace(optional=True),),
         examples=(("memctl team diff", "before memctl team push"),),
     ),
@@ -80,7 +74,6 @@ COMMANDS = (
         "list the versions of one memory on the server",
         "Newest first: revision, age, member, device, size; of a removal its reason.",
         "team:log",
-        method="team.log",
         operands=(_PATH,),
         options=(
             Option("--limit", "how many at most", "N", number),
@@ -94,7 +87,6 @@ COMMANDS = (
         "Shows it, asks, and moves it below team/ as one change. The id of the session it came "
         "from does not go along.",
         "team:share",
-        method="team.share",
         operands=(Operand("PATH", "the private memory, as memctl list shows it", listed=MEMORIES),),
         options=(_YES,),
         examples=(("memctl team share releases.md", "let the others know"),),
@@ -106,7 +98,6 @@ COMMANDS = (
         "deleted from not here yet. You may remove what you added; a maintainer, everything. It "
         "stays in the server's history, and memctl team restore brings it back.",
         "team:remove",
-        method="team.remove",
         operands=(_PATH,),
         options=(Option("--reason", "why, for the others", "TEXT"),),
         examples=(("memctl team remove team/freeze.md --reason over", "it is no longer true"),),
@@ -116,8 +107,7 @@ COMMANDS = (
         "bring back a memory that was removed or changed",
         "The last version before it was removed, or the one of a revision, is written here and "
         "sent as a change of yours.",
-        "team:decide",
-        method="team.restore",
+        "team:sync",
         operands=(_PATH,),
         options=(
             Option("--revision", "this version, as memctl team log shows it", "REVISION", number),
@@ -130,7 +120,6 @@ COMMANDS = (
         "The team's text stands in the file and yours is kept. theirs drops yours; ours puts yours "
         "on top; edit opens both in your editor, marked, and sends what you save.",
         "team:resolve",
-        method="team.resolve",
         operands=(
             _PATH,
             Operand("HOW", "which text it becomes", choices=("theirs", "ours", "edit")),
@@ -142,8 +131,7 @@ COMMANDS = (
         ("team", "keep"),
         "send a held file although it was removed, or try it again",
         "A held file stands here and is not sent; memctl team status says why.",
-        "team:decide",
-        method="team.keep",
+        "team:sync",
         operands=(_PATH,),
         examples=(("memctl team keep team/freeze.md", "it is still true"),),
     ),
@@ -151,8 +139,7 @@ COMMANDS = (
         ("team", "drop"),
         "delete a held file here",
         "It goes from this device; memctl undo brings it back.",
-        "team:decide",
-        method="team.drop",
+        "team:sync",
         operands=(_PATH,),
         examples=(("memctl team drop team/freeze.md", "as the others did"),),
     ),
@@ -163,7 +150,6 @@ COMMANDS = (
         "before, changes nothing until you accept it. Then what it removed is removed here, and "
         "what it lost is sent to it again.",
         "team:accept",
-        method="team.accept",
         options=(_YES,),
         examples=(("memctl team accept", "after the server's backup was restored"),),
     ),
@@ -173,7 +159,6 @@ COMMANDS = (
         "Members by the entries that stand here: how many, from which devices, and when the last "
         "came.",
         "team:members",
-        method="team.members",
         examples=(("memctl team members", "who writes"),),
     ),
 )

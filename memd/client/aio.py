@@ -115,12 +115,7 @@ class AsyncClient:
                 if pending.progress is not None:
                     await pending.progress(value)
             if pending.answer is not None:
-                error = pending.answer.error
-                if error is not None and error.kind == wire.ENDING:
-                    raise DaemonUnavailableError(self.socket_path, error.message)
-                if error is not None:
-                    raise error
-                return pending.answer.result
+                return wire.result_of(pending.answer, self.socket_path)
             if self._closed:
                 raise DaemonUnavailableError(self.socket_path, self._closed)
             pending.changed = anyio.Event()

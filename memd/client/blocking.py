@@ -131,11 +131,7 @@ class Client:
                 continue
             answer = self._take(message, request_id)
             if answer is not None:
-                if answer.error is not None and answer.error.kind == wire.ENDING:
-                    raise DaemonUnavailableError(self.socket_path, answer.error.message)
-                if answer.error is not None:
-                    raise answer.error
-                return answer.result
+                return wire.result_of(answer, self.socket_path)
 
     def _take(
         self, message: wire.RpcAnswer | wire.Notification, wanted: int | None

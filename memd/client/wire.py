@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from memd.client.errors import RemoteError
+from memd.client.errors import DaemonUnavailableError, RemoteError
 
 HELLO = "hello"
 ENDING = "ending"  # the kind of an error: the daemon gave way before a request was done
@@ -72,6 +72,18 @@ def read(line: bytes) -> RpcAnswer | Notification:
             int(failure.get("code", 0)), str(failure.get("message", "")), failure.get("data") or {}
         )
     return RpcAnswer(message.get("id"), message.get("result"), error)
+
+
+def result_of(answer: RpcAnswer, socket_path: str) -> Any:
+    """Return the result in an answer.
+
+    Raises the error that it is, and DaemonUnavailableError where the daemon gave way.
+    """
+    if answer.error is not None and answer.error.kind == ENDING:
+        raise DaemonUnavailableError(socket_path, answer.error.message)
+    if answer.error is not None:
+        raise answer.error
+    return answer.result
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

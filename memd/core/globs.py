@@ -59,8 +59,3 @@ def _piece(text: str, *, choosing: bool) -> str:
         inner = f"\\{inner}" if inner.startswith("]") else inner
         return f"[^/{inner}]" if negated else f"[{inner}]"
     return re.escape(text[1:] if len(text) > 1 else text)
-
-
-def literal(text: str) -> str:
-    """Return a regular expression that matches just this text."""
-    return re.escape(text)

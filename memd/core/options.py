@@ -15,20 +15,15 @@ class Layer:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class OneOf:
     """Says of a value that it is none of some names."""
 
-    names: tuple[str, ...]
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
     def __call__(self, value: Any) -> str:
         """Return what is wrong with a value, "" if nothing is."""
         return "" if value in self.names else f"must be one of {', '.join(self.names)}"
-
-
-def one_of(*names: str) -> OneOf:
-    """Return what says of a value that it is none of these names."""
-    return OneOf(names)
 
 
 def option(

@@ -12,7 +12,7 @@ from typing import Any
 from memd.core import prices
 from memd.core.agents import AgentScope
 from memd.core.events import LOG_LEVELS
-from memd.core.options import Layer, applied, names, numbers, one_of, option, options_of
+from memd.core.options import Layer, OneOf, applied, names, numbers, option, options_of
 
 INBOUND = ("accept", "hold", "refuse")  # the strictest last
 
@@ -170,14 +170,14 @@ class TeamSettings:
         "use the directory team beside the private memories: auto, where memctl team join was "
         "run; true, everywhere, without a server where none was joined; false, nowhere, and no "
         "project is kept equal",
-        problem=one_of("auto", "true", "false"),
+        problem=OneOf("auto", "true", "false"),
         booleans=True,
     )
     push: str = option(
         "auto",
         "when changes of team memories are sent: auto, within seconds; review, when memctl team "
         "push was run",
-        problem=one_of("auto", "review"),
+        problem=OneOf("auto", "review"),
     )
 
     def used(self, *, joined: bool) -> bool:
@@ -185,7 +185,7 @@ class TeamSettings:
         return self.enabled == "true" or (self.enabled == "auto" and joined)
 
 
-_INBOUND = one_of(*INBOUND)
+_INBOUND = OneOf(*INBOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class LogSettings:
     level: str = option(
         "info",
         "debug, info, warning or error; read when the daemon starts",
-        problem=one_of(*LOG_LEVELS),
+        problem=OneOf(*LOG_LEVELS),
     )
 
 
@@ -274,13 +274,13 @@ class ModelSettings:
         "who answers: messages (a server of the Messages API), openai (one with the OpenAI chat "
         "form, as llama.cpp, LM Studio, vLLM and OpenRouter have it) or command (a program that "
         "you have, see preset and argv)",
-        problem=one_of("messages", "openai", "command"),
+        problem=OneOf("messages", "openai", "command"),
     )
     preset: str = option(
         "",
         "the program of provider = command: claude-code, codex or gemini. It works on your own "
         "plan with it",
-        problem=one_of("", "claude-code", "codex", "gemini"),
+        problem=OneOf("", "claude-code", "codex", "gemini"),
     )
     argv: tuple[str, ...] = option(
         (),

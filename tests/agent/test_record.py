@@ -6,8 +6,8 @@ from memd.agent import step
 from memd.agent.record import RECORD_BYTES, TEXT_BYTES, RunRecord
 from memd.agent.step import AskModel, Budget, Planned, ToolResult
 from memd.model.port import Reply, ToolCall, Usage
-from memd.testing.scripted_model import calls, says
 from tests.agent.home import TOKEN
+from tests.scripted_model import calls, says
 
 RUN = step.begin([], Budget(), frozenset())[0]
 

@@ -25,8 +25,8 @@ from memd.state.database import StateUnusableError
 from memd.testing import messages
 from memd.testing.clock import FakeClock
 from memd.testing.messages import messages_server
-from memd.testing.scripted_model import HANG, ScriptedModel, calls, says
 from tests.agent.home import TOKEN, Home, memory
+from tests.scripted_model import HANG, ScriptedModel, calls, says
 
 pytestmark = pytest.mark.anyio
 

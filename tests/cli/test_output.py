@@ -53,7 +53,7 @@ def test_control_characters_are_shown_on_a_terminal_only() -> None:
     text = "a\x1b[2J\x9b\u202eb\tc\n"
     for terminal, shown in ((True, "a\\u001b[2J\\u009b\\u202eb\tc\n"), (False, text)):
         screen, out, err = _screen(terminal=terminal, color="never")
-        screen.raw(text)
+        screen.text({}, text)
         screen.error(text[:-1])
         assert (out.getvalue(), err.getvalue()) == (shown, shown)
 
@@ -63,7 +63,7 @@ def test_a_text_can_win_no_more_than_a_colour() -> None:
     screen, out, _ = _screen(terminal=True)
     screen.answer({}, f"{output._OPEN}8;x{output._OPEN}31;y")
     assert "\x1b[8m" not in out.getvalue()
-    screen.raw(f"{output._OPEN}31;z")
+    screen.text({}, f"{output._OPEN}31;z")
     assert "\x1b[31mz" not in out.getvalue()
 
 

@@ -12,7 +12,7 @@ from memd.client.aio import AsyncClient
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.core.events import Event
 from memd.rpc.connection import Call
-from memd.testing.server import serving
+from tests.wire_server import serving
 
 
 class Handlers:

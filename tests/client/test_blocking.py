@@ -20,7 +20,7 @@ from memd.client.blocking import (
 from memd.core.events import Event
 from memd.rpc.connection import Call
 from memd.rpc.errors import BusyError
-from memd.testing.server import Serving, serving
+from tests.wire_server import Serving, serving
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError, RequestUndeliveredError
 from memd.rpc.connection import Call
-from memd.testing.server import serving
+from tests.wire_server import serving
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,9 @@ from memd.client.launch import LAUNCHD_LABEL, connect, supervisor, wait_until_up
 from memd.core.places import Places, find
 
 # A daemon with nothing in it but the lock and the server; each start leaves a line in a file.
-DAEMON = """
+DAEMON = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+    """
 import os, sys, anyio
 from functools import partial
 from memd.core.places import find
@@ -26,7 +28,7 @@ from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
-from memd.testing.server import RecordingLog
+from tests.wire_server import RecordingLog
 
 stop = anyio.Event()
 
@@ -55,6 +57,7 @@ try:
 except AlreadyRunningError:
     sys.exit(0)
 """
+)
 COMMAND = (sys.executable, "-c", DAEMON)
 SECONDS = 60.0
 

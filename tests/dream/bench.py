@@ -18,8 +18,8 @@ from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.testing.clock import FakeClock
-from memd.testing.scripted_model import Answer, ScriptedModel
 from memd.watch import locks
+from tests.scripted_model import Answer, ScriptedModel
 from tests.stores import Sink, store_in
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday

@@ -11,9 +11,9 @@ from memd.model.port import Reply
 from memd.projects.project import slug
 from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
-from memd.testing.scripted_model import calls, says
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.cases import Case, Edit, reference
+from tests.scripted_model import calls, says
 
 FILLERS = 24
 LOG = "logs/2026/03/2026-03-02.md"

@@ -8,8 +8,8 @@ from memd.core.settings import Settings
 from memd.model.port import Reply
 from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
-from memd.testing.scripted_model import calls, says
 from tests.dream.bench import Bench
+from tests.scripted_model import calls, says
 
 ON = Settings()
 ANA = "Ana owns the deploys of the shop and does them on Tuesdays at 10:00 from the office."

@@ -10,10 +10,10 @@ from memd.core.values import Actor
 from memd.dream.values import Merge, Reasoned
 from memd.model.port import Ask, Reply
 from memd.state.jobs import JobState
-from memd.testing.scripted_model import calls, says
 from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.scripts import ANA, BO, both, filled, merging, read, write
+from tests.scripted_model import calls, says
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio

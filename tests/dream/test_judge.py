@@ -17,7 +17,6 @@ from memd.dream.report_page import markdown
 from memd.dream.values import Wanted
 from memd.instructions.repeats import covered
 from memd.model.port import Reply
-from memd.testing.scripted_model import calls, says
 from memd.text.statements import statements
 from tests.dream.bench import DAY, Bench
 from tests.dream.cases import (
@@ -33,6 +32,7 @@ from tests.dream.cases import (
 )
 from tests.dream.harms import HARMS
 from tests.dream.nights import bench_in, fill, night, put, texts
+from tests.scripted_model import calls, says
 
 pytestmark = pytest.mark.anyio
 

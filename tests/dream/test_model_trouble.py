@@ -19,9 +19,9 @@ from memd.model.errors import (
     ModelUnavailableError,
 )
 from memd.model.port import Usage
-from memd.testing.scripted_model import HANG, Answer, calls, says
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.scripts import ANA, ON, filled, merging, read, write
+from tests.scripted_model import HANG, Answer, calls, says
 
 pytestmark = pytest.mark.anyio
 CAP = CapReachedError("dream", "dollars_per_day", 1.0, "tomorrow")

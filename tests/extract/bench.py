@@ -18,7 +18,7 @@ from memd.state.suggestions import SuggestionTable
 from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.testing.clock import FakeClock
-from memd.testing.scripted_model import Answer, ScriptedModel, says
+from tests.scripted_model import Answer, ScriptedModel, says
 from tests.stores import store_of
 
 NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday

@@ -12,8 +12,8 @@ from memd.model.errors import CapReachedError, ModelUnavailableError
 from memd.model.port import Ask, Usage
 from memd.state.history import Filter
 from memd.state.jobs import JobState
-from memd.testing.scripted_model import Answer, calls, says
 from tests.extract.bench import NOW, Bench, opened, quiet
+from tests.scripted_model import Answer, calls, says
 
 pytestmark = pytest.mark.anyio
 

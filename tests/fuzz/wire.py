@@ -22,9 +22,9 @@ from memd.rpc.framing import FrameReader, Framing, encode
 from memd.rpc.hub import Hub
 from memd.rpc.session import PeerSession
 from memd.rpc.turns import Turns
-from memd.testing.server import RecordingLog
 from tests.fuzz.target import Target, Use, plain
 from tests.rpc.answers import assert_answers, assert_body
+from tests.wire_server import RecordingLog
 
 _CALL = b'{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":[1,"x",null]}}'
 _BATCH = b'[{"jsonrpc":"2.0","id":"b","method":"typed","params":{"count":3}},' + _CALL + b"]"

@@ -16,10 +16,10 @@ from memd.notes.service import Notes
 from memd.state.database import open_database
 from memd.state.runs import SCHEMA, Runs
 from memd.testing.clock import FakeClock
-from memd.testing.scripted_model import HANG
 from tests.api.conversations import Conversation
 from tests.extract.bench import Taught
 from tests.notes.bench import notes_of
+from tests.scripted_model import HANG
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from memd.model.metered import Metered
 from memd.progress.lines import is_line
 from memd.state.database import Database, open_database
 from memd.state.spend import SCHEMA, SpendTable
-from memd.testing.scripted_model import HANG, ScriptedModel, calls, says
 from tests.progress.bench import CACHE, Crew, ProgressBench
+from tests.scripted_model import HANG, ScriptedModel, calls, says
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from memd.rpc.connection import Call, Connection
 from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher, contain
 from memd.testing.clock import FakeClock
-from memd.testing.server import RecordingLog
+from tests.wire_server import RecordingLog
 
 
 class TakenError(MemdError):

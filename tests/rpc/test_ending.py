@@ -13,8 +13,8 @@ from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Call
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
-from memd.testing.server import RecordingLog, Serving, serving
 from tests.rpc.test_session import Handlers, call, peer
+from tests.wire_server import RecordingLog, Serving, serving
 
 pytestmark = pytest.mark.anyio
 SECONDS = 20

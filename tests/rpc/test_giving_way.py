@@ -14,7 +14,7 @@ import pytest
 
 from memd.core import limits
 from memd.rpc.connection import Call
-from memd.testing.server import exchange, serving
+from tests.wire_server import exchange, serving
 
 GOOD = b'{"jsonrpc":"2.0","id":"good","method":"echo","params":{"a":1}}\n'
 ANSWER = b'{"jsonrpc":"2.0","id":"good","result":{"a":1}}\n'

@@ -18,9 +18,9 @@ from memd.rpc.connection import Call
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
 from memd.rpc.session import PeerSession
-from memd.testing.server import RecordingLog, exchange, serving
 from tests.rpc.answers import assert_answers
 from tests.soak.malformed import envelopes
+from tests.wire_server import RecordingLog, exchange, serving
 
 
 async def echo(_call: Call, params: dict[str, Any]) -> Any:
@@ -205,7 +205,7 @@ from memd.daemon.clock import SystemClock
 from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
-from memd.testing.server import RecordingLog
+from tests.wire_server import RecordingLog
 from tests.corpora import PLACE
 
 async def echo(call, params):

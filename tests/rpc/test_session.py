@@ -13,7 +13,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from memd.core import limits
 from memd.rpc.connection import Call
 from memd.testing.clock import FakeClock
-from memd.testing.server import Serving, exchange, serving
+from tests.wire_server import Serving, exchange, serving
 
 
 class Handlers:

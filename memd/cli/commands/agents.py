@@ -51,7 +51,8 @@ def show(invocation: Invocation) -> None:
     address = invocation.options.address
     for agent in invocation.request()["agents"]:
         if agent["address"] == address:
-            facts = ((name, _line(str(value))) for name, value in _shown(agent).items())
+            shown = {"since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
+            facts = ((name, _line(str(value))) for name, value in {**agent, **shown}.items())
             invocation.screen.answer(agent, output.facts(facts))
             return
     raise AgentUnknownError(address)
@@ -91,10 +92,6 @@ def _print(invocation: Invocation, answer: Mapping[str, Any]) -> None:
         for each in answer["agents"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
-
-
-def _shown(agent: Mapping[str, Any]) -> dict[str, Any]:
-    return {**agent, "since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
 
 
 def _line(text: str) -> str:

@@ -34,10 +34,7 @@ def show(invocation: Invocation) -> None:
         screen.note(problem)
     if not read["text"]:
         screen.note("no instruction file is loaded here")
-    if screen.as_json:
-        screen.data(read)
-    else:
-        screen.raw(read["text"])
+    screen.text(read, read["text"])
 
 
 def check(invocation: Invocation) -> int:
@@ -56,17 +53,9 @@ def check(invocation: Invocation) -> int:
     return 1 if checked["issues"] else 0
 
 
-def approve(invocation: Invocation) -> None:
-    """Allow includes from outside of the project."""
-    _decide(invocation, allow=True)
-
-
-def deny(invocation: Invocation) -> None:
-    """Take the yes for includes from outside back."""
-    _decide(invocation, allow=False)
-
-
-def _decide(invocation: Invocation, *, allow: bool) -> None:
+def decide(invocation: Invocation) -> None:
+    """Allow includes from outside of the project, or take that back."""
+    allow = invocation.options.run.words[-1] == "approve"
     decided = invocation.request(allow=allow)
     words = "allowed" if allow else "not allowed"
     lines = [f"includes from outside of {printable(decided['root'], _LINE)}: {words}"]

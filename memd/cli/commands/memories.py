@@ -65,10 +65,7 @@ def _whole_list(invocation: Invocation) -> dict[str, Any]:
 def show(invocation: Invocation) -> None:
     """Print one memory as it is."""
     read = invocation.request()
-    if invocation.screen.as_json:
-        invocation.screen.data(read)
-    else:
-        invocation.screen.raw(read["content"])
+    invocation.screen.text(read, read["content"])
 
 
 def search(invocation: Invocation) -> int:

@@ -51,10 +51,7 @@ def show(invocation: Invocation) -> None:
         read["sections"] = [each for each in read["sections"] if each["title"] == title]
     if read["stale"]:
         screen.note("the conversation has gone on since these notes were written")
-    if screen.as_json:
-        screen.data(read)
-    else:
-        screen.raw(read["content"])
+    screen.text(read, read["content"])
 
 
 def list_(invocation: Invocation) -> None:

@@ -72,7 +72,7 @@ def uninstall(invocation: Invocation) -> None:
         text = "\n".join(f"would remove {path}" for path in ours)
         invocation.screen.answer(result, text or "nothing to remove")
         return
-    reachable = bool(ours) and _reachable(invocation, service)
+    reachable = bool(ours) and _run(invocation, service.reach) == ""
     if reachable:
         for command in service.disable:
             # A service that never ran cannot be stopped; its files go all the same.
@@ -170,10 +170,6 @@ def tell(invocation: Invocation, command: Argv) -> None:
 def runs(invocation: Invocation, service: Service) -> bool:
     """Whether the supervisor runs memd now."""
     return _run(invocation, service.active) == ""
-
-
-def _reachable(invocation: Invocation, service: Service) -> bool:
-    return _run(invocation, service.reach) == ""
 
 
 def _run(invocation: Invocation, command: Argv) -> str:

@@ -106,11 +106,6 @@ def status(invocation: Invocation) -> None:
     invocation.screen.answer(answer, output.facts(pairs))
 
 
-def pull(invocation: Invocation) -> int:
-    """Take what others wrote."""
-    return _synced(invocation, _syncing(invocation))
-
-
 def push(invocation: Invocation) -> int:
     """Send what changed; with review, show it and ask first."""
     if not invocation.options.yes and invocation.ask("team.status")["review"]:
@@ -119,7 +114,7 @@ def push(invocation: Invocation) -> int:
             invocation.screen.note(invocation.screen.diff(each["diff"]).removesuffix("\n"))
         if diffs and not _confirmed(invocation, "send this?"):
             return 1
-    return _synced(invocation, _syncing(invocation))
+    return _synced(invocation)
 
 
 def diff(invocation: Invocation) -> None:
@@ -163,27 +158,27 @@ def remove(invocation: Invocation) -> int:
     """Remove a memory for all members."""
     if not invocation.options.reason:
         raise CommandLineError(_NO_REASON)
-    return _synced(invocation, _syncing(invocation))
+    return _synced(invocation)
 
 
-def decide(invocation: Invocation) -> int:
-    """Do what restore, keep and drop say about one memory."""
-    return _synced(invocation, _syncing(invocation))
+def sync(invocation: Invocation) -> int:
+    """Take what others wrote, or do what restore, keep and drop say about one memory."""
+    return _synced(invocation)
 
 
 def resolve(invocation: Invocation) -> int:
     """Decide a conflict, with a text of the person's own where they edit it."""
     options = invocation.options
     if options.how != "edit":
-        return _synced(invocation, _syncing(invocation))
+        return _synced(invocation)
     if options.file:
-        return _synced(invocation, _syncing(invocation, text=invocation.read(options.file)))
+        return _synced(invocation, text=invocation.read(options.file))
     (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
     both = _marked(conflict["ours"], conflict["theirs"])
     with edited(invocation, os.path.basename(conflict["path"]), both) as text:
         if any(mark in text for mark in _BORDERS):
             raise UndecidedError(conflict["path"])
-        return _synced(invocation, _syncing(invocation, text=text))
+        return _synced(invocation, text=text)
 
 
 def accept(invocation: Invocation) -> int:
@@ -195,7 +190,7 @@ def accept(invocation: Invocation) -> int:
     invocation.screen.note(waits)
     if not _confirmed(invocation, "go on with this server?"):
         return 1
-    return _synced(invocation, _syncing(invocation))
+    return _synced(invocation)
 
 
 def members(invocation: Invocation) -> None:
@@ -235,8 +230,9 @@ def _syncing(invocation: Invocation, **more: object) -> Any:
         screen.passing("")
 
 
-def _synced(invocation: Invocation, done: Mapping[str, Any]) -> int:
-    """Print what a sync did; 1 when something waits for a person."""
+def _synced(invocation: Invocation, **more: object) -> int:
+    """Call the command's method and print what it did; 1 when something waits for a person."""
+    done = _syncing(invocation, **more)
     invocation.screen.answer(done, "\n".join(_done(done)) or "nothing to do: equal with the team")
     return _waiting(invocation, done)
 
