@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from memd.core.clock import Clock
 from memd.core.events import Event
 from memd.projects.configuration import Configuration
+from memd.state.baseline import Baseline, FileState
 from memd.state.database import Database
 from memd.store.service import Store
 
@@ -33,3 +34,9 @@ def store_of(kind: type[S], folder: str | Path, database: Database, clock: Clock
     configuration = Configuration(f"{folder}/memd.toml", f"{folder}/policy.toml")
     options: dict[str, Any] = {"events": Sink(), "home": str(folder), "environ": {}} | more
     return kind(database, configuration, clock, **options)
+
+
+def files_of(baseline: Baseline, directory: str) -> dict[str, FileState] | None:
+    """Return what a baseline has of a directory, ``None`` for one that was never looked at."""
+    known = baseline.knows(directory)
+    return baseline.some(directory, baseline.fingerprints(directory)) if known else None

@@ -67,12 +67,6 @@ class Baseline:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, directory: str) -> dict[str, FileState] | None:
-        """Return a directory's files by path, or ``None`` when it was never looked at."""
-        if not self.knows(directory):
-            return None
-        return self.some(directory, self.fingerprints(directory))
-
     def knows(self, directory: str) -> bool:
         """Say whether a directory was ever looked at."""
         return bool(

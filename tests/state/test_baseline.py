@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from memd.state.baseline import Baseline, BaselineChange, FileState, committed
 from memd.state.database import Database
+from tests.stores import files_of
 
 HERE = "/memories"
 
@@ -12,11 +13,11 @@ def test_a_directory_has_no_shadow_before_it_was_seen(database: Database) -> Non
     """Rows alone make no baseline: a first sight that was cut short starts anew."""
     baseline = Baseline(database)
     baseline.move(HERE, BaselineChange({"a.md": FileState("1")}))
-    assert baseline.of(HERE) is None
+    assert files_of(baseline, HERE) is None
     baseline.seen(HERE, 1.0)
     baseline.seen("/other", 1.0)
-    assert baseline.of(HERE) == {"a.md": FileState("1")}
-    assert baseline.of("/other") == {}
+    assert files_of(baseline, HERE) == {"a.md": FileState("1")}
+    assert files_of(baseline, "/other") == {}
     assert baseline.directories() == (HERE, "/other")
 
 
@@ -28,7 +29,7 @@ def test_a_move_keeps_what_was_known_of_a_file(database: Database) -> None:
         HERE, BaselineChange({"a.md": FileState("1", "5:6", 2**70, 0o640), "b.md": FileState("2")})
     )
     baseline.move(HERE, BaselineChange({"b.md": None, "none.md": None}))
-    assert baseline.of(HERE) == {"a.md": FileState("1", "5:6", 2**63 - 1, 0o640)}
+    assert files_of(baseline, HERE) == {"a.md": FileState("1", "5:6", 2**63 - 1, 0o640)}
 
 
 def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) -> None:
@@ -41,10 +42,10 @@ def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) ->
     with suppress(ZeroDivisionError), database.transaction() as cursor:
         committed(cursor, HERE, files)
         raise ZeroDivisionError
-    assert baseline.of(HERE) == before
+    assert files_of(baseline, HERE) == before
     with database.transaction() as cursor:
         committed(cursor, HERE, files)
-    assert baseline.of(HERE) == {"a.md": FileState("3", mode=0o640), "c.md": FileState("4")}
+    assert files_of(baseline, HERE) == {"a.md": FileState("3", mode=0o640), "c.md": FileState("4")}
 
 
 def test_many_files_come_in_pages_and_some_by_name(database: Database) -> None:
@@ -55,7 +56,7 @@ def test_many_files_come_in_pages_and_some_by_name(database: Database) -> None:
     baseline.move(HERE, BaselineChange(files))
     marks = {path: state.fingerprint for path, state in files.items()}
     assert (baseline.fingerprints(HERE), baseline.fingerprints("/other")) == (marks, {})
-    assert baseline.of(HERE) == files
+    assert files_of(baseline, HERE) == files
     assert baseline.some(HERE, [*files, "none.md"]) == files
     assert (baseline.some("/other", files), baseline.some(HERE, ())) == ({}, {})
     assert (baseline.knows(HERE), baseline.knows("/other")) == (True, False)
@@ -67,4 +68,4 @@ def test_rows_that_memd_did_not_write_do_no_harm(database: Database) -> None:
     baseline.seen(HERE, 1.0)
     with database.transaction() as cursor:
         cursor.execute("INSERT INTO shadows VALUES (?, 'a.md', x'00ff', 5, 'noon', 'rw')", (HERE,))
-    assert baseline.of(HERE) == {"a.md": FileState("")}
+    assert files_of(baseline, HERE) == {"a.md": FileState("")}

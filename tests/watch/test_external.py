@@ -15,6 +15,7 @@ from memd.state.records import ChangeRecord, PlannedChange, Step
 from memd.watch.external import DetectionScope, ExternalEdits, fingerprint
 from tests.changes import history
 from tests.store.bench import BY, Bench, open_bench, topic
+from tests.stores import files_of
 
 A, B = topic("a", "first"), topic("b", "second")
 NEVER = 0.0  # a look at this time takes every status for one that another save could have left
@@ -67,7 +68,7 @@ def test_what_cannot_be_read_at_first_sight_is_not_known(tmp_path: Path) -> None
         bench.save("a.md", A)
         opened = Looking(bench)
         opened.inspect()
-        assert Baseline(bench.database).of(bench.directory) == {
+        assert files_of(Baseline(bench.database), bench.directory) == {
             "a.md": _state_of(bench.path / "a.md")
         }
 
@@ -276,6 +277,6 @@ def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
         looking.bench.save(f"n{number}.md", topic(f"n{number}"))
     looking.inspect(NEVER)
     looking.inspect(LATER)
-    states = Baseline(looking.bench.database).of(looking.bench.directory) or {}
+    states = files_of(Baseline(looking.bench.database), looking.bench.directory) or {}
     assert all(state.fingerprint for state in states.values())
     assert looking.history() == 1
