@@ -161,7 +161,8 @@ def _prefix(text: str) -> CommandPrefix:
         raise CheckRefusedError(_NOT_WORDS) from error
     if not words or words[0].startswith("-") or "=" in words[0]:
         raise CheckRefusedError(_NOT_WORDS)
-    if _BARE.fullmatch(words[0]) and (len(words) == 1 or words[1].startswith("/")):
+    no_pattern = len(words) == 1 or words[1].startswith("/") or tool_kind(words[0])
+    if _BARE.fullmatch(words[0]) and no_pattern:
         raise CheckRefusedError(_BARE_TOOL)
     program = words[0].rpartition("/")[2]
     plain = tuple(word for word in words[1:] if not word.startswith("-"))

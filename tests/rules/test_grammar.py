@@ -51,6 +51,8 @@ def test_what_a_check_is_compared_with(
         "-rf",
         "A=1 git push",
         "WebFetch",
+        "Bash git push",
+        "Write .env",
         "mcp__x__*",
         "Bash //",
         r"Bash /(a)\1/",
