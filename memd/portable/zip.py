@@ -142,7 +142,8 @@ def _numbers(extra: bytes, short: tuple[int, int, int]) -> tuple[int, int, int]:
     while len(extra) > 4:  # noqa: PLR2004 - its kind and length stand before each part of the field
         kind, length = struct.unpack_from("<2H", extra)
         if kind == 1:
-            wide = struct.iter_unpack("<Q", extra[4 : 4 + length][: length // 8 * 8])
+            part = extra[4 : 4 + length]  # a damaged entry has less than it says
+            wide = struct.iter_unpack("<Q", part[: len(part) // 8 * 8])
             size, packed, offset = (
                 next(wide, (number,))[0] if number == _WIDE else number for number in short
             )
