@@ -304,7 +304,11 @@ def open_storage(database: str, limits: Limits = _LIMITS) -> Storage:
         driver = Postgres(database)
     else:
         driver = SQLite(database.removeprefix("sqlite://"))
-    prepare(driver)
+    try:
+        prepare(driver)
+    except BaseException:
+        driver.close()
+        raise
     return Storage(driver, limits)
 
 

@@ -51,9 +51,13 @@ class Bench:
         self.contexts = Contexts(self.clock, self.table, self.disk, self.seconds)
         self.keeper = ContextKeeper(self.clock, threading.Lock, self.table, self.disk)
 
+    def close(self) -> None:
+        """End."""
+        self.database.close()
+
     def restart(self) -> None:
         """End and begin again."""
-        self.database.close()
+        self.close()
         self.open()
 
     def request(self, messages: list[Any], **given: Any) -> ContextRequest:

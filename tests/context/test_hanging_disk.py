@@ -24,7 +24,7 @@ async def test_a_disk_that_hangs_leaves_the_result_where_it_is(tmp_path: Path) -
             go_on.wait(60)
 
     bench = Bench(tmp_path, disk=FaultyDisk(before=hang), seconds=0.2)
-    with closing(bench.database):
+    with closing(bench):
         planned = await bench.plan(TALK)
         assert (planned.edits, planned.decisions[0].action) == ((), KEEP)
         assert planned.problems == (f"t1: {TIMEOUT}",)
@@ -52,7 +52,7 @@ async def test_a_disk_that_hangs_holds_few_threads(tmp_path: Path) -> None:
         request = bench.request([], session=session)
         return await bench.contexts.spill(request, tool="Bash", tool_use_id="t", content=LARGE)
 
-    with closing(bench.database):
+    with closing(bench):
         for number in range(8):
             assert (await spill(f"s-{number}")).reason == TIMEOUT
         assert threading.active_count() - before <= 6

@@ -21,7 +21,7 @@ AGENTS, TURNS = 8, 6
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Make a bench in a folder of its own."""
     made = Bench(tmp_path)
-    with closing(made.database):
+    with closing(made):
         yield made
 
 

@@ -27,9 +27,8 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Make a bench in a folder of its own."""
-    made = Bench(tmp_path)
-    yield made
-    made.database.close()
+    with closing(Bench(tmp_path)) as made:
+        yield made
 
 
 def content(planned: PlannedContext) -> list[str | None]:
@@ -77,7 +76,7 @@ async def test_what_the_disk_refuses_stays(tmp_path: Path, name: str) -> None:
     """The problem is named, and the result is never taken out later: it was sent."""
     countdown = Countdown(1, ever=True, only=(name,))
     bench = Bench(tmp_path, disk=FaultyDisk(countdown))
-    with closing(bench.database):
+    with closing(bench):
         planned = await bench.plan(TALK)
         assert (planned.edits, planned.decisions[0].action) == ((), KEEP)
         assert "t1: " in planned.problems[0]
