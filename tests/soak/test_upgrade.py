@@ -1,6 +1,7 @@
 """memd is replaced under load, again and again: the new version takes over between two requests."""
 
 import json
+import os
 import random
 import subprocess
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from tests.soak.upgrading import Load
 
 RUN = "import sys; from memd.cli.main import main; sys.exit(main())"
 SECONDS = 120
+ROUNDS = int(os.environ.get("ROUNDS", "200"))  # of the full run
 
 
 @pytest.fixture(name="home")
@@ -41,7 +43,7 @@ def restart(home: Home, python: str) -> dict[str, str]:
     return result
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(ROUNDS, marks=pytest.mark.soak)])
 def test_no_request_is_lost_by_an_upgrade(
     home: Home, rounds: int, record_property: Callable[[str, object], None]
 ) -> None:

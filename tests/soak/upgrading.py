@@ -22,9 +22,11 @@ from memd.testing.daemon import Home, memctl_ended
 WRITERS, SENDERS, READERS = 3, 2, 2
 LINES = 60  # of a memory; then the next one is written
 _MESSAGES = 80  # of each sender: what the mailbox of one agent holds unread
+_JOBS = 900  # what a daemon still knows of at the end: it keeps 1,000 that ended
 _COMMANDS = (("list",), ("status",), ("log",))
 _PAUSE = 0.004
 _SENDER_PAUSE = 1.1  # at most 60 messages a minute
+_LEARNER_PAUSE = 2.0
 _SLOW_PAUSE = 0.05
 _SECONDS = 60.0
 
@@ -62,7 +64,7 @@ class Load:
             *(self._looping(self._writer(number)) for number in range(WRITERS)),
             *(self._looping(self._sender(number), _SENDER_PAUSE) for number in range(SENDERS)),
             *(self._looping(self._reader(number)) for number in range(READERS)),
-            self._looping(self._learner(), 1.0),
+            self._looping(self._learner(), _LEARNER_PAUSE),
             self._looping(self._command, _SLOW_PAUSE),
             self._looping(self._prompt, _SLOW_PAUSE),
         ]
@@ -189,6 +191,8 @@ class Load:
         link, numbers = self._link(), count()
 
         def learn() -> None:
+            if len(self.accepted) == _JOBS:
+                return
             words = f"From now on, always run suite number {next(numbers)} on a real database."
             said = [{"role": "user", "content": words}]
             params = {"cwd": self.cwd, "session_id": words, "messages": said}
