@@ -18,7 +18,7 @@ from memd.core import regex
 from memd.core.errors import WrongParameterError
 from memd.core.regex import PatternRefusedError
 from memd.text import invisible
-from memd.text.programs import Started, started
+from memd.text.programs import PLAIN_WORDS, Started, started
 
 CHARACTERS = 500  # of a check
 _TEXT = 64 * 1024  # characters of a call that a pattern is matched with
@@ -166,6 +166,8 @@ def _prefix(text: str) -> CommandPrefix:
         raise CheckRefusedError(_BARE_TOOL)
     program = words[0].rpartition("/")[2]
     plain = tuple(word for word in words[1:] if not word.startswith("-"))
+    if len(plain) > PLAIN_WORDS:  # no command is read so far, so it would never fit
+        raise CheckRefusedError(_NOT_WORDS)
     return CommandPrefix(program, plain, tuple(w for w in words[1:] if w.startswith("-")))
 
 

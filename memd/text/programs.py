@@ -27,7 +27,7 @@ _SCRIPT = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 _LETTERS = re.compile(r"-([A-Za-z]{1,4})")
 _DEPTH = 8  # texts within texts
 _STARTS = 16  # programs of one command
-_PLAIN = 64  # words that are no options; no sub-command stands behind so many
+PLAIN_WORDS = 64  # that are no options; no sub-command stands behind so many
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Started:
             if not words[at].startswith("-"):
                 may_be_value = at > self.at + 1 and before.startswith("-") and "=" not in before
                 result.append((words[at], may_be_value))
-                if len(result) == _PLAIN:
+                if len(result) == PLAIN_WORDS:
                     break
         return tuple(result)
 

@@ -59,6 +59,7 @@ def test_what_a_check_is_compared_with(
         "Bash /(/",
         f"Bash /{'a' * 600}/",
         "git push " + "x" * 70_000,
+        "git" + " x" * 65,
         "git\u202epush --force",
         "git pu\u200dsh",
         "git push\x1b[2J",
