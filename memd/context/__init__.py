@@ -1,4 +1,4 @@
-"""Context services: what of a conversation is sent whole, stored, cleared or summarised.
+"""Context services: decide which parts of a conversation are sent, stored, cleared or summarised.
 
 Doors: ``service``, ``requests``, ``errors``.
 """

@@ -1,4 +1,4 @@
-"""What clients and people are answered, from what was planned and what is known. Pure."""
+"""Build the replies of the context methods from plans and stored rows. Pure."""
 
 import json
 from collections import Counter
@@ -30,11 +30,11 @@ _BETWEEN_CHECKPOINTS = 64
 _ACTIONS = (KEEP, SPILL, CLEAR, DROP)
 _NO_DECISION = f"a decision has texts, a size and one of {', '.join(_ACTIONS)}"
 _LISTED = [item.name for item in fields(ListedContext)[2:]]
-_LARGEST = 20  # that a person is shown
+_LARGEST = 20  # stored results that a view lists
 
 
 def planned_row(row: ContextRow, settled: Settled, request: ContextRequest) -> ContextRow:
-    """Return a conversation's row after a plan."""
+    """Return a copy of a conversation's row with the figures of its newest plan."""
     return replace(
         row,
         model=request.model,
@@ -48,14 +48,14 @@ def planned_row(row: ContextRow, settled: Settled, request: ContextRequest) -> C
 
 
 def with_break(row: ContextRow, observed: CacheBreak | None, now: float) -> ContextRow:
-    """Return a conversation's row as of now, with one lost cache more if there is one."""
+    """Return a copy of a row dated ``now``, with the cache break, if any, added to its totals."""
     if observed is None:
         return replace(row, at=now)
     return replace(row, at=now, breaks=row.breaks + 1, missed=row.missed + observed.tokens)
 
 
 def planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
-    """Return what to send."""
+    """Return the reply with status ``ok`` for a plan whose results were stored or refused."""
     return PlannedContext(
         "ok",
         len(settled.facts),
@@ -73,7 +73,10 @@ def planned(settled: Settled, observed: CacheBreak | None) -> PlannedContext:
 
 
 def resync(needed: Resync, request: ContextRequest, known: KnownConversation) -> PlannedContext:
-    """Return that the messages behind one of the checkpoints are needed again."""
+    """Return the reply that asks the client to send its messages again from a checkpoint on.
+
+    There is a checkpoint every 64 messages, and one at the last message that may be needed.
+    """
     hashes = (START, *known.hashes)
     places = [*range(0, needed.most, _BETWEEN_CHECKPOINTS), needed.most]
     counted, limits = sizing.count(known.facts), sizing.thresholds(sizing.window_of(request))
@@ -90,18 +93,21 @@ def resync(needed: Resync, request: ContextRequest, known: KnownConversation) ->
 
 
 def checked(decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield what a client says that it was sent. Raises MessagesRefusedError."""
-    for number, each in enumerate(decisions):
-        texts = (each.tool_use_id, each.content_hash, each.content, each.path)
-        sane = each.action in _ACTIONS and all(map(is_text, texts))
-        if not sane or not 0 <= each.size < STORED_BYTES:
-            place = f"decisions.{number}"
+    """Yield the decisions that a client restores.
+
+    Raises MessagesRefusedError for an unknown action, a bad size or a text that is not UTF-8.
+    """
+    for index, decision in enumerate(decisions):
+        texts = (decision.tool_use_id, decision.content_hash, decision.content, decision.path)
+        valid = decision.action in _ACTIONS and all(map(is_text, texts))
+        if not valid or not 0 <= decision.size < STORED_BYTES:
+            place = f"decisions.{index}"
             raise MessagesRefusedError(place, _NO_DECISION)
-        yield each
+        yield decision
 
 
 def spilled(decision: Decision) -> SpilledResult:
-    """Return what to send in the place of a result that is decided."""
+    """Return the reply to ``context.spill`` for a result that has a decision."""
     if decision.action == KEEP:
         return SpilledResult(spilled=False, decision=decision, reason=KEEP)
     content, path = decision.content, decision.path
@@ -109,7 +115,7 @@ def spilled(decision: Decision) -> SpilledResult:
 
 
 def listed(row: ContextRow) -> ListedContext:
-    """Return a conversation for a list."""
+    """Return a conversation's row as an entry of ``context.list``."""
     session = ResultsPlace.of(row.folder).session
     limits = sizing.thresholds(row.window or history.WINDOW)
     return ListedContext(session, limits, *(getattr(row, name) for name in _LISTED))
@@ -118,7 +124,7 @@ def listed(row: ContextRow) -> ListedContext:
 def view(
     session: str, rows: Iterable[ContextRow], decisions: Collection[Decision], size: int
 ) -> ContextView:
-    """Return a session, of which so many bytes are stored, for a person."""
+    """Return a session as ``context.show`` prints it; ``size`` is the bytes of its results."""
     stored = [
         StoredView(each.tool_use_id, each.action, each.size, each.path)
         for each in decisions

@@ -1,11 +1,11 @@
-"""Whether a prompt cache was lost, and to what. Pure.
+"""Detect that a provider's prompt cache was lost, and name the cause. Pure.
 
 Rules of this file
-- A cache is lost where it gives back over 5 % and 2,000 tokens less than for the request before,
-  within its life. What memd declares (a clearing, a compaction) begins anew without a baseline.
-- What the server says about a miss stands above what memd compares.
-- A conversation that was only cut has lost nothing: what it does not send, nobody pays again.
-- A server that clears results by itself loses its cache thereby, and nobody else is to blame.
+- A cache is lost if, within its life, a request reads over 5 % and at least 2,000 tokens less from
+  it than the request before. After a clearing or a compaction by memd there is no baseline.
+- The server's own reason for a miss is preferred to what memd finds by comparing requests.
+- A conversation that only became shorter lost nothing: tokens that are not sent are not paid again.
+- A server that clears results by itself changes its own cache; that is not reported as a break.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ _CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What a request was made of, as hashes; ``messages`` has one after each of them.
+    """The parts of a sent request as hashes; ``messages`` has the running hash at each message.
 
-    ``managed`` says that the server edits the messages by itself.
+    ``at`` is in seconds since 1970. ``managed`` says that the server edits the messages itself.
     """
 
     at: float
@@ -46,7 +46,7 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class CacheBaseline:
-    """The last request that was answered, the tokens that its cache gave, and the cache's life."""
+    """The last request with a reply, the ``tokens`` read from the cache, and the cache's life."""
 
     sent: SentRequest
     tokens: int
@@ -56,9 +56,9 @@ class CacheBaseline:
 def sent_with(
     request: ContextRequest, messages: Sequence[bytes], now: float, *, managed: bool
 ) -> SentRequest:
-    """Return what a request is made of, its messages with these hashes.
+    """Return the hashes of a request's parts; ``messages`` are the hashes of its messages.
 
-    Raises what ``content_hash`` does.
+    Raises the errors of ``content_hash`` for a system prompt or tools that are not JSON.
     """
     return SentRequest(
         now,
@@ -78,14 +78,15 @@ def judged(
     diagnostics: Mapping[str, Any] | None,
     now: float,
 ) -> tuple[CacheBaseline, CacheBreak | None]:
-    """Return the baseline after a reply, and the break that its usage shows, if any.
+    """Return the new baseline after a reply, and the cache break if the reply shows one.
 
-    Without ``sent`` the request is taken to be like the one before.
+    ``before`` is the baseline of the reply before. Without ``sent`` the request is taken to equal
+    the last one. ``diagnostics`` may hold the server's own ``cache_miss_reason``.
     """
     if sent is None:
         sent = replace(before.sent, at=now) if before else SentRequest(now)
     tokens = tokens_of(usage.get("cache_read_input_tokens"))
-    after = CacheBaseline(sent, tokens, _life(before, usage))
+    after = CacheBaseline(sent, tokens, _lifetime(before, usage))
     if before is None or sent.at - before.sent.at > before.seconds:
         return after, None
     reason = (diagnostics or {}).get("cache_miss_reason")
@@ -100,21 +101,30 @@ def judged(
 
 
 def _difference(before: SentRequest, after: SentRequest, cause: str) -> str:
-    """Return what changed first in the order of a cache, "" where nothing is lost by it."""
+    """Return the first part that differs between two requests, in the order of a cache.
+
+    With ``cause`` (the server blames the messages) only messages are compared, and ``cause`` is
+    returned if they are equal. Without it, equal requests give ``server``, or "" where the server
+    edits messages itself or there are fewer of them.
+    """
     for name in ("model", "tools", "system", "betas"):
         if not cause and getattr(before, name) != getattr(after, name):
             return name
-    for place, (old, new) in enumerate(zip(before.messages, after.messages, strict=False)):
+    for index, (old, new) in enumerate(zip(before.messages, after.messages, strict=False)):
         if old != new:
-            return f"message {place}"
+            return f"message {index}"
     if cause:
         return cause
     expected = after.managed or len(after.messages) < len(before.messages)
     return "" if expected else _SERVER
 
 
-def _life(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
-    """Return how long a cache lives: as the server wrote it, else as before."""
+def _lifetime(before: CacheBaseline | None, usage: Mapping[str, Any]) -> float:
+    """Return how many seconds a cache lives after a reply.
+
+    An hour if the reply wrote an hour's cache; five minutes if it wrote another one or there is no
+    baseline; otherwise as long as before.
+    """
     created = usage.get("cache_creation")
     created = created if isinstance(created, Mapping) else {}
     if tokens_of(created.get("ephemeral_1h_input_tokens")):

@@ -1,11 +1,12 @@
-"""Which old results of tools make room, when, and by whom. Pure.
+"""Select the old tool results that are cleared from a conversation. Pure.
 
 Rules of this file
-- Only results of known tools are cleared, and the newest of them stay.
-- What was sent changes at a turn boundary alone: the person speaks and no call was made since.
-- Thinking is bound to what stands before it: it goes with the first change before it, or nothing is
-  changed.
-- A server that clears results by itself is preferred: the history stays as it is.
+- Only results of known tools are cleared, and the newest five of them stay.
+- Messages that were sent change only at a turn boundary: the person spoke last and no tool was
+  called since.
+- A thinking block is signed together with what stands before it. So a cleared result removes all
+  thinking behind it; where that is not allowed, nothing is cleared.
+- Where the server can clear results by itself, it does that and the history stays as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +23,14 @@ BETA = "context-management-2025-06-27"
 _TOOLS = ("read", "shell", "search", "web_search", "web", "edit", "write")
 _NEWEST = 5  # results that stay
 _REST_SECONDS = 3_600.0  # after which no server has the prompt in its cache
-_TRIGGER, _LEAST_BELOW = 180_000, 40_000  # tokens, of a window of 200,000 and more
+_TRIGGER, _LEAST_BELOW = 180_000, 40_000  # tokens, for a window of 200,000 and more
 
 
 class OldResults(NamedTuple):
-    """Results that may be cleared, oldest first, and the thinking behind the first of them."""
+    """Results that may be cleared, oldest first, and the thinking behind the first of them.
+
+    A result has its message's index; a thinking block its message's, its own and its hash.
+    """
 
     results: Sequence[tuple[int, ResultFacts]] = ()
     thinking: Sequence[tuple[int, int, str]] = ()
@@ -38,29 +42,28 @@ def old_results(
     request: ContextRequest,
     rested: float,
 ) -> OldResults:
-    """Return what to clear of a conversation that has rested so many seconds.
+    """Return the results to clear from a conversation that was idle for ``rested`` seconds.
 
-    Nothing while it must not change.
+    Empty if clearing is off, if the client cannot read stored results or its server manages the
+    history, if the conversation was idle under an hour or is within a turn, and if thinking would
+    have to go that may not.
     """
-    if not (request.settings.context.clear and request.reader) or request.supports & {
-        CONTEXT_MANAGEMENT,
-        MANAGED,
-        THREAD,
-    }:
+    server_clears = request.supports & {CONTEXT_MANAGEMENT, MANAGED, THREAD}
+    if server_clears or not (request.settings.context.clear and request.reader):
         return OldResults()
     newest = facts[exchange_start(facts) :]
-    calls = any(fact.calls or fact.results for fact in newest)
+    called = any(fact.calls or fact.results for fact in newest)
     speaker = next((fact.role for fact in reversed(facts) if fact.role != SYSTEM), "")
-    if rested < _REST_SECONDS or calls or speaker != USER:
+    if rested < _REST_SECONDS or called or speaker != USER:
         return OldResults()
-    listed = [
-        (place, result)
-        for place, fact in enumerate(facts)
+    clearable = [
+        (message, result)
+        for message, fact in enumerate(facts)
         for result in fact.results
         if history.tool_kind(result.tool) in _TOOLS
     ]
-    results = [each for each in listed[:-_NEWEST] if _is_whole(each[1], decisions)]
-    thinking = _thinking(facts, results[0][0], decisions) if results else []
+    results = [each for each in clearable[:-_NEWEST] if _is_whole(each[1], decisions)]
+    thinking = _thinking_behind(facts, results[0][0], decisions) if results else []
     if thinking and not (request.may_drop_thinking and _leaves_messages(facts, thinking)):
         return OldResults()
     return OldResults(results, thinking)
@@ -69,10 +72,11 @@ def old_results(
 def members(
     request: ContextRequest, window: int, before: Mapping[str, Any] | None
 ) -> Mapping[str, Any]:
-    """Return what a request says so that the server clears old results by itself.
+    """Return the members to add to a request so that the server clears old results itself.
 
-    Nothing where the model cannot, and where memd does not know which tools there are. ``before``
-    is what earlier requests of the conversation said, ``None`` for the first.
+    An empty dict if the model does not support it, if the request names no tools, or if earlier
+    requests went without. ``before`` has the members of earlier requests, whose trigger is used
+    again; it is ``None`` for the first request.
     """
     able = CONTEXT_MANAGEMENT in request.supports and not request.supports & {MANAGED, THREAD}
     if not able or request.tools is None or before == {}:
@@ -87,6 +91,7 @@ def members(
 
 
 def _tool_uses(request: ContextRequest, window: int) -> dict[str, Any]:
+    """Return the ``context_management`` edit that clears tool results, for a window in tokens."""
     limits = history.thresholds(window)
     compacts = request.settings.context.compact and not request.conversation
     trigger = limits.warn if compacts else min(_TRIGGER, limits.effective)
@@ -103,19 +108,19 @@ def _tool_uses(request: ContextRequest, window: int) -> dict[str, Any]:
 
 
 def _is_whole(result: ResultFacts, decisions: Decisions) -> bool:
-    """Tell whether a result was sent as it is and is large enough to be cleared."""
+    """Return whether a result was decided to stay as it is; too short ones have no decision."""
     decision = decisions.get(BlockKey(result.tool_use_id, result.content_hash))
     return decision is not None and decision.action == KEEP
 
 
-def _thinking(
-    facts: Sequence[MessageFacts], place: int, decisions: Decisions
+def _thinking_behind(
+    facts: Sequence[MessageFacts], message: int, decisions: Decisions
 ) -> list[tuple[int, int, str]]:
-    """Return the thinking behind a place that is still sent."""
+    """Return the thinking blocks that are still sent and stand behind a message."""
     return [
-        (message, block, digest)
-        for message in range(place + 1, len(facts))
-        for block, digest in facts[message].thinking
+        (later, block, digest)
+        for later in range(message + 1, len(facts))
+        for block, digest in facts[later].thinking
         if (known := decisions.get(BlockKey("", digest))) is None or known.action != DROP
     ]
 
@@ -123,5 +128,6 @@ def _thinking(
 def _leaves_messages(
     facts: Sequence[MessageFacts], thinking: Sequence[tuple[int, int, str]]
 ) -> bool:
-    """Tell whether each message has something else than the thinking that goes."""
-    return all(len(facts[place].thinking) < len(facts[place].kinds) for place, _, _ in thinking)
+    """Return whether each message of these thinking blocks has blocks of other types too."""
+    fact_of = (facts[message] for message, _, _ in thinking)
+    return all(len(fact.thinking) < len(fact.kinds) for fact in fact_of)

@@ -1,8 +1,8 @@
-"""Where a conversation is cut, and what stands for what goes. Pure.
+"""Select the messages that a summary replaces, and plan the compaction. Pure.
 
 Rules of this file
-- Messages are cut where no call and no reply is torn; what was compacted before is not cut again.
-- What stays is as it was, without thinking, which is bound to all that stood before it.
+- A cut separates no call from its result and splits no reply. Compacted messages are not cut again.
+- Messages that stay lose only their thinking blocks, whose signatures cover what stood before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from memd.core.canonical import THINKING
 NOTES, API, MODEL, LOCAL = "notes", "api", "model", "local"
 STRATEGIES = (NOTES, API, MODEL, LOCAL)
 COMPACT_BETA = "compact-2026-09-04"
-# What a request that summarises may not have.
+# Members that a request for a summary may not have.
 _REMOVED = (
     "context_management",
     "stop_sequences",
@@ -25,7 +25,7 @@ _REMOVED = (
     "output_config.format",
     "tool_choice",
 )
-# How a summary begins, and how many tokens of the person's messages it has.
+# The first sentence of a summary, and how many tokens the person's messages have in it.
 _FORMS = {
     MODEL: (summary.LEAD, summary.TOKENS),
     LOCAL: (local.LEAD, local.PERSONS_TOKENS),
@@ -34,7 +34,7 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class SummarisedPart:
-    """The messages that a summary stands for: ``[start:tail.first]``; ``keep_to`` stay before."""
+    """The messages ``[start:tail.first]`` that a summary replaces; the first ``keep_to`` stay."""
 
     tail: history.Tail
     start: int
@@ -43,9 +43,9 @@ class SummarisedPart:
 
 @dataclass(frozen=True, slots=True)
 class RequestChange:
-    """How a client changes its last request: members to set and to leave out, betas to add.
+    """How a client changes its last request: members to set, members to remove, betas to add.
 
-    A name with a dot is a member of a member; ``tool_choice`` goes where it forces a call.
+    A name with a dot is a member of a member. ``tool_choice`` is removed if it forces a call.
     """
 
     set: Mapping[str, Any]
@@ -56,9 +56,9 @@ class RequestChange:
 def part(
     messages: Sequence[Mapping[str, Any]], *, first: int | None = None, up_to: int | None = None
 ) -> SummarisedPart | None:
-    """Return what is summarised: all, what is from ``first`` on, or what is before ``up_to``.
+    """Return the messages to summarise: all, those from ``first`` on, or those before ``up_to``.
 
-    Both are moved back to where a round begins. ``None`` where there is nothing that may be cut.
+    Both indexes are moved back to the start of a round. ``None`` if nothing may be cut.
     """
     tail = history.ending(messages, up_to)
     start, keep_to = 0, 0
@@ -66,14 +66,14 @@ def part(
         edge = history.ending(messages, first)
         start = keep_to = edge.first if edge else len(messages)
     elif tail is not None:
-        start = max(tail.floor - 1, 0)  # with what stands for all before
+        start = max(tail.floor - 1, 0)  # the boundary message, an earlier summary, is included
     if tail is None or tail.first <= max(tail.floor, start):
         return None
     return SummarisedPart(tail, start, keep_to)
 
 
 def with_end(messages: Sequence[Mapping[str, Any]], cut: SummarisedPart) -> SummarisedPart | None:
-    """Return a part without the end of the conversation, ``None`` where that is all there is."""
+    """Return a part that leaves the newest messages unsummarised; ``None`` if no others exist."""
     tail = history.tail(messages, len(messages))
     return replace(cut, tail=tail) if tail and tail.first > tail.floor else None
 
@@ -89,14 +89,14 @@ def plan(
     transcript: str,
     folder: str,
 ) -> history.CompactionPlan | None:
-    """Return a plan with a summary's sections and all that the person said.
+    """Return a compaction plan whose summary has these sections and the person's messages.
 
-    It names the whole conversation's ``transcript``, if there is one, and what the messages have of
-    results that are stored in ``folder``. ``None`` where it does not make enough room.
+    The summary names the ``transcript`` of the whole conversation, "" for none, and the results of
+    the messages that are stored in ``folder``. ``None`` if compacting saves too few tokens.
     """
-    lead, room = _FORMS[strategy]
+    lead, persons_tokens = _FORMS[strategy]
     gone = messages[cut.start : cut.tail.first]
-    record = summary.written(lead, sections, summary.persons(gone), room)
+    record = summary.written(lead, sections, summary.persons(gone), persons_tokens)
     return history.compacted(
         messages,
         cut.tail,
@@ -111,20 +111,21 @@ def plan(
 
 
 def dropped(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextEdit, ...]:
-    """Return the blocks that go from messages that stay."""
+    """Return edits that remove the thinking blocks of the messages from ``first`` on."""
     return tuple(
-        ContextEdit(number, place, "", None)
-        for number, message in enumerate(messages[first:], first)
-        for place, block in enumerate(_listed(message.get("content")))
+        ContextEdit(index, block_index, "", None)
+        for index, message in enumerate(messages[first:], first)
+        for block_index, block in enumerate(_block_mappings(message.get("content")))
         if block.get("type") in THINKING
     )
 
 
 def by_api() -> RequestChange:
-    """Return how a request has the API summarise what it sends."""
+    """Return how a client changes its request so that the API summarises the conversation."""
     return RequestChange({"compaction": {"type": "summarize"}}, _REMOVED, (COMPACT_BETA,))
 
 
-def _listed(content: Any) -> list[Mapping[str, Any]]:
+def _block_mappings(content: Any) -> list[Mapping[str, Any]]:
+    """Return the blocks of a content; an empty mapping stands for a misshapen block."""
     blocks = content if isinstance(content, list) else []
     return [block if isinstance(block, Mapping) else {} for block in blocks]

@@ -1,13 +1,13 @@
-"""Why a conversation cannot be planned, stored or compacted."""
+"""Errors of planning, storing and compacting a conversation."""
 
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import printable
 
 
 class MessagesRefusedError(WrongParameterError):
-    """Messages that the Messages API would refuse; nothing is noted of them.
+    """The Messages API would refuse these messages, so memd stores nothing about them.
 
-    ``place`` is where, as ``messages.3.content.0``; ``rule`` is what it breaks.
+    ``place`` is the path of the fault, as ``messages.3.content.0``; ``rule`` is what it violates.
     """
 
     kind = "invalid_messages"
@@ -18,7 +18,7 @@ class MessagesRefusedError(WrongParameterError):
 
 
 class ConversationChangedError(MemdError):
-    """The conversation went on or was cut while the answer was made."""
+    """The conversation grew or was cut while its plan was being made."""
 
     code = 1002
     kind = "conversation_changed"
@@ -30,7 +30,7 @@ class ConversationChangedError(MemdError):
 
 
 class SummaryFailedError(MemdError):
-    """A model made no summary; the conversation is as it was."""
+    """A model wrote no summary; the conversation is unchanged."""
 
     kind = "summary_failed"
     code = 1044
@@ -42,7 +42,7 @@ class SummaryFailedError(MemdError):
 
 
 class BreakerOpenError(MemdError):
-    """Summaries of this session failed three times in a row, so no model is asked for a while."""
+    """Summaries of this session failed three times in a row, so models are paused for a while."""
 
     kind = "breaker_open"
     code = 1045
@@ -53,7 +53,7 @@ class BreakerOpenError(MemdError):
 
 
 class StoredResultTooLargeError(MemdError):
-    """A result, or all of a session or of this user, would be larger than may be stored."""
+    """A result, or all results of its session or of this user, would pass the size limit."""
 
     code = 1007
     kind = "too_large"

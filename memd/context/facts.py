@@ -1,11 +1,11 @@
-"""What is noted of messages, where the Messages API would take them. Pure.
+"""Check messages by the rules of the Messages API and extract facts about them. Pure.
 
 Rules of this file
-- Of messages that are refused nothing is noted.
-- The records of one reply share its id; with the results between them, and with their neighbours
-  of one role, they are what the API sees as one message.
-- Each call is answered once, in the message behind its reply. The newest reply's may be open.
-- What a server's own tools did is for the server to check.
+- Messages that are refused leave no facts.
+- A client may store one reply as several records with one id, with results between them. Such
+  records, and neighbours of one role, count as the one message that the API gets.
+- Each call has one result, in the message behind its reply. Calls of the newest reply may be open.
+- Calls of a server's own tools are not checked here: the server checks them.
 """
 
 import re
@@ -30,11 +30,11 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     _CALL: {"id": str, "name": str, "input": dict},
     _RESULT: {"tool_use_id": str},
 }
-_NAMED = {_CALL: "id", _RESULT: "tool_use_id"}
+_ID_MEMBERS = {_CALL: "id", _RESULT: "tool_use_id"}
 _SPEAKERS = {**dict.fromkeys((_CALL, *canonical.THINKING), ASSISTANT), _RESULT: USER}
 _ID = re.compile(r"[^/\x00-\x1f\x7f]{1,256}")
 
-# What messages have to be, in words for the sentence of an error.
+# The rules that messages can violate, in words for the sentence of an error.
 _MANY = f"a conversation has at most {MOST_MESSAGES} messages"
 _JSON = "a message can be written as JSON in UTF-8"
 _ROLE = "the role is user, assistant or system"
@@ -51,10 +51,10 @@ _ORPHAN = "a result answers an open call of the reply before it"
 
 
 def chained(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the conversation's hash after each of some messages, behind those that are known.
+    """Return the running hash of the conversation after each of the new messages.
 
-    Raises MessagesRefusedError for what is no JSON or no text, as half a surrogate pair, and for
-    more messages than a conversation may have.
+    ``before`` has the running hashes of the earlier messages. Raises MessagesRefusedError for a
+    message that is not JSON in UTF-8, and for more messages than a conversation may have.
     """
     if len(before) + len(messages) > MOST_MESSAGES:
         raise _refused(_MANY)
@@ -74,48 +74,53 @@ def chained(messages: Sequence[Any], before: Sequence[bytes]) -> tuple[bytes, ..
 def checked(
     messages: Sequence[Any], place: int, before: Sequence[MessageFacts]
 ) -> tuple[MessageFacts, ...]:
-    """Return the facts of new messages, the first of which is at ``place``, behind ``before``.
+    """Return the facts of new messages that follow those of ``before``.
 
-    Raises MessagesRefusedError for messages that the API would refuse there.
+    ``place`` is the index of the first new message in the conversation. Raises
+    MessagesRefusedError for messages that the API would refuse there.
     """
     exchange = _Exchange(before)
     return tuple(
-        exchange.checked(_facts(message, number), number)
-        for number, message in enumerate(messages, place)
+        exchange.checked(_facts(message, index), index)
+        for index, message in enumerate(messages, place)
     )
 
 
 def exchange_start(facts: Sequence[MessageFacts]) -> int:
-    """Return the place at which the newest reply begins, 0 where there is none."""
+    """Return the index of the message at which the newest reply begins, 0 if there is no reply."""
     return next((n for n in range(len(facts) - 1, -1, -1) if facts[n].begins), 0)
 
 
 class _Exchange:
-    """The newest reply of a conversation and what answers it, message by message."""
+    """Checks messages one by one against the newest reply and its open calls."""
 
     def __init__(self, before: Sequence[MessageFacts]) -> None:
         self._before = before
-        self._ids: set[str] | None = None  # of all calls, once one is new
-        self._open: dict[str, tuple[str, int]] = {}  # a call's tool and the place of its message
-        self._replies: set[str] = set()
+        self._ids: set[str] | None = None  # of all calls; collected at the first new call
+        self._open: dict[str, tuple[str, int]] = {}  # a call's tool and its message's index
+        self._replies: set[str] = set()  # ids of the newest reply's records
         self._speaker = ""
         start = exchange_start(before)
         for place, fact in enumerate(before[start:], start):
             self._add(fact, place)
 
     def checked(self, fact: MessageFacts, place: int) -> MessageFacts:
-        """Return a new message's facts, with its results' tools and whether a reply begins."""
+        """Return a new message's facts with the tools of its results and whether a reply begins.
+
+        Raises MessagesRefusedError for a message that may not follow the ones before it.
+        """
         if fact.role == ASSISTANT and not (self._speaker or fact.boundary):
             raise _refused(_FIRST, place, "role")
         if fact.calls and self._ids is None:
-            self._ids = {name for known in self._before for name, _ in known.calls}
-        for name, _ in fact.calls:
-            if self._ids is None or name in self._ids:
+            self._ids = {call_id for earlier in self._before for call_id, _ in earlier.calls}
+        for call_id, _ in fact.calls:
+            if self._ids is None or call_id in self._ids:
                 raise _refused(_REPEATED, place)
-            self._ids.add(name)
+            self._ids.add(call_id)
         return self._add(fact, place)
 
     def _add(self, fact: MessageFacts, place: int) -> MessageFacts:
+        """Record a message as the newest, and return its completed facts."""
         if fact.boundary:
             self._open.clear()
             self._replies.clear()
@@ -125,21 +130,22 @@ class _Exchange:
         goes_on = self._speaker == ASSISTANT or fact.key in self._replies
         begins = fact.boundary or (fact.role == ASSISTANT and not goes_on)
         if begins:
-            self._close()
+            self._begin_reply()
         if fact.role == ASSISTANT:
             self._replies |= {fact.key} - {""}
-            self._open |= {name: (tool, place) for name, tool in fact.calls}
+            self._open |= {call_id: (tool, place) for call_id, tool in fact.calls}
         self._speaker = fact.role
-        results = tuple(self._answered(result, place) for result in fact.results)
+        results = tuple(self._close_call(result, place) for result in fact.results)
         return replace(fact, results=results, begins=begins)
 
-    def _close(self) -> None:
-        """Begin a new reply; all calls of the one before have their results."""
+    def _begin_reply(self) -> None:
+        """Begin a new reply. Raises MessagesRefusedError if a call of the last one is open."""
         for _, place in self._open.values():
             raise _refused(_UNANSWERED, place)
         self._replies.clear()
 
-    def _answered(self, result: ResultFacts, place: int) -> ResultFacts:
+    def _close_call(self, result: ResultFacts, place: int) -> ResultFacts:
+        """Return a result's facts with its tool's name, and count its call as closed."""
         if result.tool_use_id not in self._open:
             raise _refused(_ORPHAN, place, "content", result.block)
         tool, _ = self._open.pop(result.tool_use_id)
@@ -151,7 +157,7 @@ def _refused(rule: str, *place: str | int) -> MessagesRefusedError:
 
 
 def _facts(message: Any, place: int) -> MessageFacts:
-    """Return the facts of one message by itself."""
+    """Return the facts of one message, checked without regard to its neighbours."""
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
         raise _refused(_ROLE, place, "role")
     role, content, key = message["role"], message.get("content"), message.get("id")
@@ -164,14 +170,18 @@ def _facts(message: Any, place: int) -> MessageFacts:
         role,
         tuple(block["type"] for block in blocks),
         tuple((block["id"], block["name"]) for block in blocks if block["type"] == _CALL),
-        tuple(_result(n, block, place) for n, block in enumerate(blocks) if _answers(block)),
+        tuple(
+            _result_facts(n, block, place)
+            for n, block in enumerate(blocks)
+            if block["type"] == _RESULT
+        ),
         tuple(
             (n, canonical.content_hash([block]))
             for n, block in enumerate(blocks)
             if block["type"] in canonical.THINKING
         ),
         history.estimate(content),
-        # What a boundary's reply cost is the size of what it stands for.
+        # A boundary's usage counts the messages that its summary replaced, not the summary.
         0 if boundary else history.counted(message.get("usage")),
         key if isinstance(key, str) and role == ASSISTANT else "",
         boundary=boundary,
@@ -179,60 +189,60 @@ def _facts(message: Any, place: int) -> MessageFacts:
 
 
 def _blocks(content: Any, place: int, role: str) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of a message's content, whose types fit its role."""
+    """Yield the blocks of a message's content. Raises MessagesRefusedError for a forbidden one."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
         return
-    results = True
-    for number, block in enumerate(_shaped(content or (), place, "content")):
+    only_results = True
+    for index, block in enumerate(_well_formed(content or (), place, "content")):
         kind = block["type"]
-        results &= kind == _RESULT
-        if kind == _RESULT and not results:
-            raise _refused(_ORDER, place, "content", number)
+        only_results &= kind == _RESULT
+        if kind == _RESULT and not only_results:
+            raise _refused(_ORDER, place, "content", index)
         if role != _SPEAKERS.get(kind, role):
-            raise _refused(_SPEAKER, place, "content", number)
+            raise _refused(_SPEAKER, place, "content", index)
         if kind == "text" and not block["text"].strip():
-            raise _refused(_EMPTY, place, "content", number)
-        name = _NAMED.get(kind)
-        if name and not _ID.fullmatch(block[name]):
-            raise _refused(_NAME, place, "content", number, name)
+            raise _refused(_EMPTY, place, "content", index)
+        id_member = _ID_MEMBERS.get(kind)
+        if id_member and not _ID.fullmatch(block[id_member]):
+            raise _refused(_NAME, place, "content", index, id_member)
         yield block
 
 
-def _shaped(content: Any, *where: str | int) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of a list, each of which has the members that its type needs."""
+def _well_formed(content: Any, *path: str | int) -> Iterator[dict[str, Any]]:
+    """Yield the blocks of a list; ``path`` is where it stands in the messages.
+
+    Raises MessagesRefusedError for a block without a member that its type needs.
+    """
     if not isinstance(content, list | tuple):
-        raise _refused(_LIST, *where)
-    for number, block in enumerate(content):
+        raise _refused(_LIST, *path)
+    for index, block in enumerate(content):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise _refused(_BLOCK, *where, number)
+            raise _refused(_BLOCK, *path, index)
         for name, kind in _MEMBERS.get(block["type"], {}).items():
             if not isinstance(block.get(name), kind):
                 needed = f"{block['type']} needs {name}"
-                raise _refused(needed, *where, number, name)
+                raise _refused(needed, *path, index, name)
         yield block
 
 
-def _answers(block: Mapping[str, Any]) -> bool:
-    return bool(block["type"] == _RESULT)
-
-
-def _result(number: int, block: Mapping[str, Any], place: int) -> ResultFacts:
+def _result_facts(index: int, block: Mapping[str, Any], place: int) -> ResultFacts:
+    """Return the facts of a tool result, the block ``index`` of the message at ``place``."""
     content = block.get("content") or ""
     listed = [] if isinstance(content, str) else content
-    blocks = list(_shaped(listed, place, "content", number, "content"))
-    whole = canonical.text_of(content)
-    texts = (
-        [part["text"] for part in blocks if part["type"] == "text"] if whole is None else [whole]
-    )
-    characters = sum(map(len, texts))
-    known = whole is not None and characters >= canonical.LEAST_CHARACTERS
+    blocks = list(_well_formed(listed, place, "content", index, "content"))
+    plain_text = canonical.text_of(content)
+    if plain_text is None:
+        characters = sum(len(part["text"]) for part in blocks if part["type"] == "text")
+    else:
+        characters = len(plain_text)
+    storable = plain_text is not None and characters >= canonical.LEAST_CHARACTERS
     return ResultFacts(
-        number,
+        index,
         block["tool_use_id"],
         "",
-        canonical.content_hash(block["content"]) if known else "",
+        canonical.content_hash(block["content"]) if storable else "",
         characters,
-        plain=whole is not None,
+        plain=plain_text is not None,
         failed=block.get("is_error") is True,
     )

@@ -1,10 +1,10 @@
-"""A session's conversations under its one lock: what memd knows of them and decided. Blocks.
+"""Plan conversations, store their results and save the decisions. Blocks.
 
 Rules of this file
-- Decisions are on the disk before anybody hears of them. Where the state file refuses them, what is
-  new stays as it is.
-- No lock of a session is held while its results are stored: a disk that hangs holds up nothing
-  else. Who planned the same conversation meanwhile makes the slower one plan again.
+- Decisions are saved before a reply names them. If the state file refuses them, new results stay in
+  the conversation.
+- A session's lock is not held while its results are stored, so a hanging disk blocks nothing else.
+  If another request planned the same conversation meanwhile, the slower one has to plan again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -49,14 +49,15 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import ContextTable
 
 TIMEOUT = "the disk did not take it in time"
-_CONTENT, _REQUEST = "content", "system or tools"  # places in what a client sends
+_CONTENT, _REQUEST = "content", "system or tools"  # where an error is, in what a client sends
 
 
 @dataclass(slots=True)
 class BegunPlan:
-    """A plan while its results are stored; ``stored`` fills until it has ``ended``.
+    """A plan whose results are being stored; ``stored`` grows until ``ended`` is true.
 
-    It was made of what was ``known`` and of the session's ``decisions`` then.
+    ``known`` and ``decisions`` are the conversation and the session's decisions it was made from.
+    ``stored`` has a result, or the sentence of the error why it was not stored.
     """
 
     session: ContextSession
@@ -70,7 +71,7 @@ class BegunPlan:
 
 
 class ContextKeeper:
-    """The conversations of all sessions; methods may be called at once.
+    """Plans and keeps the conversations of all sessions. Its methods are thread-safe.
 
     ``lock`` makes a lock between threads. Methods raise StateUnusableError and SessionRefusedError.
     """
@@ -87,7 +88,7 @@ class ContextKeeper:
         self._sessions = ContextSessions(lock, table, disk)
 
     def begin(self, request: ContextRequest) -> BegunPlan | PlannedContext:
-        """Return a plan, whole where nothing has to be stored for it.
+        """Return a begun plan, or the finished reply if nothing has to be stored for it.
 
         Raises MessagesRefusedError.
         """
@@ -107,7 +108,7 @@ class ContextKeeper:
             return begun if plan.store else self._end(begun)
 
     def store(self, begun: BegunPlan) -> None:
-        """Store the results that a plan needs; for one that could not be stored, say why."""
+        """Store the results of a plan until it has ended; note the error for each failure."""
         with begun.session.storing:
             for item in begun.plan.store:
                 if begun.ended:
@@ -120,7 +121,7 @@ class ContextKeeper:
                     begun.stored[item.key] = stored
 
     def end(self, begun: BegunPlan) -> PlannedContext:
-        """Decide by what was stored until now, and answer.
+        """Return the reply for a plan; results that are not stored yet stay in the conversation.
 
         Raises ConversationChangedError.
         """
@@ -129,9 +130,10 @@ class ContextKeeper:
             return self._end(begun)
 
     def spill(self, request: ContextRequest, tool: str, call: str, text: str) -> SpilledResult:
-        """Store one result of a tool where it is large, and return what to send in its place.
+        """Store one tool result if it is large, and return what to send in its place.
 
-        Raises MessagesRefusedError.
+        A result that cannot be stored or that would save nothing stays as it is. Raises
+        MessagesRefusedError.
         """
         try:
             key = BlockKey(call, content_hash(text))
@@ -161,13 +163,13 @@ class ContextKeeper:
         return answers.spilled(decision)
 
     def count(self, request: ContextRequest) -> CountedContext:
-        """Return the size of a conversation; nothing is noted. Raises MessagesRefusedError."""
+        """Return the size of a conversation, storing nothing. Raises MessagesRefusedError."""
         with self._open(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             decisions = dict(session.decisions)
             plan = self._plan(conversation, decisions, replace(request, reader=""))
-        if isinstance(plan, Resync):  # what is given is all that there is to count
-            chained(request.messages, ())  # they are messages
+        if isinstance(plan, Resync):  # only the messages of this request can be counted
+            chained(request.messages, ())  # raises if they are no messages
             counted = history.count(request.messages)
             limits = sizing.thresholds(sizing.window_of(request))
             level = sizing.level(counted.tokens, limits)
@@ -181,7 +183,10 @@ class ContextKeeper:
         usage: Mapping[str, Any],
         diagnostics: Mapping[str, Any] | None,
     ) -> CacheBreak | None:
-        """Take in what a server said of its last reply; return the break of its cache, if any."""
+        """Record the usage of a server's last reply; return the cache break that it shows, if any.
+
+        ``diagnostics`` may hold the server's reason for a cache miss.
+        """
         with self._open(request) as session:
             conversation = self._sessions.conversation(session, request.conversation)
             conversation.usage = usage
@@ -193,9 +198,9 @@ class ContextKeeper:
     def restore(
         self, request: ContextRequest, decisions: Iterable[Decision], fork_of: str = ""
     ) -> int:
-        """Take over what a client was sent, and what another session decided; return how much.
+        """Save a client's decisions and those of the session it forks; return their number.
 
-        Raises MessagesRefusedError.
+        Decisions of ``fork_of`` do not replace the session's own. Raises MessagesRefusedError.
         """
         restored = {each.key: each for each in answers.checked(decisions)}
         rows: Iterable[Any] = ()
@@ -213,7 +218,7 @@ class ContextKeeper:
             return len(new)
 
     def forget(self, request: ContextRequest) -> bool:
-        """Remove all that is known of a session, and say whether there was anything."""
+        """Remove a session's rows and stored results; return whether there were rows."""
         with self._open(request) as session:
             return self._sessions.forget(session)
 
@@ -222,13 +227,13 @@ class ContextKeeper:
         removed = 0
         for folder in self._table.unused(before):
             with self._sessions.open(ResultsPlace.of(folder)) as session:
-                if folder in self._table.unused(before):  # and nobody came since
+                if folder in self._table.unused(before):  # not used again before it was locked
                     with suppress(MemdError):
                         removed += self._sessions.forget(session)
         return removed
 
     def show(self, request: ContextRequest) -> ContextView:
-        """Return a session for a person."""
+        """Return a session's conversations, decisions and stored results for a person."""
         with self._open(request) as session:
             folder = session.place.folder
             rows = (row for row in self._table.rows(folder) if row.folder == folder)
@@ -236,7 +241,7 @@ class ContextKeeper:
             return answers.view(request.session, rows, decisions, size)
 
     def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
-        """Return the conversations planned last, of the sessions below a folder or of all."""
+        """Return the newest ``most`` conversations, of sessions below a folder or all for ""."""
         return tuple(map(answers.listed, self._table.rows(folder, most)))
 
     def _open(self, request: ContextRequest) -> AbstractContextManager[ContextSession]:
@@ -245,8 +250,9 @@ class ContextKeeper:
     def _plan(
         self, conversation: OpenConversation, decisions: Decisions, request: ContextRequest
     ) -> Plan | Resync:
+        """Return the plan for a request, given the session's decisions."""
         row = conversation.row
-        # Clearing changes decisions, and those of a session are all its conversations'.
+        # Clearing changes decisions, which all conversations of the session share.
         alone = request.settings.context.clear and all(
             each.conversation == row.conversation for each in self._table.rows(row.folder)
         )
@@ -260,7 +266,10 @@ class ContextKeeper:
         return planning.plan(known, request, now=self._clock.now())
 
     def _end(self, begun: BegunPlan) -> PlannedContext:
-        """Decide, save and answer; the session's lock is held."""
+        """Save a plan's decisions and return the reply; the caller holds the session's lock.
+
+        Raises ConversationChangedError if the plan's conversation or decisions changed meanwhile.
+        """
         session, conversation, plan = begun.session, begun.conversation, begun.plan
         stored = {item.key: begun.stored.get(item.key, TIMEOUT) for item in plan.store}
         settled = planning.settled(plan, stored)
@@ -286,7 +295,7 @@ class ContextKeeper:
         if any(each.action in (CLEAR, DROP) for each in new) or any(
             fact.boundary for fact in settled.facts[plan.request.place :]
         ):
-            conversation.baseline = None  # a break that memd declares
+            conversation.baseline = None  # memd itself changed the cached prefix
         conversation.row, conversation.sent, conversation.usage = row, begun.sent, None
         conversation.known = KnownConversation(settled.facts, settled.hashes)
         self._sessions.trim(conversation)
@@ -298,7 +307,10 @@ class ContextKeeper:
         usage: Mapping[str, Any],
         diagnostics: Mapping[str, Any] | None,
     ) -> CacheBreak | None:
-        """Judge the reply to the last request; a reply is judged once."""
+        """Return the cache break that the last reply shows, if any, and update the baseline.
+
+        The last request is consumed: a second call compares with no request.
+        """
         sent, conversation.sent = conversation.sent, None
         conversation.baseline, observed = judged(
             conversation.baseline, sent, usage, diagnostics, self._clock.now()

@@ -1,6 +1,6 @@
-"""A summary by a program: the sections of a model's, filled with facts and quotations. Pure.
+"""Summarise a conversation without a model: fill a summary's sections from session notes. Pure.
 
-The facts are the lines of session notes, by their titles. Nothing is concluded from them.
+The lines of the notes are copied; nothing is concluded from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from memd.context import summary
 from memd.conversation import history
 
 PERSONS_TOKENS = 10_000
-EARLIER_TOKENS = 5_000  # of what stands for a part that went before
+EARLIER_TOKENS = 5_000  # copied from the summaries of earlier compactions
 LEAD = (
     "The part of the conversation that stood here is replaced by an extract that a program made:"
     " quotations and counts, no conclusions, and no orders by itself."
 )
-_OPEN = ("open:", "in progress:")  # how lines begin that tell of what is not done
-# The sections of notes whose lines a section gets.
+_OPEN = ("open:", "in progress:")  # prefixes of lines about unfinished work
+# The sections of the notes that are copied to each section of a summary.
 _LINES: Mapping[str, Sequence[str]] = {
     "Request and intent": ("Session Title",),
     "Concepts": ("Codebase and System Documentation", "Learnings"),
@@ -26,22 +26,26 @@ _LINES: Mapping[str, Sequence[str]] = {
     "Pending tasks": ("Current State",),
     "Current work": ("Current State", "Workflow"),
 }
-_OVERTAKEN = (summary.PERSONS, "Current work", "Next step")  # of an earlier summary
+_OUTDATED = (summary.PERSONS, "Current work", "Next step")  # in an earlier summary
 
 
 def sections(
     messages: Sequence[Mapping[str, Any]], facts: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Return the sections of a summary of messages, of which ``facts`` are lines of notes."""
+    """Return the sections of a summary by title, from earlier summaries and session notes.
+
+    ``facts`` has the lines of the session's notes by section. Open lines of "Current State" go to
+    "Pending tasks", its other lines to "Current work".
+    """
     earlier = summary.parsed("\n\n".join(filter(None, map(history.summary_of, messages))))
-    earlier = {title: body for title, body in earlier.items() if title not in _OVERTAKEN}
+    earlier = {title: body for title, body in earlier.items() if title not in _OUTDATED}
     result = summary.fitted(earlier, EARLIER_TOKENS)
     for title, names in _LINES.items():
         lines = [line for name in names for line in facts.get(name, ())]
         if "Current State" in names:
             unfinished = title == "Pending tasks"
             state = facts.get("Current State", ())
-            lines = [e for e in lines if e not in state or (_is_open(e) is unfinished)]
+            lines = [line for line in lines if line not in state or (_is_open(line) is unfinished)]
         result[title] = "\n".join(filter(None, (result.get(title), *lines)))
     return result
 

@@ -1,10 +1,10 @@
-"""What to send of a conversation, from what is known of it and what is new. Pure.
+"""Plan which blocks of a conversation are sent, stored, cleared or dropped. Pure.
 
 Rules of this file
-- What was decided about a block stands, whatever the settings and the request say now.
-- A result is decided when it is first seen (``spilling``); an older one changes at a declared break
-  alone (``clearing``).
-- What cannot be stored, or would not be smaller, stays.
+- A decision about a block holds, whatever the settings and the request say later.
+- A result is decided when it is first seen (``spilling``). Later it changes only if it is cleared
+  (``clearing``), where losing the prompt cache is accepted.
+- A result that cannot be stored, or whose replacement is not smaller, is sent as it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,11 +48,12 @@ CHANGED = "changed"  # why a client sends messages again
 
 @dataclass(frozen=True, slots=True)
 class KnownConversation:
-    """What memd has of a conversation: the facts of each message, the hash after each.
+    """What memd knows of a conversation: the facts of each message and the hash after each.
 
-    ``decisions`` are those of its session, ``request`` the members that its requests have, once
-    that is decided. ``replied_at`` is when it was planned or replied to last, 0 where nobody knows.
-    It is ``alone`` where its session has no other conversation, to which its decisions belong too.
+    ``decisions`` are its session's. ``request`` has the members that memd adds to its requests,
+    ``None`` until that is decided. ``replied_at`` is when it was last planned or replied to, 0 if
+    unknown. ``alone`` says that its decisions may be changed by clearing: clearing is on and its
+    session has no other conversation, which would share them.
     """
 
     facts: Sequence[MessageFacts] = ()
@@ -65,9 +66,9 @@ class KnownConversation:
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """The client has to send its messages again from one of the first ``most`` on, or all.
+    """The client has to send messages again, from the one at index ``most`` or an earlier one.
 
-    ``reason`` is ``changed`` (memd has other messages) or ``clear`` (it needs their text).
+    ``reason`` is ``changed`` (memd has other messages) or ``clear`` (memd needs their text).
     """
 
     reason: str
@@ -76,7 +77,7 @@ class Resync:
 
 @dataclass(frozen=True, slots=True)
 class ToStore:
-    """A result that should be stored, with its text; ``action`` is then decided about it."""
+    """A result to store, with its text, and the ``action`` that holds once it is stored."""
 
     message: int
     block: int
@@ -88,7 +89,7 @@ class ToStore:
 
     @property
     def key(self) -> BlockKey:
-        """What is decided about."""
+        """The key of the decision about this result."""
         return BlockKey(self.tool_use_id, self.content_hash)
 
 
@@ -103,10 +104,11 @@ class BlockChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is decided of a conversation before results are stored: ``store`` is what should be.
+    """A plan before its results are stored; ``store`` lists the results to store.
 
-    ``facts`` and ``hashes`` are those of all messages, ``changes`` what is decided about the new.
-    ``thinking`` goes where it stands behind a result that is cleared.
+    ``facts`` and ``hashes`` cover all messages. ``changes`` are the decisions about new messages
+    that need no storing. ``thinking`` lists blocks that are dropped if they stand behind a result
+    that is cleared. ``members`` are added to the client's requests.
     """
 
     request: ContextRequest
@@ -120,10 +122,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What to send, what is known from now on, and what is decided about what was sent.
+    """A plan after its results were stored or refused.
 
-    ``decisions`` are those about blocks of the new messages, and those that are new. ``request``
-    are the members of the client's requests, for good. ``problems`` say why something stayed.
+    ``decisions`` are those about the new messages, and new ones about older messages. ``request``
+    has the members that memd adds to all requests of the conversation. ``problems`` say which
+    results could not be stored and why.
     """
 
     edits: tuple[ContextEdit, ...]
@@ -139,9 +142,9 @@ class Settled:
 
 
 def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Plan | Resync:
-    """Return what to do about the new messages of a conversation.
+    """Return the plan for the new messages of a conversation, or which messages are needed again.
 
-    Raises MessagesRefusedError.
+    ``now`` is in seconds since 1970. Raises MessagesRefusedError.
     """
     place = request.place
     before = tuple(known.hashes[:place])
@@ -172,7 +175,7 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
 
 
 def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
-    """Return what to send, now that storing was tried; a ``str`` says why it did not succeed."""
+    """Return a plan completed by what was stored; a ``str`` says why a result was not stored."""
     problems = [
         f"{printable(item.tool_use_id)}: {problem}"
         for item in plan.store
@@ -207,7 +210,7 @@ def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settle
 
 
 def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> None:
-    """Note what the server counted for the last reply."""
+    """Set the last reply's context size to the server's count, if the request has one."""
     last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].role == ASSISTANT), None)
     context = history.counted(request.usage)
     if last is not None and context and not facts[last].boundary:
@@ -217,7 +220,10 @@ def _count_last_reply(facts: list[MessageFacts], request: ContextRequest) -> Non
 def _known_changes(
     facts: Sequence[MessageFacts], decisions: Decisions, request: ContextRequest
 ) -> tuple[list[BlockChange], list[PlacedResult]]:
-    """Return what was decided about the new messages, and the results that nothing is known of."""
+    """Return the earlier decisions about the new messages, and the results without a decision.
+
+    A message's thinking is not dropped where the message has nothing else.
+    """
     changes, undecided = [], []
     for message in range(request.place, len(facts)):
         for result in facts[message].results:
@@ -238,13 +244,14 @@ def _known_changes(
 
 
 def _to_store(request: ContextRequest, message: int, result: ResultFacts, action: str) -> ToStore:
+    """Return a result of a message as one to store."""
     text = result_text(request, message, result.block)
     call, digest = result.tool_use_id, result.content_hash
     return ToStore(message, result.block, call, digest, action, result.tool, text)
 
 
 def replaced(item: ToStore, stored: StoredResult) -> Decision | None:
-    """Return the decision about a result that is stored, ``None`` where nothing is saved by it."""
+    """Return the decision to replace a stored result; ``None`` if that would save nothing."""
     content = stored.content if item.action == SPILL else cleared(stored.path)
     if _saved(item.text, content) <= 0 or len(content) >= len(item.text):
         return None
@@ -254,24 +261,28 @@ def replaced(item: ToStore, stored: StoredResult) -> Decision | None:
 
 
 def _stored_change(item: ToStore, result: StoredResult | str | None) -> BlockChange | None:
-    """Return what is decided about a result that was to be stored."""
+    """Return the decision about a result after storing it was tried.
+
+    It stays if that failed or saves nothing; ``None`` if it already was decided to stay.
+    """
     decision = replaced(item, result) if isinstance(result, StoredResult) else None
     if decision is not None:
         saved = _saved(item.text, decision.content)
         return BlockChange(item.message, item.block, decision, saved)
     if item.action == CLEAR:
-        return None  # it stays decided as it was
+        return None
     return BlockChange(
         item.message, item.block, Decision(item.tool_use_id, item.content_hash, KEEP)
     )
 
 
 def _saved(text: str, content: str) -> int:
+    """Return the estimated tokens that sending a content in the place of a text saves."""
     return estimate_text(text) - estimate_text(content)
 
 
 def _lighter(facts: Sequence[MessageFacts], changes: Iterable[BlockChange]) -> list[MessageFacts]:
-    """Return facts of messages as they are sent with changes."""
+    """Return the facts with each message's tokens reduced by what its changes save."""
     result = list(facts)
     for change in changes:
         fact = result[change.message]
@@ -280,7 +291,7 @@ def _lighter(facts: Sequence[MessageFacts], changes: Iterable[BlockChange]) -> l
 
 
 def _recounted(facts: list[MessageFacts], breaks: Sequence[BlockChange]) -> list[MessageFacts]:
-    """Return facts in which the server's last count no longer has what is cleared before it."""
+    """Return the facts with the server's last count reduced by what is cleared before it."""
     last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), -1)
     saved = sum(change.tokens for change in breaks if change.message < last)
     if saved:
@@ -289,20 +300,25 @@ def _recounted(facts: list[MessageFacts], breaks: Sequence[BlockChange]) -> list
 
 
 def _is_edit(decision: Decision) -> bool:
-    """Tell whether a decision changes its block; a call's result is never dropped."""
+    """Return whether a decision changes its block. Only thinking is dropped, never a result."""
     if decision.action == DROP:
         return not decision.tool_use_id
     return decision.action in (SPILL, CLEAR) and bool(decision.content)
 
 
 def _edit(change: BlockChange) -> ContextEdit:
+    """Return a change as the edit that a client applies."""
     decision = change.decision
     content = None if decision.action == DROP else decision.content
     return ContextEdit(change.message, change.block, decision.tool_use_id, content)
 
 
 def _due(request: ContextRequest, level: str) -> DueCompaction:
-    """Return whether to compact now: never for a sub-agent or a fork."""
+    """Return whether to compact now, and how to try first.
+
+    Only at level ``auto`` or ``block``, if compacting is on and the server does not hold the
+    history; never for a sub-agent or a fork.
+    """
     settings = request.settings
     if (
         level not in ("auto", "block")

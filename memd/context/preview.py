@@ -1,8 +1,8 @@
-"""What is sent in the place of a result that is stored: its size, its path, how it begins. Pure.
+"""Write the text that replaces a stored result: its size, its path and its first bytes. Pure.
 
 Rules of this file
-- The form is part of what conversations hold: a change of it changes no result sent before.
-- Nothing that a result holds can close the tag that its beginning stands in.
+- The text is part of conversations: a change of its form may not change results sent before.
+- No text of a result can close the tag that its first bytes stand in.
 """
 
 import re
@@ -15,9 +15,10 @@ _BROKEN = "&lt;"
 
 
 def shown(text: str, path: str) -> str:
-    """Return what stands for a text that is stored at a path: its first bytes, at a line's end.
+    """Return the replacement of a text that is stored at ``path``.
 
-    Where the second half of these has no line's end, they end with a character.
+    It has the text's first 2,000 bytes up to the end of a line, or up to a whole character if
+    their second half has no line's end.
     """
     content = text.encode()
     head = content[:PREVIEW_BYTES]
@@ -29,5 +30,5 @@ def shown(text: str, path: str) -> str:
 
 
 def cleared(path: str) -> str:
-    """Return what stands for an old result whose whole is at a path."""
+    """Return the replacement of an old result that is cleared and stored at ``path``."""
     return f"{CLEARED}\n{path}"

@@ -1,6 +1,6 @@
-"""What is asked of the context services, and what they answer. Pure.
+"""Requests to the context services and their replies. Pure.
 
-The answers are what goes over the wire.
+The replies are the wire shapes of the ``context`` methods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ THINKING = "thinking"  # the request asks for thinking
 class ContextRequest:
     """A conversation as its client describes it.
 
-    ``conversation`` names a sub-agent or a fork of the session, "" is the session's own.
-    ``place`` is how many messages memd has (the wire's ``from``), ``hash`` theirs as hex, and
-    ``messages`` are those behind them. ``usage`` is that of the last reply among all of them.
-    ``reader`` is the name of the tool that reads stored results, "" where there is none.
-    ``window`` is in tokens, 0 where the client does not know it; ``usual_window`` counts where
-    nothing else says it (``MEMD_CONTEXT_WINDOW``).
+    ``conversation`` names a sub-agent or a fork of the session, "" for the session's main one.
+    ``place`` is how many messages memd has (the wire's ``from``) and ``hash`` their hash as hex;
+    ``messages`` are those that follow. ``usage`` is that of the last reply among all messages.
+    ``reader`` is the name of the tool that reads stored results, "" if there is none. ``window``
+    is in tokens, 0 if the client does not know it; then ``usual_window`` is used unless the model
+    implies a window (``MEMD_CONTEXT_WINDOW``).
     """
 
     project: Project
@@ -60,7 +60,7 @@ class ContextCount:
 
 @dataclass(frozen=True, slots=True)
 class ContextThresholds:
-    """Tokens at which to warn, to urge, to compact and to stop, for a window of so many."""
+    """Tokens at which to warn, to urge, to compact and to stop, in a window of this size."""
 
     window: int
     warn: int
@@ -71,7 +71,7 @@ class ContextThresholds:
 
 @dataclass(frozen=True, slots=True)
 class ContextEdit:
-    """What to send in the place of one block; ``content`` is ``None`` for a block that goes."""
+    """What to send in the place of one block; ``content`` is ``None`` to remove the block."""
 
     message: int
     block: int
@@ -81,7 +81,7 @@ class ContextEdit:
 
 @dataclass(frozen=True, slots=True)
 class DueCompaction:
-    """Whether a conversation has to be compacted now, and the first way to try."""
+    """Whether a conversation has to be compacted now, and the first strategy to try."""
 
     due: bool
     strategy: str = ""
@@ -89,7 +89,7 @@ class DueCompaction:
 
 @dataclass(frozen=True, slots=True)
 class CacheBreak:
-    """Tokens that a cache did not give back, and what changed.
+    """A lost prompt cache: the tokens that were not read from it, and what changed.
 
     ``cause`` is ``model``, ``tools``, ``system``, ``betas``, ``message N`` or ``server``.
     """
@@ -108,12 +108,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PlannedContext:
-    """What to send of a conversation.
+    """How to send a conversation.
 
-    ``status`` is ``ok``, or ``resync``: memd's messages are others, or their text is needed
-    (``reason``), and the client sends all behind one of the ``checkpoints`` again. ``edits`` are
-    those of the messages sent, and of older ones at a declared break. ``request`` has members to
-    add to the request, with ``betas``. ``problems`` say why something stayed as it was.
+    ``status`` is ``ok``, or ``resync``: memd has other messages or needs their text (``reason``),
+    and the client sends all messages behind one of the ``checkpoints`` again. ``have`` is how many
+    messages memd knows. ``edits`` change messages of this request, and older ones where results
+    are cleared. ``request`` has members to add to the request, with ``betas``. ``problems`` say
+    which results could not be stored and why.
     """
 
     status: str
@@ -134,7 +135,7 @@ class PlannedContext:
 
 @dataclass(frozen=True, slots=True)
 class SpilledResult:
-    """What to send in the place of one result; ``content`` is ``None`` where it stays as it is.
+    """What to send in the place of one result; ``content`` is ``None`` if the result stays.
 
     ``reason`` says why it stays.
     """
@@ -148,7 +149,7 @@ class SpilledResult:
 
 @dataclass(frozen=True, slots=True)
 class CountedContext:
-    """The size of a context in tokens, how it is known, and the level that it has reached."""
+    """The size of a context in tokens, how it was counted, and the level that it reaches."""
 
     tokens: int
     source: str
@@ -157,9 +158,9 @@ class CountedContext:
 
 @dataclass(frozen=True, slots=True)
 class ListedContext:
-    """One conversation in a list; ``at`` is when it was planned last, in seconds since 1970.
+    """One conversation in a list; ``at`` is when it was last planned, in seconds since 1970.
 
-    ``breaks`` are lost caches, ``missed`` the tokens that were paid again for them.
+    ``breaks`` counts lost caches, ``missed`` the tokens that were paid again because of them.
     """
 
     session: str
@@ -177,7 +178,7 @@ class ListedContext:
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """A stored result for a person: its call, ``spill`` or ``clear``, its bytes and its file."""
+    """A stored result for a person; ``action`` is ``spill`` or ``clear``, ``size`` in bytes."""
 
     tool_use_id: str
     action: str
@@ -187,10 +188,10 @@ class StoredView:
 
 @dataclass(frozen=True, slots=True)
 class ContextView:
-    """A session for a person: its conversations, and what was decided about its results.
+    """A session for a person: its conversations and the decisions about its results.
 
-    ``decisions`` counts them by action, ``largest`` has the largest stored ones, and all of them
-    have ``stored`` bytes.
+    ``decisions`` counts the decisions by action, ``largest`` has the largest stored results, and
+    ``stored`` is the size of all stored results in bytes.
     """
 
     session: str

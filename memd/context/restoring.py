@@ -1,4 +1,4 @@
-"""What a client puts back once a conversation is compacted: a list, which it fills itself. Pure."""
+"""List what a client loads again after a conversation is compacted. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,24 @@ from memd.conversation.pieces import members, string
 
 FILES, FILE_TOKENS, FILES_TOKENS = 5, 5_000, 50_000
 SKILL_TOKENS, SKILLS_TOKENS = 5_000, 25_000
-# Clients load these by themselves.
+# Files that clients load by themselves.
 _LOADED = frozenset(("agents.md", "claude.md", "claude.local.md", "gemini.md", "memory.md"))
-# What is in no message, or not as it is now; the client knows whether there is any.
-_OTHERS = ("plan", "deferred_tools", "agents", "mcp_instructions", "session_start_hooks", "title")
+# Kinds whose present state is in no message; only the client knows whether it has any.
+_OTHER_KINDS = (
+    "plan",
+    "deferred_tools",
+    "agents",
+    "mcp_instructions",
+    "session_start_hooks",
+    "title",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredItem:
-    """One thing to put back: a ``file`` or a ``skill`` by its ``name``, or another kind.
+    """One item to load again: a ``file`` or a ``skill`` by its ``name``, or another kind.
 
-    ``tokens`` is how many it has at most, 0 for no bound.
+    ``tokens`` is the most that the client should load of it, 0 for no limit.
     """
 
     kind: str
@@ -30,12 +37,15 @@ class RestoredItem:
 def restored(
     messages: Sequence[Mapping[str, Any]], start: int, end: int, memory_dir: str
 ) -> tuple[RestoredItem, ...]:
-    """Return what to put back when ``messages[start:end]`` are gone, what was used last first."""
-    stays = {*_used(messages[:start]), *_used(messages[end:])}
-    gone = dict.fromkeys(reversed(list(_used(messages[start:end]))))
-    used = [(kind, name) for kind, name in gone if (kind, name) not in stays]
-    files = [name for kind, name in used if kind == "file" and not _loaded(name, memory_dir)]
-    skills = [name for kind, name in used if kind == "skill"]
+    """Return what to load again when ``messages[start:end]`` are removed, last used first.
+
+    Left out are items that other messages use too, and files that clients load by themselves.
+    """
+    still_used = {*_used(messages[:start]), *_used(messages[end:])}
+    removed = dict.fromkeys(reversed(list(_used(messages[start:end]))))
+    lost = [item for item in removed if item not in still_used]
+    files = [name for kind, name in lost if kind == "file" and not _loaded(name, memory_dir)]
+    skills = [name for kind, name in lost if kind == "skill"]
     most = min(FILES, FILES_TOKENS // FILE_TOKENS)
     return (
         *(RestoredItem("file", name, FILE_TOKENS) for name in files[:most]),
@@ -43,14 +53,14 @@ def restored(
             RestoredItem("skill", name, SKILL_TOKENS)
             for name in skills[: SKILLS_TOKENS // SKILL_TOKENS]
         ),
-        *map(RestoredItem, _OTHERS),
+        *map(RestoredItem, _OTHER_KINDS),
     )
 
 
 def _used(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the files that were read and the skills that were used, in order; failed calls not."""
-    blocks = [b for message in messages for b in blocks_of(message.get("content")) or ()]
-    failed = {string(b.get("tool_use_id")) for b in blocks if b.get("is_error") is True}
+    """Yield ("file", path) or ("skill", name) for each that a successful call used, in order."""
+    blocks = [block for message in messages for block in blocks_of(message.get("content")) or ()]
+    failed = {string(block.get("tool_use_id")) for block in blocks if block.get("is_error") is True}
     for block in blocks:
         if block["type"] != "tool_use" or string(block.get("id")) in failed:
             continue
@@ -63,5 +73,5 @@ def _used(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _loaded(path: str, memory_dir: str) -> bool:
-    """Tell whether a file is a memory, or one of instructions, which clients load themselves."""
+    """Return whether clients load a file by themselves: a memory or an instructions file."""
     return path.startswith(f"{memory_dir}/") or path.rpartition("/")[2].lower() in _LOADED

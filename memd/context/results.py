@@ -1,11 +1,11 @@
-"""Where the results of a session's tools are stored, and how they are written and removed. Blocks.
+"""Write, read and remove the files that tool results are stored in. Blocks.
 
 Rules of this file
-- Results lie in the folder of their session, where Claude Code stores some of its own. A file that
-  stands there stays as it is, and stands for a result only where its bytes are the same.
-- A file takes its name when its bytes are on the disk, so whatever has the name is whole.
+- Results lie in the folder of their session, where Claude Code stores some of its own. An existing
+  file is not changed, and is used for a result only if it has the same bytes.
+- A file gets its name after its bytes are on the disk, so a file with such a name is complete.
 - Nothing is opened through a link, and no file that has several names.
-- Writers of one session come one after the other; the caller sees to it.
+- The caller makes sure that only one thread at a time writes results of a session.
 """
 
 import os
@@ -35,11 +35,11 @@ from memd.files.disk import Disk, real_disk, write_new
 from memd.projects.project import check_session, slug
 
 FOLDER = "tool-results"
-_JSON_CHARACTERS = 1024 * 1024  # parsing takes up to thirty times the memory
+_JSON_CHARACTERS = 1024 * 1024  # longer texts are not parsed, which takes 30 times their memory
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PATH = re.compile(rf"([A-Za-z0-9-]+/[A-Za-z0-9_-]+/{FOLDER})/([A-Za-z0-9_-]+\.(?:txt|json))")
 
-# What would be too large, in words for the sentence of its error.
+# What is too large, in words for the sentence of its error.
 _ONE = "a result"
 _SESSION = "the results of the session"
 _ALL = "the results of all sessions"
@@ -53,7 +53,7 @@ _ABSENT = "there is no such file"
 
 @dataclass(frozen=True, slots=True)
 class ResultsPlace:
-    """Where the results of a session lie: ``base`` holds a folder for each ``key`` of a project."""
+    """Where a session's results lie: ``base`` has a folder for each project, named ``key``."""
 
     base: str
     key: str
@@ -61,7 +61,7 @@ class ResultsPlace:
 
     @classmethod
     def of(cls, folder: str) -> "ResultsPlace":
-        """Return the place whose folder this is."""
+        """Return the place for the absolute path of a results folder."""
         base, key, session, _ = folder.rsplit("/", 3)
         return cls(base, key, session)
 
@@ -90,10 +90,10 @@ def store(
     used: StoredSizes,
     disk: Disk | None = None,
 ) -> StoredResult:
-    """Bring a result to the disk, and return where it is and what is sent in its place.
+    """Write a result to the disk; return its file and the text that is sent in its place.
 
     ``used`` is what is stored already. The same text of the same call is stored once. Raises
-    StoredResultTooLargeError and UnwrittenFileError; nothing is stored then.
+    StoredResultTooLargeError and UnwrittenFileError without storing anything.
     """
     try:
         content = text.encode()
@@ -107,8 +107,8 @@ def store(
     ):
         if whole > limit:
             raise StoredResultTooLargeError(what, whole, limit)
-    parses = len(text) <= _JSON_CHARACTERS and read_json(text) is not None
-    suffix = ".json" if parses else ".txt"
+    is_json = len(text) <= _JSON_CHARACTERS and read_json(text) is not None
+    suffix = ".json" if is_json else ".txt"
     stem = _stem(tool_use_id)
     with _failures(place.folder), Directory(place.base, create=True) as directory:
         for name in (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}"):
@@ -121,11 +121,11 @@ def store(
 
 
 def from_file(path: str) -> str:
-    """Return the text of a result that a client has put into a file of its own.
+    """Return the text of a result that a client wrote to a file of its own.
 
-    What is not UTF-8 becomes U+FFFD, as it would in a request: the text is what the conversation
-    has. Raises PathRefusedError, DirectoryMissingError, DirectoryUnusableError,
-    FileUnreadableError and StoredResultTooLargeError.
+    Bytes that are not UTF-8 become U+FFFD, as in the client's requests. Raises PathRefusedError,
+    DirectoryMissingError, DirectoryUnusableError, FileUnreadableError and
+    StoredResultTooLargeError.
     """
     folder, name = os.path.split(path)
     try:
@@ -145,12 +145,12 @@ def from_file(path: str) -> str:
 
 
 def is_stored(tool_use_id: str, path: str, size: int) -> bool:
-    """Tell whether a file has the name and the size that a call's result has, or is gone.
+    """Return whether a file has the name of a call's result, and its size unless it is missing.
 
-    Decisions that clients restore may name other programs' files.
+    Decisions that clients restore may name other programs' files, which memd must not remove.
     """
-    named = rf"{re.escape(_stem(tool_use_id))}(-[0-9a-f]{{8}})?\.(txt|json)"
-    if not re.fullmatch(named, os.path.basename(path)):
+    name = rf"{re.escape(_stem(tool_use_id))}(-[0-9a-f]{{8}})?\.(txt|json)"
+    if not re.fullmatch(name, os.path.basename(path)):
         return False
     try:
         return os.lstat(path).st_size == size
@@ -159,9 +159,9 @@ def is_stored(tool_use_id: str, path: str, size: int) -> bool:
 
 
 def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
-    """Remove stored results below a base, what crashes left beside them, and folders then empty.
+    """Remove stored results below ``base``, temporary files of crashes, and emptied folders.
 
-    Other paths are passed over. Raises UnwrittenFileError.
+    Paths that no stored result can have are ignored. Raises UnwrittenFileError.
     """
     disk, folders = disk or real_disk(), defaultdict[str, list[str]](list)
     for path in paths:
@@ -178,14 +178,14 @@ def remove(base: str, paths: Iterable[str], disk: Disk | None = None) -> None:
                 disk.unlink(folder, name)
             disk.sync_folder(folder)
         empty = below
-        with suppress(OSError):  # what else lies there keeps its folder
+        with suppress(OSError):  # a folder with other files stays
             while empty:
                 os.rmdir(f"{base}/{empty}")
                 empty = os.path.dirname(empty)
 
 
 def _stem(tool_use_id: str) -> str:
-    """Return how the names of a call's results begin."""
+    """Return the file name, without suffix, of a call's result: its id, or a hash of an odd id."""
     if _ID.fullmatch(tool_use_id):
         return tool_use_id
     return sha256(tool_use_id.encode("utf-8", "surrogatepass"))
@@ -193,7 +193,7 @@ def _stem(tool_use_id: str) -> str:
 
 @contextmanager
 def _failures(folder: str) -> Iterator[None]:
-    """Raise UnwrittenFileError for whatever the disk refuses."""
+    """Raise UnwrittenFileError in place of the block's OSError or MemdError."""
     try:
         yield
     except OSError as error:
@@ -203,13 +203,14 @@ def _failures(folder: str) -> Iterator[None]:
 
 
 def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
-    """Have these bytes on the disk under a name. Raises FileExistsError where others stand there.
+    """Write a file at the path ``below``, unless it already has these bytes.
 
-    Raises OSError, PathRefusedError and FileUnreadableError besides.
+    Raises FileExistsError if it has other bytes, and OSError, PathRefusedError and
+    FileUnreadableError.
     """
     with directory.parent(below, create=True) as (folder, name):
-        for left in disk.temporaries(folder):
-            disk.unlink(folder, left)
+        for temporary in disk.temporaries(folder):
+            disk.unlink(folder, temporary)
         if _is_present(disk, directory, below, content):
             disk.sync_folder(folder)
             return
@@ -229,7 +230,7 @@ def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
 
 
 def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) -> bool:
-    """Say whether a file has these bytes; they are on the disk then. Raises as ``_put``."""
+    """Return whether a file exists with these bytes, after syncing it. Raises as ``_put``."""
     try:
         result = directory.read(below, len(content))
     except (PathRefusedError, FileTooLargeError) as error:

@@ -1,7 +1,7 @@
-"""The context services as the daemon runs them.
+"""Run the context services in worker threads.
 
-``keeping`` knows and decides; this file waits, in worker threads of two sorts: those that a disk
-may hold up while results are stored, and those that only need the state file.
+Storing results has its own threads, so that a slow disk cannot hold up requests that only need the
+state file.
 """
 
 import threading
@@ -41,9 +41,9 @@ from memd.model.port import ModelSource
 from memd.state.tables import ContextTable, ContextTotals, Runs
 
 _THREADS = 4  # a slow disk must not take all that the daemon has
-_STORING_SECONDS = 5.0  # after which what is not stored stays in the conversation
-_SUMMARIES = 16  # whose text waits for those who asked
-_RETRIES = 3  # of a summary, with fewer rounds each time
+_STORING_SECONDS = 5.0  # results not stored by then stay in the conversation
+_SUMMARIES = 16  # finished ones whose sections are in memory
+_RETRIES = 3  # of a summary that is too long for the model, with fewer rounds each time
 _NOBODY = "nobody waits for it any more"
 _NO_SUMMARY = "the model's answer holds no summary"
 
@@ -51,10 +51,10 @@ T = TypeVar("T")
 
 
 class Contexts:
-    """The conversations of one daemon's clients.
+    """The context services of one daemon.
 
-    Methods raise StateUnusableError, and those with a request SessionRefusedError. ``disk`` and
-    ``seconds`` say where results are stored and how long that may take.
+    Methods raise StateUnusableError; those with a request also raise SessionRefusedError.
+    ``seconds`` is how long storing results may take.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Contexts:
         self._busy = threading.BoundedSemaphore(_THREADS)
 
     async def plan(self, request: ContextRequest) -> PlannedContext:
-        """Return what to send of a conversation; what is decided is on the disk by then.
+        """Return how to send a conversation; its decisions are on the disk before that.
 
         Raises MessagesRefusedError and ConversationChangedError.
         """
@@ -92,10 +92,10 @@ class Contexts:
         content: str | None = None,
         source_path: str = "",
     ) -> SpilledResult:
-        """Store one result as it is born, where it is large, and return what to send.
+        """Store a new result if it is large, and return what to send in its place.
 
-        The result is a text, or the file at a path. Raises MessagesRefusedError and what
-        ``results.from_file`` does.
+        The result is ``content``, or the text of the file ``source_path``. Raises
+        MessagesRefusedError and the errors of ``results.from_file``.
         """
 
         def spill() -> SpilledResult:
@@ -106,7 +106,7 @@ class Contexts:
         return await self._store(spill, limiter) or SpilledResult(spilled=False, reason=TIMEOUT)
 
     async def count(self, request: ContextRequest) -> CountedContext:
-        """Return the size of a conversation; nothing is noted. Raises MessagesRefusedError."""
+        """Return the size of a conversation, storing nothing. Raises MessagesRefusedError."""
         return await self._in_thread(partial(self._keeper.count, request))
 
     async def observe(
@@ -115,24 +115,24 @@ class Contexts:
         usage: Mapping[str, Any],
         diagnostics: Mapping[str, Any] | None,
     ) -> CacheBreak | None:
-        """Take in what a server said of its last reply; return the break of its cache, if any."""
+        """Record the usage of a server's last reply; return the cache break, if it shows one."""
         return await self._in_thread(partial(self._keeper.observe, request, usage, diagnostics))
 
     async def restore(
         self, request: ContextRequest, decisions: Sequence[Decision], fork_of: str
     ) -> int:
-        """Take over what a client was sent, and return how many decisions these are.
+        """Save the decisions that a client restores, and return their number.
 
-        ``fork_of`` is a session, "" for none, whose decisions this one begins with. Raises
+        Decisions of the session ``fork_of`` ("" for none) are copied too. Raises
         MessagesRefusedError.
         """
         restore = partial(self._keeper.restore, request, decisions, fork_of)
         return await self._in_thread(restore)
 
     async def forget(self, request: ContextRequest) -> bool:
-        """Remove a session's decisions and stored results, and say whether there were any.
+        """Remove a session's rows and stored results; return whether there were rows.
 
-        Raises UnwrittenFileError where the disk refuses; what is left goes with the next call.
+        Raises UnwrittenFileError if the disk refuses; the next call then removes the rest.
         """
         return await self._in_thread(partial(self._keeper.forget, request))
 
@@ -141,15 +141,15 @@ class Contexts:
         return await self._in_thread(partial(self._keeper.prune, before))
 
     async def show(self, request: ContextRequest) -> ContextView:
-        """Return a session for a person."""
+        """Return a session's conversations, decisions and stored results for a person."""
         return await self._in_thread(partial(self._keeper.show, request))
 
     async def list(self, folder: str, most: int) -> tuple[ListedContext, ...]:
-        """Return the conversations planned last, of sessions below a folder, or of all for ""."""
+        """Return the newest ``most`` conversations, of sessions below a folder or all for ""."""
         return await self._in_thread(partial(self._keeper.list, folder, most))
 
     async def totals(self) -> ContextTotals:
-        """Return how much there is of everything."""
+        """Return the totals over all sessions."""
         return await self._in_thread(self._table.totals)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -158,10 +158,10 @@ class Contexts:
     async def _store(
         self, work: Callable[[], T], limiter: CapacityLimiter | None = None
     ) -> T | None:
-        """Run what stores something; ``None`` where the disk takes too long for it."""
+        """Return the result of ``work``; ``None`` if it takes too long or too many are running."""
 
         def run() -> T | None:
-            # A thread whose caller has gone on still waits for the disk: there are so many at most.
+            # A thread that was abandoned after the time limit still waits for the disk and counts.
             if not self._busy.acquire(blocking=False):
                 return None
             try:
@@ -177,10 +177,10 @@ class Contexts:
 
 
 class Summaries:
-    """Summaries of conversations by a model; ``runs`` keeps the records of its runs.
+    """Summaries of conversations by a model; ``runs`` stores the records of its runs.
 
-    Their text is in no job's result, which the disk has for long: ``sections`` returns it. So a
-    job outlives no one who waits: a daemon that is started anew asks no model for nobody.
+    A job's result is on the disk for long, so it does not hold the summary; ``sections`` returns
+    it from memory. A job therefore fails at once if no caller waits, as after a restart.
     """
 
     def __init__(self, clock: Clock, models: ModelSource, runs: Runs) -> None:
@@ -201,10 +201,11 @@ class Summaries:
         digest: str,
         progress: agent.Progress,
     ) -> dict[str, Any]:
-        """Make a summary; return what it cost, or as ``failure`` why no model can be used today.
+        """Return the job result of summarising rounds: its cost, or a ``failure``.
 
-        ``digest`` tells rounds from others that the job may get, and is ``awaited``.
-        The spending is booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
+        A failure is that no caller waits, or that no model is configured or usable today.
+        ``digest`` is the hash of the rounds and instructions; it must be ``awaited``. The cost is
+        booked on ``project``. Raises PromptTooLongError and SummaryFailedError.
         """
         if not self._awaited[digest]:
             return failed(SummaryFailedError(_NOBODY))
@@ -233,20 +234,20 @@ class Summaries:
 
     @contextmanager
     def awaited(self, digest: str) -> Iterator[None]:
-        """Wait for the summary of rounds, within the block."""
+        """Count the block as waiting for the summary of the rounds with this digest."""
         self._awaited[digest] += 1
         try:
             yield
         finally:
             self._awaited[digest] -= 1
-            self._awaited += Counter()  # without those that nobody waits for
+            self._awaited += Counter()  # removes entries that are zero
 
     def sections(self, job: str, digest: str) -> Mapping[str, str] | None:
-        """Return the summary that a job made, ``None`` where it is one of other rounds."""
-        known, sections = self._made.get(job, ("", {}))
-        return sections if known == digest else None
+        """Return the summary that a job wrote; ``None`` if there is none of these rounds."""
+        made_digest, sections = self._made.get(job, ("", {}))
+        return sections if made_digest == digest else None
 
 
 def failed(error: MemdError) -> dict[str, Any]:
-    """Return the result of a job whose work could not be begun."""
+    """Return the result of a job that could not begin its work."""
     return {"failure": {"kind": error.kind, "message": error.sentence, **error.facts}}

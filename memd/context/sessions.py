@@ -1,10 +1,10 @@
-"""What memd has of sessions: decisions, conversations, and the lock of each. Blocks.
+"""Hold the sessions in memory: their decisions, conversations and locks. Blocks.
 
 Rules of this file
-- Decisions are on the disk before they hold.
-- Facts of messages are in memory alone, of the conversations planned last; a client sends its
-  messages again where they are gone.
-- All that are at work with a session have one object of it, however many others came since.
+- Decisions are on the disk before they are used.
+- Facts of messages are only in memory, for the conversations planned last; for others a client
+  sends its messages again.
+- All threads that use one session share one object, even after newer sessions pushed it out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,9 +22,9 @@ from memd.core.recent import Recent
 from memd.files.disk import Disk
 from memd.state.tables import ContextRow, ContextTable
 
-_SESSIONS = 64  # of which anything is in memory
-_CONVERSATIONS = 256  # of one session
-_MESSAGES = 100_000  # in memory, of all conversations but the one that is planned
+_SESSIONS = 64  # in memory
+_CONVERSATIONS = 256  # in memory, for each session
+_MESSAGES = 100_000  # in memory, of all conversations but the one that is being planned
 _NOTHING = KnownConversation()
 
 Lock = AbstractContextManager[Any]
@@ -32,10 +32,10 @@ Lock = AbstractContextManager[Any]
 
 @dataclass(slots=True)
 class OpenConversation:
-    """A conversation as it was last planned, and its last request and reply for the cache.
+    """A conversation as last planned, with what is needed to detect cache breaks.
 
-    ``known`` has no decisions; these are the session's. ``usage`` is that of a reply which no plan
-    has had yet.
+    ``known`` has no decisions, as these belong to the session. ``sent`` is the last request until
+    its reply is judged. ``usage`` is that of a reply that no plan has used yet.
     """
 
     row: ContextRow
@@ -47,10 +47,10 @@ class OpenConversation:
 
 @dataclass(slots=True, weakref_slot=True)
 class ContextSession:
-    """What memd has of a session.
+    """A session in memory.
 
-    ``unsaved`` are decisions that hold and that the state file refused. While results are stored
-    ``storing`` is held, and ``lock`` is not.
+    ``unsaved`` are decisions in use that the state file refused to save. The lock ``storing`` is
+    held while results are stored, ``lock`` is not.
     """
 
     place: ResultsPlace
@@ -65,7 +65,7 @@ class ContextSession:
 
 
 class ContextSessions:
-    """All sessions; methods may be called at once, those with a session while its lock is held.
+    """All sessions. Methods are thread-safe; for those with a session its lock must be held.
 
     ``lock`` makes a lock between threads. Methods raise StateUnusableError.
     """
@@ -74,14 +74,14 @@ class ContextSessions:
         self._lock = lock
         self._table = table
         self._disk = disk
-        self._bytes: int | None = None  # of all stored results, once somebody needs it
+        self._bytes: int | None = None  # of all stored results; None until counted
         self._recent: Recent[str, ContextSession] = Recent(_SESSIONS)
         self._alive: WeakValueDictionary[str, ContextSession] = WeakValueDictionary()
         self._opening = lock()
 
     @contextmanager
     def open(self, place: ResultsPlace) -> Iterator[ContextSession]:
-        """Open a session and hold its lock."""
+        """Yield the session of a place, its decisions loaded and its lock held."""
         with self._opening:
             session = self._alive.get(place.folder)
             if session is None:
@@ -96,7 +96,7 @@ class ContextSessions:
             yield session
 
     def conversation(self, session: ContextSession, name: str) -> OpenConversation:
-        """Return what is known of a conversation, which counts as the newest of its session."""
+        """Return a conversation of a session, and mark it as the one used last."""
         result = session.conversations.get(name)
         if result is None:
             folder = session.place.folder
@@ -104,13 +104,13 @@ class ContextSessions:
         return session.conversations.renewed(name, result)
 
     def stored(self, session: ContextSession, call: str, text: str) -> StoredResult:
-        """Store a result; its session's ``storing`` is held, not its lock.
+        """Store a call's result; the caller holds the session's ``storing``, not its lock.
 
         Raises StoredResultTooLargeError and UnwrittenFileError.
         """
         used = StoredSizes(self.size(session), self._size())
         result = results.store(session.place, call, text, used=used, disk=self._disk)
-        # It counts at once, whatever is decided; the next decision counts anew.
+        # Counted before it is decided on; the next decision with a file counts all anew.
         self._bytes = used.all + result.size
         return result
 
@@ -120,6 +120,7 @@ class ContextSessions:
         return sum(sizes.values())
 
     def _size(self) -> int:
+        """Return how many bytes are stored for all sessions."""
         if self._bytes is None:
             _, self._bytes = self._table.stored()
         return self._bytes
@@ -127,7 +128,7 @@ class ContextSessions:
     def decide(
         self, session: ContextSession, row: ContextRow, decisions: Iterable[Decision]
     ) -> None:
-        """Bring what is newly decided to the disk, with what it refused before."""
+        """Save new decisions and the conversation's row, with decisions refused earlier."""
         new = {each.key: each for each in decisions if session.decisions.get(each.key) != each}
         unsaved = session.unsaved | new
         self._table.save(row, [astuple(each) for each in unsaved.values()])
@@ -137,14 +138,16 @@ class ContextSessions:
             self._bytes = None
 
     def forget(self, session: ContextSession) -> bool:
-        """Remove all that is known of a session, and say whether there was anything.
+        """Remove a session's rows and stored results; return whether there were rows.
 
         Raises UnwrittenFileError.
         """
         folder = session.place.folder
-        # The files first: after a crash in between, the rows still name what is to go.
-        own = self._table.own_results(folder)
-        paths = (path for call, path, size in own if results.is_stored(call, path, size))
+        # The files first: after a crash in between, the rows still name the rest of them.
+        rows_with_files = self._table.own_results(folder)
+        paths = (
+            path for call, path, size in rows_with_files if results.is_stored(call, path, size)
+        )
         results.remove(session.place.base, paths, self._disk)
         rows = self._table.forget(folder)
         session.conversations.clear()
@@ -154,7 +157,7 @@ class ContextSessions:
         return rows > 0
 
     def trim(self, current: OpenConversation) -> None:
-        """Forget messages of the conversations planned longest ago where there are too many."""
+        """Drop the facts of the conversations planned longest ago while there are too many."""
         with self._opening:
             sessions = tuple(self._recent.values())
         others = [

@@ -1,4 +1,4 @@
-"""How large a conversation is, and how much of its window that leaves. Pure."""
+"""Count a conversation's tokens and compare them with its window. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ LEVELS = ("block", "auto", "urgent", "warn")
 
 
 def window_of(request: ContextRequest) -> int:
-    """Return the window of a conversation in tokens."""
+    """Return a conversation's window in tokens: the client's, the model's or the usual one."""
     if request.window:
         return request.window
     if request.model.endswith(_LARGE_MODEL) or _LARGE_BETA in request.betas:
@@ -22,7 +22,7 @@ def window_of(request: ContextRequest) -> int:
 
 
 def thresholds(window: int) -> ContextThresholds:
-    """Return what holds for a window."""
+    """Return the thresholds for a window in tokens."""
     limits = history.thresholds(window)
     return ContextThresholds(window, limits.warn, limits.urgent, limits.auto, limits.block)
 
@@ -33,7 +33,7 @@ def level(tokens: int, limits: ContextThresholds) -> str:
 
 
 def count(facts: Sequence[MessageFacts]) -> ContextCount:
-    """Return the size of a conversation."""
+    """Return a conversation's size and whether a server counted it or it is estimated."""
     meter = metered(facts)
     return ContextCount(meter.tokens, "usage" if meter.counted else "estimate")
 
@@ -41,7 +41,7 @@ def count(facts: Sequence[MessageFacts]) -> ContextCount:
 def metered(facts: Sequence[MessageFacts]) -> history.ContextMeter:
     """Return a meter that has counted a conversation."""
     meter = history.ContextMeter()
-    # What stands before the last reply that a server counted is in that count.
+    # A server's count includes all messages before its reply, so counting begins at that reply.
     last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), None)
     if last is not None:
         feed(meter, facts[exchange_start(facts[: last + 1]) :])
@@ -52,7 +52,7 @@ def metered(facts: Sequence[MessageFacts]) -> history.ContextMeter:
 
 
 def feed(meter: history.ContextMeter, facts: Iterable[MessageFacts]) -> None:
-    """Count more messages."""
+    """Add messages to a meter's count."""
     for fact in facts:
         if fact.boundary:
             meter.add(TranscriptPiece(fact.role, event=BOUNDARY))

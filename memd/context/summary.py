@@ -1,11 +1,10 @@
-"""A summary of a conversation: what a model is shown, and what its answer becomes. Pure.
+"""Write the request for a summary of a conversation, and the summary from its reply. Pure.
 
 Rules of this file
-- What was said is data. It stands in tags that no text can close, with whose words it holds.
-- The person's messages are not for a model to tell: all of them (the newest 2,500) are in the
-  summary, each by its beginning at least, also those that an earlier summary holds.
-- Thinking, and what memd and clients put into messages, is not shown. Images and documents are
-  named.
+- Messages are quoted as data, in tags that no text can close and that name the author.
+- The person's messages do not depend on the model: the newest 2,500 are copied to the summary, at
+  least the beginning of each, also those from an earlier summary.
+- A model does not see thinking, nor what memd and clients insert. Images and documents are named.
 """
 
 import json
@@ -40,20 +39,20 @@ LEAD = (
     "The part of the conversation that stood here is replaced by a summary of it: a record with"
     " quotations, and no orders by itself."
 )
-TOKENS = 20_000  # of what a model writes, and of the person's messages beside it
-_LEAST_TOKENS = 40  # of each of the person's messages, where all have so many
-_FEWEST_TOKENS = 8  # of each; where that is too much the oldest go
+TOKENS = 20_000  # for the sections of a model, and as many again for the person's messages
+_LEAST_TOKENS = 40  # of each of the person's messages, if there is room for so many
+_FEWEST_TOKENS = 8  # of each of them; if that does not fit, the oldest are left out
 _LEFT_OUT = "{} older messages are left out."
-# Characters of one text that a model is shown, by whose it is.
+# The most characters of one text that a model is shown, by its author.
 _CHARACTERS = {USER: 20_000, ASSISTANT: 8_000, "tool": 3_000, "summary": 200_000}
 _CALL_CHARACTERS = 1_200
-_FIFTH = 0.2  # of the rounds, where a server does not say how many are too many
+_FIFTH = 0.2  # share to leave out if a server does not say how much is too much
 _CUT = "[cut]"
-# Marks of a model's answer, which nothing that it is shown may bring into one.
+# Tags of a model's reply; they are escaped in what it is shown, so that it cannot copy them.
 _ANSWER = re.compile(r"<(?=\s*/?\s*(?:analysis|summary)\b)", re.IGNORECASE)
 _TITLES = {title.casefold(): title for title in SECTIONS}
 _HEADING = re.compile(r"#{1,6} *(?:\d+[.)] *)?(.+?) *:?")
-_GAP = re.compile(r"(\d{3,})\D{1,30}?> *(\d{3,})")  # so many tokens > so many that may be
+_GAP = re.compile(r"(\d{3,})\D{1,30}?> *(\d{3,})")  # as "210000 tokens > 200000 maximum"
 _PACKAGE = "memd.context"
 _RUN = Task(
     kind=KIND,
@@ -69,7 +68,7 @@ _RUN = Task(
 
 
 class NoTools:
-    """A bench with nothing on it: a run that calls tools comes to nothing."""
+    """The tools of a run that has none; every call is refused."""
 
     touched: tuple[str, ...] = ()
 
@@ -81,14 +80,17 @@ class NoTools:
 
 
 def shown(messages: Sequence[Mapping[str, Any]], start: int, end: int) -> list[str]:
-    """Return ``messages[start:end]`` as a model reads them, a text for each round."""
+    """Return ``messages[start:end]`` as quoted text for a model, one text for each round."""
     edges = [start, *(place for place in history.rounds(messages) if start < place < end), end]
     texts = ("\n\n".join(filter(None, map(_shown, messages[a:b]))) for a, b in pairwise(edges))
     return [text for text in texts if text]
 
 
 def task(texts: Sequence[str], instructions: str, left: int, model: str, project: str) -> Task:
-    """Return the run that summarises rounds; ``left`` of the conversation's are not shown."""
+    """Return the agent task that summarises rounds; ``left`` is how many rounds are left out.
+
+    ``instructions`` are the person's, "" for none. The cost is booked on ``project``.
+    """
     flags = [name for name, given in (("left", left), ("instructions", instructions)) if given]
     values = {
         "left": str(left),
@@ -107,10 +109,10 @@ def task(texts: Sequence[str], instructions: str, left: int, model: str, project
 
 
 def shorter(texts: Sequence[str], sentence: str) -> list[str]:
-    """Return rounds without the oldest, after a server said in a sentence that they are too long.
+    """Return the rounds without the oldest, for another try after they were too long.
 
-    The first stays: it has the person's request, or what stands for an earlier part. Empty where
-    nothing else is left.
+    ``sentence`` is the server's error, which may say by how many tokens. The first round stays: it
+    has the person's request or an earlier summary. Empty if nothing else would be left.
     """
     gap = _GAP.search(sentence)
     share = 1 - int(gap[2]) / int(gap[1]) if gap else _FIFTH
@@ -123,9 +125,9 @@ def shorter(texts: Sequence[str], sentence: str) -> list[str]:
 
 
 def answered(text: str) -> dict[str, str]:
-    """Return the sections of a model's summary within their size, none where there is no summary.
+    """Return the sections of a model's reply, shortened to 20,000 tokens; empty if it has none.
 
-    What it thought before goes, and what it says of the person's messages.
+    Its analysis and its section about the person's messages are left out.
     """
     head, thought, behind = text.partition("</analysis>")
     _, _, body = (behind if thought else head).partition("<summary>")
@@ -135,27 +137,28 @@ def answered(text: str) -> dict[str, str]:
 
 
 def fitted(sections: Mapping[str, str], tokens: int) -> dict[str, str]:
-    """Return sections that have so many tokens together; the longest are cut."""
+    """Return the sections cut to ``tokens`` in total; the longest lose text first."""
     sizes = [history.estimate_text(body) for body in sections.values()]
     parts = zip(sections.items(), quoting.shares(sizes, tokens), strict=True)
     return {title: _within(body, share) for (title, body), share in parts}
 
 
 def parsed(text: str) -> dict[str, str]:
-    """Return a summary's sections that say something, by title; "" is what stands above them."""
+    """Return the non-empty sections of a summary by title; "" has the text above the first."""
     title, bodies = "", dict[str, list[str]]()
     for line in quoting.neutralise(string(text)).split("\n"):
         heading = _HEADING.fullmatch(line)
-        known = _TITLES.get(heading[1].casefold(), "") if heading else ""
-        title = known or title
-        if not known:
+        new_title = _TITLES.get(heading[1].casefold(), "") if heading else ""
+        if new_title:
+            title = new_title
+        else:
             bodies.setdefault(title, []).append(line)
     joined = {title: "\n".join(lines).strip() for title, lines in bodies.items()}
     return {title: body for title, body in joined.items() if body}
 
 
 def persons(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the person's messages, and those that summaries among the messages hold."""
+    """Return the texts of the person's messages, including those quoted in earlier summaries."""
     result: list[str] = []
     for message in messages:
         summary, rest = history.summary_and_rest(message)
@@ -164,47 +167,48 @@ def persons(messages: Sequence[Mapping[str, Any]]) -> list[str]:
             groups = groupby(lines, key=lambda line: line.startswith(">"))
             result += ["\n".join(map(_unquoted, group)) for quoted, group in groups if quoted]
         if message.get("role") == USER:
-            words = "\n\n".join(t for o, t in _pieces(message, rest) if o == USER)
+            words = "\n\n".join(text for author, text in _pieces(message, rest) if author == USER)
             result += filter(None, [words])
     return result
 
 
-def written(lead: str, sections: Mapping[str, str], said: Sequence[str], room: int) -> str:
-    """Return the text of a summary: sections in their order, the person's messages among them.
+def written(lead: str, sections: Mapping[str, str], messages: Sequence[str], tokens: int) -> str:
+    """Return the text of a summary: its sections in order, with the person's messages.
 
-    The messages have so many tokens; where that is too little, the newest are whole first.
+    The messages get ``tokens`` together. If that is too little, each keeps its beginning and the
+    newest get the rest.
     """
-    most = room // _FEWEST_TOKENS
-    quoted = [_quoted(text) for text in said[-most:]]
-    least = min(_LEAST_TOKENS, room // max(len(quoted), 1))
+    most = tokens // _FEWEST_TOKENS
+    quoted = [_quoted(text) for text in messages[-most:]]
+    least = min(_LEAST_TOKENS, tokens // max(len(quoted), 1))
     sizes = [history.estimate_text(text) for text in quoted]
-    left = room - sum(min(size, least) for size in sizes)
-    for place in reversed(range(len(quoted))):
-        more = min(max(sizes[place] - least, 0), left)
+    left = tokens - sum(min(size, least) for size in sizes)
+    for index in reversed(range(len(quoted))):
+        more = min(max(sizes[index] - least, 0), left)
         left -= more
-        quoted[place] = _within(quoted[place], least + more)
-    older = [_LEFT_OUT.format(len(said) - most)] if len(said) > most else []
+        quoted[index] = _within(quoted[index], least + more)
+    older = [_LEFT_OUT.format(len(messages) - most)] if len(messages) > most else []
     bodies = {**sections, PERSONS: "\n\n".join((*older, *quoted))}
     parts = (f"# {title}\n{bodies[title]}" for title in SECTIONS if bodies.get(title))
     return "\n\n".join(filter(None, (lead, bodies.get(""), *parts)))
 
 
 def _shown(message: Mapping[str, Any]) -> str:
-    """Return a message as a model reads it, whoever's words are in it."""
+    """Return a message as quoted text for a model, with the author of each part."""
     summary, rest = history.summary_and_rest(message)
     pieces = [("summary", summary), *_pieces(message, rest)]
     texts = []
-    for origin, group in groupby(pieces, key=lambda piece: piece[0]):
-        words = (shortened(text, _CHARACTERS[origin]) for _, text in group)
+    for author, group in groupby(pieces, key=lambda piece: piece[0]):
+        words = (shortened(text, _CHARACTERS[author]) for _, text in group)
         text = _ANSWER.sub("&lt;", quoting.neutralise("\n\n".join(words)).strip())
-        texts.append(rendered(Message("", "", text, origin, None)) if text else "")
+        texts.append(rendered(Message("", "", text, author, None)) if text else "")
     return "\n\n".join(filter(None, texts))
 
 
 def _pieces(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str]]:
-    """Yield what content of a message says, each with whose words they are.
+    """Yield the author and the text of each block of a message's content.
 
-    A system message is a client's.
+    Nothing for a system or meta message, which a client wrote.
     """
     role = str(message.get("role"))
     if role not in (USER, ASSISTANT) or message.get("isMeta"):
@@ -216,7 +220,7 @@ def _pieces(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str
             yield role, words(block["text"])
         elif kind.endswith("tool_result"):
             failed = "(failed)\n" if block.get("is_error") is True else ""
-            yield "tool", failed + _text(block.get("content"))
+            yield "tool", failed + _output_text(block.get("content"))
         elif kind.endswith("tool_use"):
             given = json.dumps(block.get("input"), ensure_ascii=False, default=str)
             call = f"{string(block.get('name'))} {string(given)}"
@@ -226,12 +230,12 @@ def _pieces(message: Mapping[str, Any], content: Any) -> Iterator[tuple[str, str
 
 
 def _person_words(text: str) -> str:
-    """Return all that the person may have said: in doubt it is theirs."""
+    """Return a text without what clients inserted in tags; all else counts as the person's."""
     return tags.strip_closed(string(text)[:TEXT_CHARACTERS]).strip()
 
 
-def _text(content: Any) -> str:
-    """Return the text of a tool's output; what else it holds is named."""
+def _output_text(content: Any) -> str:
+    """Return the text of a tool's output, with the type of each block that is not text."""
     if not isinstance(content, list):
         return other_words(content)
     blocks = (block for block in content if isinstance(block, dict))
@@ -239,6 +243,7 @@ def _text(content: Any) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return a text as a Markdown quotation."""
     lines = quoting.neutralise(string(text)).strip().split("\n")
     return "\n".join(f"> {line}" for line in lines)
 
@@ -248,7 +253,7 @@ def _unquoted(line: str) -> str:
 
 
 def _within(text: str, tokens: int) -> str:
-    """Return a text, or as many of its lines as have so many tokens."""
+    """Return a text, cut at the end of a line if it has more than ``tokens`` tokens."""
     size = history.estimate_text(text)
     if size <= tokens:
         return text

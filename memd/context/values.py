@@ -1,10 +1,9 @@
-"""What memd knows of a conversation: facts of its messages without their text, and decisions. Pure.
+"""Values of the context services: facts of messages without their text, and decisions. Pure.
 
 Rules of this file
-- A decision is made once, when a block is first seen, and never changes by itself. It is known by
-  the call that the block answers and by the hash of what the block holds; one that is dropped
-  (thinking) has no call.
-- What a client says that it sent stands above what memd decided.
+- A decision is made once, when a block is first seen, and never changes by itself. Its key is the
+  id of the block's call and the hash of its content; thinking blocks have no call.
+- Decisions that a client restores replace memd's own.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ KEEP, SPILL, CLEAR, DROP = "keep", "spill", "clear", "drop"
 
 @dataclass(frozen=True, slots=True)
 class BlockKey:
-    """What a decision is about: the id of the call, and the hash of the block's content as hex."""
+    """The key of a decision: the id of the block's call, and the hash of its content as hex."""
 
     tool_use_id: str
     content_hash: str
@@ -23,10 +22,10 @@ class BlockKey:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is sent in the place of a block, for as long as the conversation lives.
+    """What is sent in the place of a block in all later requests of the conversation.
 
-    ``action`` is ``keep`` (the block itself), ``spill`` or ``clear`` (``content``; the whole is the
-    file ``path`` with ``size`` bytes) or ``drop`` (nothing).
+    ``action`` is ``keep`` (the block itself), ``spill`` or ``clear`` (``content``, while the
+    result is in the file ``path`` of ``size`` bytes) or ``drop`` (nothing).
     """
 
     tool_use_id: str
@@ -38,7 +37,7 @@ class Decision:
 
     @property
     def key(self) -> BlockKey:
-        """What it is about."""
+        """The key of the block it is about."""
         return BlockKey(self.tool_use_id, self.content_hash)
 
 
@@ -47,7 +46,7 @@ Decisions = Mapping[BlockKey, Decision]
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result whose whole is the file ``path`` of ``size`` bytes; ``content`` stands for it."""
+    """A result in the file ``path`` of ``size`` bytes; ``content`` is sent in its place."""
 
     path: str
     size: int
@@ -64,11 +63,12 @@ class StoredSizes:
 
 @dataclass(frozen=True, slots=True)
 class ResultFacts:
-    """One tool result: its place among the message's blocks, its call, and what it holds.
+    """One tool result: its index among the message's blocks, its call, and what it holds.
 
-    ``tool`` is the tool's name where its call is known. ``characters`` count its text; a result
-    that is not ``plain`` holds other blocks than text, ``failed`` is the API's ``is_error``.
-    Nothing is decided about one without ``content_hash``: it is not plain, or too short.
+    ``tool`` is the tool's name, "" until its call is known. ``characters`` is the length of its
+    text. A result that is not ``plain`` has other blocks than text. ``failed`` is the API's
+    ``is_error``. ``content_hash`` is "" for a result that is not plain or is too short to store;
+    there are no decisions about those.
     """
 
     block: int
@@ -84,10 +84,10 @@ class ResultFacts:
 class MessageFacts:
     """One message without its text.
 
-    ``calls`` are the id and the tool's name of each call, ``thinking`` the hashes of its thinking
-    blocks with their places. ``tokens`` is an estimate, ``context`` what the server counted up to
-    and with this reply (0 where nobody said), ``key`` the reply's id. A ``boundary`` stands for all
-    before it. With a message that ``begins`` comes a new reply, or a boundary.
+    ``calls`` has the id and the tool's name of each call, ``thinking`` the index and hash of each
+    thinking block. ``tokens`` is an estimate; ``context`` is what the server counted up to and
+    including this reply (0 if unknown). ``key`` is the reply's id. A ``boundary`` replaces all
+    messages before it. ``begins`` says that a new reply or a boundary begins here.
     """
 
     role: str
