@@ -1,4 +1,4 @@
-"""dream: consolidation across sessions.
+"""Dreams: consolidate the memories of a project across sessions.
 
-Doors: ``gates`` (when one may begin), ``service``, ``report_page``.
+Doors: ``gates`` (whether a dream may begin), ``service``, ``report_page``.
 """

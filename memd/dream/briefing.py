@@ -1,10 +1,10 @@
-"""What a dream asks a model: its rules, the state of the memory, and once what is wrong. Pure.
+"""Write the requests of a dream to a model: its task, and once a list of problems to mend. Pure.
 
 Rules of this file
-- The system text depends on the directory alone and bears a mark for the cache, as the task does.
-  A dream takes many turns, so a mark on the request itself moves along with the conversation.
-- Whatever comes from files or people stands between tags that it cannot close.
-- A mending goes on in the same conversation, with what is left of the same budget.
+- The system text depends only on the directory. It and the task have a cache mark; a third one on
+  the request moves along with the conversation, since a dream takes many turns.
+- Text from files or people stands between tags that it cannot close.
+- Mending continues the same conversation with the rest of its budget.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,17 +28,16 @@ from memd.state.changes import RefusedEdits
 
 KIND = "dream"
 ASK_SECONDS = 180.0
-_PART = 0.95  # of the time is the model's; the rest is for judging and writing
+_PART = 0.95  # the model's share of the time; the rest is for judging and writing
 _MINUTE = 60.0
 _BUDGET = Budget(
-    turns=0,  # the settings say how many
+    turns=0,  # set from the settings
     reply_tokens=16_000,
     output_tokens=120_000,
     total_tokens=2_000_000,
     calls_per_turn=64,
     calls=800,
-    # Of 30 turns a model may well look at a file before and after a change, and once more at the
-    # end.
+    # A model may read one file before and after a change, and again at the end.
     same_call=4,
     repeats=10,
     malformed=10,
@@ -47,16 +46,16 @@ _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_MARK}
 _PACKAGE = "memd.dream"
 _SYSTEM, _TASK, _MEND, _SINGLE = "system", "task", "mend", "single"
-NEWEST = 100  # memories, of which one request shows those that have room
+NEWEST = 100  # memories that a request without tools chooses from
 _SHOWN_BYTES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What any model is told of a dream.
+    """The facts about a dream that go into its requests.
 
-    ``model`` is its name, ``now`` is seconds since 1970, ``refusals`` are what the person did not
-    want of earlier dreams.
+    ``seen`` is the memory directory as it is. ``model`` is the model's name, ``now`` is in seconds
+    since 1970, and ``refusals`` are edits of earlier dreams that the person refused.
     """
 
     project: Project
@@ -68,32 +67,36 @@ class Brief:
 
     @property
     def seconds(self) -> float:
-        """How long the model may take."""
+        """How many seconds the model may take."""
         return self.settings.max_minutes * _MINUTE * _PART
 
     def filled(self, name: str, flags: Mapping[str, bool], **more: str) -> str:
-        """Return a template with the flags that are set and all values in place."""
+        """Return the template ``name`` with its values filled in.
+
+        ``flags`` say which optional parts to include; ``more`` are further values.
+        """
         values = {
             "directory": self.project.memory_dir,
             "today": iso_time(self.now)[:10],
             "count": str(len(self.seen.headers)),
-            "refused": prose.inert(_listed(map(_refusal, self.refusals), "- ")),
+            "refused": prose.inert(_listed(map(_refusal_line, self.refusals), "- ")),
             "index_lines": str(limits.INDEX_LINES),
             "types": prose.fill(prose.template("types"), (), {}),
             "never": prose.template("never"),
             **more,
         }
         values["saving"] = prose.fill(prose.template("saving"), ("index",), values)
-        given = [flag for flag, true in flags.items() if true]
-        given += ["refused"] if self.refusals else []
-        return prose.fill(prose.template(name, _PACKAGE), given, values)
+        included = [flag for flag, is_set in flags.items() if is_set]
+        if self.refusals:
+            included.append("refused")
+        return prose.fill(prose.template(name, _PACKAGE), included, values)
 
 
 def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
-    """Return what a model that calls tools is asked.
+    """Return the agent task of a dream for a model that calls tools.
 
-    ``last`` is the time of the last dream in seconds since 1970, ``log_days`` are the daily logs to
-    look at, below the memory directory.
+    ``last`` is the time of the last dream in seconds since 1970. ``log_days`` are the paths of the
+    daily logs to read, below the memory directory.
     """
     headers, settings = brief.seen.headers, brief.settings
     text = brief.filled(
@@ -132,14 +135,14 @@ def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
 
 
 def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
-    """Return what a model that calls no tools is asked, in one request.
+    """Return the agent task of a dream for a model that calls no tools, as one request.
 
-    ``files`` are the newest memories; those that have room are shown whole.
+    ``files`` are the newest memories; the first 60,000 bytes of them are shown, as whole files.
     """
-    shown, room = [], _SHOWN_BYTES
+    shown, bytes_left = [], _SHOWN_BYTES
     for file in files:
-        room -= len(file.content)
-        if room >= 0:
+        bytes_left -= len(file.content)
+        if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
     flags = {_SINGLE: True, "more": len(brief.seen.headers) > len(shown)}
     request = f"{brief.filled(_SYSTEM, flags)}\n\n{brief.filled(_SINGLE, flags)}"
@@ -150,7 +153,10 @@ def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
 
 
 def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
-    """Return the run that goes on where one ended, told what is wrong with its work."""
+    """Return the task that continues an ended run with the problems of its work.
+
+    It has what is left of the budget.
+    """
     budget = request.budget
     left = replace(
         budget,
@@ -163,43 +169,50 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     flags = () if request.tools else (_SINGLE,)
     text = prose.fill(prose.template(_MEND, _PACKAGE), flags, values)
     reported: Block = {"type": "text", "text": text}
-    said = [*request.messages, *ended.messages]
+    messages = [*request.messages, *ended.messages]
     if ended.text.strip():
-        said += [
+        messages += [
             {"role": "assistant", "content": [{"type": "text", "text": ended.text}]},
             {"role": "user", "content": [reported]},
         ]
-    else:  # it ended without a word: what follows belongs to what it was told last
-        said[-1] = {**said[-1], "content": [*said[-1]["content"], reported]}
-    return replace(request, messages=tuple(said), budget=left)
+    else:  # it ended without text, so the last message is a user message and takes the problems
+        messages[-1] = {**messages[-1], "content": [*messages[-1]["content"], reported]}
+    return replace(request, messages=tuple(messages), budget=left)
 
 
 def _listed(lines: Iterable[str], lead: str) -> str:
+    """Return the texts as list items of one line each, which begin with ``lead``."""
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
 
 
-def _refusal(refusal: RefusedEdits) -> str:
+def _refusal_line(refusal: RefusedEdits) -> str:
+    """Return when a person refused which edits, and why."""
     because = f" because: {refusal.reason}" if refusal.reason else ""
     return f"on {iso_time(refusal.at)[:10]}, {', '.join(refusal.paths)}: {refusal.wanted}{because}"
 
 
-MOST = 31  # a month of them; a dream a night reads one or two
+MOST = 31  # logs, as for a month; a nightly dream reads one or two
 _LEVELS = 3  # logs, logs/YYYY and logs/YYYY/MM
 _ENTRIES = 1_000  # of a folder
 _NS = 1_000_000_000
 
 
 def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
-    """Return the logs below a memory directory that changed since a time, the newest first.
+    """Return the paths of the logs in a memory directory that changed since a time, newest first.
 
-    ``since`` is seconds since 1970, ``None`` for ever. What cannot be looked at has none.
+    ``since`` is in seconds since 1970; ``None`` returns all of them, up to 31. A directory that
+    cannot be read has none.
     """
     after = -1.0 if since is None else since * _NS
-    names, result = [LOGS], list[str]()
-    with suppress(MemdError), Confined(memory) as folder:
+    folders, result = [LOGS], list[str]()
+    with suppress(MemdError), Confined(memory) as directory:
         for _ in range(_LEVELS):
-            seen = {f"{n}/{one.name}": one for n in names for one in folder.entries(n, _ENTRIES)}
-            names = [path for path, one in seen.items() if one.folder]
-            files = (path for path in seen.keys() - set(names) if path.endswith(SUFFIX))
-            result += [path for path in files if seen[path].mtime_ns > after]
+            entries = {
+                f"{folder}/{entry.name}": entry
+                for folder in folders
+                for entry in directory.entries(folder, _ENTRIES)
+            }
+            folders = [path for path, entry in entries.items() if entry.folder]
+            files = (path for path in entries.keys() - set(folders) if path.endswith(SUFFIX))
+            result += [path for path in files if entries[path].mtime_ns > after]
     return tuple(sorted(result, reverse=True)[:MOST])

@@ -1,17 +1,17 @@
-"""The deterministic pass: what can be tightened without understanding. Pure.
+"""Consolidate memories by fixed rules, without a model. Pure.
 
 Rules of this file
-- A memory goes where another one of its type has all its statements, its description and what the
-  index says of it. The other one stays as it is, byte for byte. Of a person's own rules only exact
-  copies go. Other duplicates, and what contradicts, are named (``questions.py``).
-- What anything links to stays. Of two equal memories it is the one that stays.
-- Relative dates of ``project`` memories become absolute, counted from the ``modified`` stamp of
-  the memory, else from its mtime. The memory does not become newer by that.
-- Changed are only memories of a known type that parse, are UTF-8, within the size limit and without
-  anything like a secret, none that is shared with a team. The others are listed, each with why; for
-  secrets only what would change is looked through.
-- A second pass changes nothing. What a person took back or refused stays so while the text is the
-  same: such a file is left alone.
+- A memory is removed if another one of its type has all its statements, its description and the
+  words of its index line. The other one stays byte for byte. Of a person's own rules only exact
+  copies are removed. Other duplicates and contradictions become questions (``questions.py``).
+- A memory that is linked to stays; of two equal memories that one stays.
+- Relative dates of ``project`` memories become absolute, counted from the memory's ``modified``
+  stamp or else its mtime. That does not make the memory newer.
+- Only memories of a known type are changed that parse, are UTF-8, fit the size limit, hold nothing
+  like a secret and are not shared with a team. The others are listed with the reason. Only
+  memories that would change are searched for secrets.
+- A second pass changes nothing. An edit that a person took back or refused is not made again while
+  the file's text is the same.
 """
 
 import re
@@ -41,9 +41,9 @@ Key = tuple[str, str]  # the type of a memory, and a statement
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
 
 _NS = 1_000_000_000
-_ROUNDS = 8  # each sees what the last one would do instead of what was taken back
+_ROUNDS = 8  # each plans again without the files whose edits were taken back
 _FILES = limits.CHANGE_FILES - 1  # without the index
-_TEMPLATE = 200  # memories with one statement in common; more is a template and says nothing
+_TEMPLATE = 200  # memories that share a statement; one of more memories is a mere template
 _PARAGRAPHS = re.compile(r"(?<=\n)(?=\n)")
 _TAKEN_BACK = "a dream changed this text before, and that was taken back or refused"
 _CREDENTIAL = "it holds what looks like a credential"
@@ -52,7 +52,7 @@ _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A memory as the pass changes it: ``content`` are the bytes that it would have."""
+    """A memory with the ``content`` that the pass gives it; ``read`` is that content parsed."""
 
     file: MemoryFile
     content: bytes
@@ -65,7 +65,7 @@ class _Candidate:
 
     @property
     def at(self) -> float:
-        """Its stamp, or its mtime where it has none."""
+        """When it was changed, in seconds since 1970: its stamp or else its mtime."""
         stamp = written(self.read.metadata.get("modified", ""))
         return self.file.header.mtime_ns / _NS if stamp is None else stamp
 
@@ -76,15 +76,15 @@ class _Candidate:
 
     @cached_property
     def keys(self) -> frozenset[Key]:
-        """What a duplicate has in common: of a person's own rules every byte."""
+        """What a duplicate has to contain: each statement, or the whole text of a rule."""
         kind = self.read.type or ""
         if kind in PERSONAL:
             return frozenset(((kind, self.read.body.strip()), (kind, self.read.description)))
-        return frozenset((kind, one.key) for one in self.statements if one.key)
+        return frozenset((kind, statement.key) for statement in self.statements if statement.key)
 
     @property
     def dated(self) -> "_Candidate":
-        """Itself with absolute dates, if it is of the type that gets them."""
+        """A copy with absolute dates, or itself if it is no ``project`` memory."""
         if self.read.type is not MemoryType.PROJECT:
             return self
         head = self.content.removesuffix(self.read.body.encode())
@@ -97,14 +97,15 @@ class _Candidate:
 
 
 def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
-    """Return what the pass would change without doing again what a person took back.
+    """Return what the pass would change, without edits that a person took back or refused.
 
-    ``repeats`` tells which edits a dream made before to the same text (``Past.repeats``);
-    ``refused`` are paths with the hash of the text for which a person refused an edit. Both are
-    among ``left``, the index too: then not even its pointers shall be mended.
+    ``repeats`` returns the paths of edits that a dream made before to the same text
+    (``Past.repeats``). ``refused`` has paths with the hash of the text for which a person refused
+    an edit. Such files are listed in ``left``; if the index is among them, its pointers are not
+    mended either.
     """
     content = tree.index()
-    # What becomes of the index is seen to by the store, so it is asked about in any case.
+    # The store mends the index in any case, so it is always checked for an edit taken back.
     probe = () if content is None else (FileEdit(INDEX, None, sha256(content)),)
     frozen: frozenset[str] = frozenset()
     for _ in range(_ROUNDS):
@@ -121,7 +122,7 @@ def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) ->
 
 
 def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
-    """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
+    """Return what the pass would change in a memory directory, except the ``frozen`` paths."""
     before = tree.index()
     memories, pinned, listed = _gathered(tree, frozen, before or b"")
     hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
@@ -145,12 +146,13 @@ def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
 
 
 def absolute(text: str, at: float) -> str:
-    """Return a text with absolute dates, code left alone; unchanged where it would not be stable.
+    """Return a text with absolute dates, but its code unchanged.
 
-    ``at`` is when the text was written, in seconds since 1970.
+    ``at`` is when the text was written, in seconds since 1970. A text that a second call would
+    change again is returned as it is.
     """
     parts = fenced(text)
-    for place in range(0, len(parts), 2):
+    for place in range(0, len(parts), 2):  # the parts between are code
         pieces = _PARAGRAPHS.split(parts[place])
         for number, piece in enumerate(pieces):
             yield_to_requests()
@@ -164,7 +166,10 @@ def absolute(text: str, at: float) -> str:
 def _gathered(
     tree: Tree, frozen: AbstractSet[str], before: bytes
 ) -> tuple[list[_Candidate], set[str], list[Reasoned]]:
-    """Return the memories that may change, which of them are linked to, and what a person sees."""
+    """Return the memories that may change, the paths of linked ones, and files to report.
+
+    ``before`` is the index. Reported are files that cannot be read or may not be changed.
+    """
     free: list[_Candidate] = []
     listed: list[Reasoned] = []
     links: set[str] = set(targets(_without_pointers(before), INDEX))
@@ -182,7 +187,7 @@ def _gathered(
             continue
         links |= targets(file.body, header.path)
         read = document.parse(file.content, header.path)
-        why = _unfit(file, read)
+        why = _why_unchangeable(file, read)
         if not why:
             content, why = _mended(file.content, read)
             if header.path not in frozen:
@@ -193,8 +198,8 @@ def _gathered(
     return free, pinned, listed[:LISTED]
 
 
-def _unfit(file: MemoryFile, read: Document) -> str:
-    """Return why a memory may not change, "" where it may."""
+def _why_unchangeable(file: MemoryFile, read: Document) -> str:
+    """Return why a memory may not be changed, "" if it may."""
     if len(file.content) > limits.MEMORY_BYTES:
         return f"it is larger than {limits.MEMORY_BYTES} bytes"
     if read.damaged:
@@ -206,7 +211,10 @@ def _unfit(file: MemoryFile, read: Document) -> str:
 
 
 def _mended(content: bytes, read: Document) -> tuple[bytes, str]:
-    """Return a memory whose head every reader reads as memd does, or why there is none."""
+    """Return a memory with frontmatter that other programs read as memd does, and "".
+
+    If it cannot be mended, return the memory as it is, and why.
+    """
     fenced = document.split(content)
     trouble = document.problem("\n".join(fenced.lines)) if fenced else ""
     if fenced is None or not trouble or document.plain(fenced.lines) is not None:
@@ -226,7 +234,7 @@ def _mended(content: bytes, read: Document) -> tuple[bytes, str]:
 
 
 def _without_pointers(content: bytes) -> str:
-    """Return the index without what its pointers point to: the lines of people, and hooks."""
+    """Return the index with each pointer replaced by its hook, so that only other links remain."""
     lines = decode(content).splitlines()
     for entry in index.entries(content):
         if entry.line < len(lines):
@@ -235,6 +243,10 @@ def _without_pointers(content: bytes) -> str:
 
 
 def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
+    """Return the index with absolute dates in the hooks of ``project`` memories.
+
+    It is returned unchanged if it would no longer be loaded whole.
+    """
     after = before
     when = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
     for entry in index.entries(before):
@@ -248,9 +260,11 @@ def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
 def _duplicates(
     memories: Sequence[_Candidate], pinned: AbstractSet[str], hooks: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each memory that another one has in it, with that one.
+    """Yield the paths of each memory that another one contains, and of that other one.
 
-    What is linked to stays, and takes in first; then the richest: a second pass decides the same.
+    Memories in ``pinned`` stay. Linked memories are preferred as the other one, then those with
+    the most statements, so that a second pass decides the same. ``hooks`` has the index's words on
+    each path.
     """
     counts: Counter[Key] = Counter()
     for memory in memories:
@@ -265,7 +279,7 @@ def _duplicates(
         rarest = min(memory.keys, key=lambda key: (counts[key], key), default=("", ""))
         if memory.path not in pinned and 1 < counts[rarest] <= _TEMPLATE:
             hook = hooks.get(memory.path, "")
-            winner = next((one for one in holders[rarest] if _has(one, memory, hook)), None)
+            winner = next((one for one in holders[rarest] if _contains(one, memory, hook)), None)
             if winner is not None:
                 yield memory.path, winner.path
                 continue
@@ -273,15 +287,15 @@ def _duplicates(
             holders[key].append(memory)
 
 
-def _has(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
-    """Whether a memory says all that another one says, the index's words on it among that."""
+def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
+    """Return whether a memory says all that another one and its index line say."""
     if not loser.keys <= winner.keys:
         return False
-    said = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
+    winning = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
     raw = f"{winner.read.description}\n{winner.read.body}"
-    known = frozenset[str]().union(*(one.words for one in said))
+    words = frozenset[str]().union(*(statement.words for statement in winning))
+    keys = {statement.key for statement in winning}
     return all(
-        one.key in {other.key for other in said}
-        or (one.words <= known and restated(one, said, raw))
-        for one in map(Statement, (loser.read.description, hook))
+        statement.key in keys or (statement.words <= words and restated(statement, winning, raw))
+        for statement in map(Statement, (loser.read.description, hook))
     )

@@ -1,14 +1,14 @@
-"""From what an agent left in its workspace to what the dream wants. Pure.
+"""Turn the changes in an agent's workspace into the edits that a dream wants. Pure.
 
 Rules of this file
-- A file whose text is not what the agent had read stays as it is, whoever changed it: a dream has
-  time, the next one sees both. Nothing is merged line by line.
-- Memories that were to become one stay apart together: when one of them stays as it is, so do the
-  others. Else a text would be gone, or would come back after somebody had taken it away.
-- A memory that says nothing new does not become newer by being rewritten. One that took others in
-  is as new as the newest of them.
-- What an earlier dream did to the same text, and somebody took back, is not done again.
-- What a removal says of itself (``merged into x.md``) is passed on as a claim; the judge looks.
+- A file that changed since the agent read it stays as it is; the next dream reads it again. Nothing
+  is merged line by line.
+- If one of several memories that were to be merged stays as it is, so do the others. Otherwise text
+  would be lost, or would return after somebody removed it.
+- Rewriting a memory does not make it newer if it says nothing new. A merged memory is as new as its
+  newest source.
+- An edit that an earlier dream made to the same text and that somebody took back is not repeated.
+- The reason of a removal may claim a merge (``merged into x.md``); the judge checks the claim.
 """
 
 import re
@@ -41,11 +41,11 @@ def wanted(
     at: float,
     repeats: Callable[[Sequence[FileEdit]], Collection[str]] = lambda _edits: (),
 ) -> Wanted:
-    """Return what an agent's proposal comes to on the directory as it is now.
+    """Return the edits of an agent's proposal that fit the directory as it is now.
 
-    New memories are stamped with the ``session``; what says something new, with the time ``at``
-    (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to the
-    same text (``Past.repeats``).
+    New memories are stamped with the ``session``, memories that say something new with the time
+    ``at`` (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to
+    the same text (``Past.repeats``).
     """
     changes = _Changes(proposal, tree, session, iso_time(at))
     result = changes.wanted(())
@@ -54,7 +54,7 @@ def wanted(
 
 
 class _Changes:
-    """One proposal on one tree; ``now`` is ISO 8601."""
+    """A proposal compared with the directory's files; ``now`` is an ISO 8601 time."""
 
     def __init__(self, proposal: RunProposal, tree: Tree, session: str, now: str) -> None:
         self._files = {file.path: file for file in proposal.files}
@@ -63,75 +63,78 @@ class _Changes:
         self._session = session
         self._now = now
         self._times: dict[str, int] = {}  # mtimes in ns
-        self._others = {path: self._meanwhile(file, tree) for path, file in self._files.items()}
-        gone = [file for file in proposal.files if file.content is None]
-        targets = {file.path: self._target(file.reason) for file in gone}
+        self._outdated = {path: self._meanwhile(file, tree) for path, file in self._files.items()}
+        removals = [file for file in proposal.files if file.content is None]
+        targets = {file.path: self._target(file.reason) for file in removals}
         self._claims = {path: into for path, into in targets.items() if into}
 
     def wanted(self, taken_back: Collection[str]) -> Wanted:
-        """Return the edits, the claims and what is left alone, what was taken back among it."""
+        """Return the edits, claimed merges and files left alone; ``taken_back`` paths are left."""
         left = self._left(taken_back)
-        retained = [file for path, file in self._files.items() if path not in left]
-        gone = [file for file in retained if file.content is None]
-        merged = [file.path for file in gone if file.path in self._claims]
-        edits = [self._edit(file) for file in retained]
+        changed = [file for path, file in self._files.items() if path not in left]
+        removals = [file for file in changed if file.content is None]
+        merged = [file.path for file in removals if file.path in self._claims]
+        edits = [self._edit(file) for file in changed]
         return Wanted(
             edits=tuple(edit for edit in edits if edit is not None),
             merges=tuple(Merge(in_the_end(self._claims, path), path) for path in merged),
-            reasons={file.path: file.reason for file in gone if file.path not in merged},
+            reasons={file.path: file.reason for file in removals if file.path not in merged},
             left=tuple(Reasoned(path, left[path]) for path in self._files if path in left),
             listed=tuple(Reasoned(path, DAMAGED) for path in self._damaged[:LISTED]),
         )
 
     def _meanwhile(self, file: Proposed, tree: Tree) -> str:
-        """Return what became of a file since the agent read it, "" for nothing."""
+        """Return a sentence about how a file changed since the agent read it, "" if it did not.
+
+        The file's mtime is recorded.
+        """
         live = tree.index() if file.path == INDEX else None
         if file.path != INDEX:
             try:
-                there = tree.read(file.path)
-            except MemdError as error:  # a link, a folder or something too large is there by now
+                memory = tree.read(file.path)
+            except MemdError as error:  # it has become a link, a folder or too large
                 return error.sentence
-            if there is not None:
-                live, self._times[file.path] = there.content, there.header.mtime_ns
+            if memory is not None:
+                live, self._times[file.path] = memory.content, memory.header.mtime_ns
         if live == file.base:
             return ""
         return _GONE if live is None else _CREATED if file.base is None else _CHANGED
 
     def _target(self, reason: str) -> str:
-        """Return the memory that a reason names as the one that took it in, "" for none."""
-        result = _CLAIM.match(reason.strip())
-        if result is None:
+        """Return the path of the memory that a reason claims a merge into, "" for none."""
+        claim = _CLAIM.match(reason.strip())
+        if claim is None:
             return ""
-        said = result.group(1).rstrip(".,;:").removeprefix("./")
-        if not said.startswith("/"):
-            return said
-        known = (*self._files, *self._paths)
-        return max((path for path in known if said.endswith(f"/{path}")), key=len, default=said)
+        target = claim.group(1).rstrip(".,;:").removeprefix("./")
+        if not target.startswith("/"):
+            return target
+        paths = (path for path in (*self._files, *self._paths) if target.endswith(f"/{path}"))
+        return max(paths, key=len, default=target)
 
     def _left(self, taken_back: Collection[str]) -> dict[str, str]:
-        """Return what stays as it is, with the reason."""
-        left = {path: why for path, why in self._others.items() if why}
+        """Return the paths of files that stay as they are, each with the reason."""
+        left = {path: why for path, why in self._outdated.items() if why}
         left |= {path: _TAKEN_BACK for path in taken_back if path not in left}
-        waiting = list(left)
-        for path in waiting:  # which grows
-            beside = [source for source, into in self._claims.items() if into == path]
-            for other in (self._claims.get(path, ""), *beside):
+        to_visit = list(left)
+        for path in to_visit:  # grows within the loop
+            sources = [source for source, into in self._claims.items() if into == path]
+            for other in (self._claims.get(path, ""), *sources):
                 if other in self._files and other not in left:
                     left[other] = f"it was to become one with {path}, which stays as it is"
-                    waiting.append(other)
+                    to_visit.append(other)
         return left
 
     def _edit(self, file: Proposed) -> FileEdit | None:
-        """Return the edit on a file that is as the agent read it, ``None`` if nothing is to do."""
+        """Return the edit of a file that is as the agent read it, ``None`` if nothing changes."""
         base = "" if file.base is None else sha256(file.base)
         if file.content is None or file.base is None or file.path == INDEX:
             new = stamped(file, session=self._session, modified=self._now)
             return FileEdit(file.path, new.content, base)
         sources = [path for path in self._claims if in_the_end(self._claims, path) == file.path]
-        taken_in = [self._files[path].base or b"" for path in sources]
-        says, said = _says(file.content), _says(file.base)
+        merged = [self._files[path].base or b"" for path in sources]
+        after, before = _says(file.content), _says(file.base)
         mtime_ns, modified = None, self._now
-        if said <= says <= said.union(*map(_says, taken_in)):
+        if before <= after <= before.union(*map(_says, merged)):  # it says nothing new
             mtime_ns = max(self._times.get(path, 0) for path in (file.path, *sources))
             modified = _modified(file.base)
         if modified != _modified(file.content):
@@ -143,12 +146,12 @@ class _Changes:
 
 
 def _modified(content: bytes) -> str:
-    """Return a memory's own word on when it was changed, "" for none."""
+    """Return the ``modified`` stamp of a memory, "" for none."""
     return document.parse(content, "").metadata.get("modified", "")
 
 
 def _says(content: bytes) -> frozenset[str]:
-    """Return a memory's type and statements; a date behind a relative one adds nothing."""
+    """Return a memory's type and statements, without the dates that explain relative ones."""
     read = document.parse(content, "")
     text = undated(f"{read.description}\n\n{read.body}")
     return frozenset((str(read.type), *(one.key for one in statements(text))))

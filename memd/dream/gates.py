@@ -1,18 +1,18 @@
-"""Whether a dream may begin: the gates, cheapest first, and whether the machine is quiet.
+"""Decide whether a dream may begin: check its gates, cheapest first, and the machine's load.
 
 Rules of this file
-- Each answer is the name of the gate that is closed, or "" when it is open. What each costs:
-  the switches nothing; time one ``stat`` of the lock; sessions one scan of each transcript folder,
-  at most once in ``dream.scan_minutes``; lock a read of the lock and a look at one process.
-- ``force`` opens the gates of time and of sessions; nothing opens the switches and the lock.
-- Times that lie in the future are not believed: a clock that was wrong once must neither keep
-  dreams away for ever nor bring one after the other. A dream of the future is no dream; a
-  transcript of the future counts once its time has come.
-- A dream that nobody asked for also waits for a quiet machine; what the system does not tell does
-  not count. Two of a directory begin at least an hour apart on a clock that nobody sets, or
-  ``dream.min_hours`` where that is less: neither a wall clock that jumps nor a dream that always
-  fails brings a storm.
-- ``Gatekeeper`` blocks: call it in a worker thread, for one memory directory in one at a time.
+- The gates and their cost: the switches nothing; time one ``stat`` of the lock; sessions one scan
+  of each transcript folder, at most once in ``dream.scan_minutes``; lock a read of the lock file
+  and a check of one process.
+- ``force`` skips the gates of time and of sessions, but never the switches and the lock.
+- Times in the future are ignored: a clock that was wrong once must neither block dreams for ever
+  nor start one after the other. A last dream in the future counts as none; a transcript in the
+  future counts once its time has come.
+- An automatic dream also waits for a quiet machine; figures that the system does not give are
+  ignored. Two of a directory begin at least an hour apart on the monotonic clock, or
+  ``dream.min_hours`` if that is less. So neither a jump of the wall clock nor a dream that always
+  fails starts many dreams.
+- ``Gatekeeper`` blocks: call it in a worker thread, in one thread at a time for a directory.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ _BUSY = "another program is consolidating these memories"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate as it stands; ``says`` tells a person why."""
+    """The state of one gate; ``says`` explains it to a person."""
 
     name: str
     open: bool
@@ -52,11 +52,11 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """All gates of a directory at one time, in their order; times are seconds since 1970.
+    """The state of all gates of a directory, in their order; times are seconds since 1970.
 
-    ``last`` is when memories were last consolidated, ``None`` for never and for a time that cannot
-    be true. ``due`` is when the gate of time opens, ``None`` where it is open. ``sessions`` changed
-    since ``last``.
+    ``last`` is when memories were last consolidated, ``None`` for never or a time in the future.
+    ``due`` is when the gate of time opens, ``None`` if it is open. ``sessions`` counts the
+    sessions that changed since ``last``.
     """
 
     last: float | None
@@ -71,7 +71,7 @@ class Outlook:
 
 
 def switches(project: Project, settings: Settings) -> Gate:
-    """Return the gate of the switches, named after the one that is off; costs nothing."""
+    """Return the gate of the switches, named after the switch that is off, if any."""
     if not (project.enabled and settings.enabled):
         return Gate(MEMORY_OFF, open=False, says=project.reason or "memory is switched off")
     if not settings.dream.enabled:
@@ -79,24 +79,26 @@ def switches(project: Project, settings: Settings) -> Gate:
     return Gate(SWITCHES, open=True, says="memory and dreams are on")
 
 
-def _time(last: float | None, now: float, wanted: DreamSettings) -> Gate:
+def _time_gate(last: float | None, now: float, settings: DreamSettings) -> Gate:
+    """Return the gate that opens ``min_hours`` after the last dream."""
     if last is None:
         return Gate(TIME, open=True, says="there was no dream yet")
     hours = max(0.0, now - last) / _HOUR
-    says = f"the last dream was {hours:.1f} of {wanted.min_hours:g} hours ago"
-    return Gate(TIME, max(0.0, now - last) >= wanted.min_hours * _HOUR, says)
+    says = f"the last dream was {hours:.1f} of {settings.min_hours:g} hours ago"
+    return Gate(TIME, max(0.0, now - last) >= settings.min_hours * _HOUR, says)
 
 
-def _sessions(count: int, wanted: DreamSettings) -> Gate:
-    says = f"{count} of {wanted.min_sessions} sessions since the last dream"
-    return Gate(SESSIONS, count >= wanted.min_sessions, says)
+def _session_gate(count: int, settings: DreamSettings) -> Gate:
+    """Return the gate that opens once ``min_sessions`` sessions have changed."""
+    says = f"{count} of {settings.min_sessions} sessions since the last dream"
+    return Gate(SESSIONS, count >= settings.min_sessions, says)
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """How busy the machine is; ``None`` is what it does not tell.
+    """How busy the machine is; ``None`` stands for figures that the system does not give.
 
-    ``load`` is the average of the last minute for each core, ``free_memory`` bytes that can be had
+    ``load`` is the average per core over the last minute, ``free_memory`` the bytes available
     without swapping.
     """
 
@@ -105,49 +107,50 @@ class Pressure:
     free_memory: int | None = None
 
 
-_UNTOLD = Pressure()
+_UNKNOWN_PRESSURE = Pressure()
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What an automatic dream goes by; so many ``prompts`` are being answered now.
+    """The conditions that an automatic dream depends on; ``paused`` is all background work.
 
-    ``began`` is how many seconds ago the last automatic dream of this directory began.
+    ``prompts`` counts the prompts being answered now. ``began`` is how many seconds ago the last
+    automatic dream of this directory began, ``None`` if there was none.
     """
 
     paused: bool = False
     prompts: int = 0
-    pressure: Pressure = _UNTOLD
+    pressure: Pressure = _UNKNOWN_PRESSURE
     began: float | None = None
 
 
 def waits(conditions: Conditions, settings: Settings) -> str:
-    """Return why an automatic dream waits, in words, "" when it need not."""
-    wanted, machine = settings.dream, conditions.pressure
-    apart = min(_APART_SECONDS, wanted.min_hours * _HOUR)
-    load, least = machine.load or 0.0, wanted.free_memory_mb
+    """Return the sentence why an automatic dream has to wait, "" if it may begin."""
+    limits, machine = settings.dream, conditions.pressure
+    apart = min(_APART_SECONDS, limits.min_hours * _HOUR)
+    load, least = machine.load or 0.0, limits.free_memory_mb
     free = least if machine.free_memory is None else machine.free_memory // _MEBIBYTE
     began = apart if conditions.began is None else conditions.began
     reasons = (
         (conditions.paused, "background work is paused"),
         (conditions.prompts > 0, "a prompt is being answered"),
-        (machine.on_battery and not wanted.on_battery, "the machine runs on battery"),
+        (machine.on_battery and not limits.on_battery, "the machine runs on battery"),
         (
-            0 < wanted.max_load < load,
-            f"the load is {load:.2f} of each core, above {wanted.max_load:g}",
+            0 < limits.max_load < load,
+            f"the load is {load:.2f} of each core, above {limits.max_load:g}",
         ),
         (free < least, f"{free} MiB of memory are free, fewer than {least}"),
         (began < apart, "the last automatic dream began less than an hour ago"),
     )
-    return next((why for true, why in reasons if true), "")
+    return next((why for applies, why in reasons if applies), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the gates look at. ``consolidated_at`` and ``sessions`` never raise.
+    """The functions that the gates read files and processes with.
 
-    ``busy`` takes the directory, the time and a way to tell who lives, and may raise
-    LockUnusableError.
+    ``consolidated_at`` and ``sessions`` never raise. ``busy`` takes the directory, the time and
+    ``is_alive``, and may raise LockUnusableError.
     """
 
     consolidated_at: Callable[[str], float | None] = locks.consolidated_at
@@ -157,59 +160,62 @@ class Sources:
 
 
 class Gatekeeper:
-    """Knows when it last looked at transcripts, and asks the rest anew each time."""
+    """Checks the gates; scans of transcript folders are cached, all else is read each time."""
 
     def __init__(self, clock: Clock, sources: Sources | None = None) -> None:
         self._clock = clock
         self._sources = sources or Sources()
-        # By directory and folder: when it was looked at on the monotonic clock, and its sessions.
+        # By memory directory and transcript folder: the monotonic time of the scan, the sessions.
         self._scans: Recent[tuple[str, str], tuple[float, Mapping[str, float]]] = Recent()
 
     def closed(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
-        """Return the first gate that is closed, "" when a dream may begin.
+        """Return the name of the first closed gate, "" if a dream may begin.
 
-        ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
-        LockUnusableError; otherwise it is a closed gate.
+        ``session`` is the session that asks, which does not count as changed. An unusable lock
+        counts as a closed gate; with ``force`` LockUnusableError is raised instead.
         """
         gate = switches(project, settings)
         if gate.open and not force:
             now, last = self._last(project)
-            gate = _time(last, now, settings.dream)
+            gate = _time_gate(last, now, settings.dream)
             if gate.open:
-                count = self._changed(project, settings, last, now, without=session)
-                gate = _sessions(count, settings.dream)
+                count = self._changed_sessions(project, settings, last, now, without=session)
+                gate = _session_gate(count, settings.dream)
         if gate.open:
-            gate = self._lock(project, tell=force)
+            gate = self._lock_gate(project, raising=force)
         return "" if gate.open else gate.name
 
     def outlook(self, project: Project, settings: Settings) -> Outlook:
-        """Return all gates as they stand; takes nothing and raises nothing."""
+        """Return the state of all gates; never raises and does not take the lock."""
         now, last = self._last(project)
-        count = self._changed(project, settings, last, now)
-        time = _time(last, now, settings.dream)
-        few = _sessions(count, settings.dream)
+        count = self._changed_sessions(project, settings, last, now)
+        time = _time_gate(last, now, settings.dream)
+        sessions = _session_gate(count, settings.dream)
         due = None if time.open or last is None else last + settings.dream.min_hours * _HOUR
-        gates = (switches(project, settings), time, few, self._lock(project))
+        gates = (switches(project, settings), time, sessions, self._lock_gate(project))
         return Outlook(last, due, count, gates)
 
     def _last(self, project: Project) -> tuple[float, float | None]:
-        """Return what time it is, and when memories were last consolidated, if that can be."""
+        """Return the time now and that of the last consolidation, ``None`` if in the future."""
         at = self._sources.consolidated_at(project.memory_dir)
         now = self._clock.now()
         return now, None if at is None or at > now + _FUTURE_SECONDS else at
 
-    def _lock(self, project: Project, *, tell: bool = False) -> Gate:
-        """Return the gate of the lock. Raises LockUnusableError if that is to be told."""
+    def _lock_gate(self, project: Project, *, raising: bool = False) -> Gate:
+        """Return the gate of the lock; a lock that cannot be used closes it.
+
+        With ``raising`` that raises LockUnusableError.
+        """
         now, sources = self._clock.now(), self._sources
         try:
             busy = sources.busy(project.memory_dir, now, sources.is_alive)
         except LockUnusableError as error:
-            if tell:
+            if raising:
                 raise
             return Gate(LOCK, open=False, says=error.sentence)
         return Gate(LOCK, not busy, _BUSY if busy else "nobody is at it")
 
-    def _changed(
+    def _changed_sessions(
         self,
         project: Project,
         settings: Settings,
@@ -218,17 +224,20 @@ class Gatekeeper:
         *,
         without: str = "",
     ) -> int:
-        """Return how many sessions but one changed, from a look that is recent enough."""
+        """Return how many sessions changed since a time, not counting ``without``.
+
+        A folder is scanned again if its last scan is older than ``dream.scan_minutes``.
+        """
         changed: set[str] = set()
-        at, fresh = self._clock.monotonic(), settings.dream.scan_minutes * _MINUTE
+        at, longest = self._clock.monotonic(), settings.dream.scan_minutes * _MINUTE
         for folder in transcript_folders(project):
-            known = self._scans.get((project.memory_dir, folder))
-            if known is None or at - known[0] >= fresh:
-                known = at, self._sources.sessions(folder)
-                self._scans[project.memory_dir, folder] = known
+            scan = self._scans.get((project.memory_dir, folder))
+            if scan is None or at - scan[0] >= longest:
+                scan = at, self._sources.sessions(folder)
+                self._scans[project.memory_dir, folder] = scan
             changed.update(
                 session
-                for session, mtime in known[1].items()
+                for session, mtime in scan[1].items()
                 if (since is None or mtime > since) and mtime <= now + _FUTURE_SECONDS
             )
         return len(changed - {without})

@@ -1,13 +1,14 @@
-"""What a new statement may rest on: the memories of its group, daily logs, transcripts. Pure.
+"""Check new statements against their grounds: memories of the group, logs and transcripts. Pure.
 
 Rules of this file
-- Each fact of a new statement stands in a memory of its group or in a source. A date may come
-  behind a relative one if it is a day that was meant.
-- A fact stays bound to its words: where a word of a clause belongs to another fact of the same kind
-  and never stood beside this one, the fact has changed its place. Only a newer source may say so.
-- What denies or bounds a statement stood there before. No opposite takes a word's place.
-- A sentence that orders something, says what somebody wants, or has an address, had a sentence
-  like that in its group: logs and transcripts cannot give one.
+- Each fact of a new statement is in a memory of its group or in a source. A date may be added
+  behind a relative one if the relative one may mean that day.
+- A fact belongs to the words of its clauses. If a new clause has a word that stood beside another
+  fact of the same kind but never beside this one, the fact was moved. Only a newer source allows
+  that.
+- Negations and limits of a statement were there before. No word is replaced by its opposite.
+- A sentence that orders something, says what somebody wants, or has an address needs a sentence
+  like it in a memory of the group: logs and transcripts are not enough.
 """
 
 import re
@@ -24,24 +25,24 @@ from memd.text.similarity import RESEMBLING, contradiction, exchanged, opposed, 
 from memd.text.statements import ADDRESS, CODE, DATE, Clause, Statement, undated
 from memd.text.words import words
 
-_KNOWN = 0.5  # of the telling words: below, nobody said it
-_FEW = 2  # telling words: with no fact and no denial among them they say nothing
-_NEARLY = 0.75  # of the telling words: what one denies of the two, the other denies too
+_KNOWN = 0.5  # share of the telling words; a statement with fewer known ones has no ground
+_FEW = 2  # telling words; so few say nothing without a fact, a negation or a limit
+_NEARLY = 0.75  # share of the telling words; such statements have to agree in negation
 SAID = "**Said:**"
 _TERM = re.compile(
     r"\b(?:until|till|through|by|due|deadline|ends?|expires?|bis|endet|hasta|vence|jusqu\w+|expire"
     r"|at\u00e9|fino|scade|\u0434\u043e)\b|\u622a\u6b62|\u5230\u671f|\u307e\u3067|\uae4c\uc9c0",
     re.IGNORECASE,
 )
-Bound = tuple[str, str]  # kind and form of a fact
+Fact = tuple[str, str]  # its kind and form
 
 
 @dataclass(frozen=True, eq=False)
 class Grounds:
-    """The statements that others are held against.
+    """The statements that new statements are checked against.
 
-    ``raw`` is all text of the memories, for pieces of code; ``paths`` are the memories' names;
-    ``days`` are dates that relative ones may have meant.
+    ``raw`` is all text of the memories, in which pieces of code are searched. ``paths`` are the
+    memories' paths, ``days`` the dates that relative dates in them may mean.
     """
 
     memories: Sequence[Statement]
@@ -53,13 +54,13 @@ class Grounds:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """What the statements of the memories are compared by."""
+        """The comparison keys of the memories' statements."""
         return frozenset(statement.key for statement in self.memories)
 
     def problem(self, new: Statement, newer: Sequence[Statement] = ()) -> str:
-        """Return what is wrong with a new statement, "" where it may be said.
+        """Return what is wrong with a new statement, "" if it is allowed.
 
-        ``newer`` are statements of memories and sources that are newer than the memory itself.
+        ``newer`` are statements of memories and sources that are newer than its own memory.
         """
         yield_to_requests()
         if new.key in self.keys or not new.words:
@@ -76,92 +77,100 @@ class Grounds:
         return self._contrary(new, newer)
 
     def _contrary(self, new: Statement, newer: Sequence[Statement]) -> str:
-        """Return what a statement says otherwise than its grounds, all of whose facts stand."""
+        """Return how a statement contradicts its grounds, "" if not; its facts are all known."""
         alike = [old for old in self.memories if resemblance(new, old) >= RESEMBLING]
         if orders(new.raw) and not any(orders(old.raw) for old in alike):
             return "would order something that it did not order"
         if wishes(new.raw) and not any(wishes(old.raw) for old in alike):
             return "would say what somebody wants, which needs that person's words"
-        return self._opposed(new, alike, newer) or self._misplaced(new, newer)
+        return self._opposed(new, alike, newer) or self._moved_fact(new, newer)
 
     def outside(self, new: Statement) -> bool:
-        """Whether only transcripts say it: nobody knows whose words those are."""
+        """Return whether only transcripts say it, whose authors are not known."""
         return not any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *self.logs))
 
     def _missing(self, new: Statement) -> str:
-        """Return a fact of a statement that stands nowhere, or all of it."""
+        """Return the first fact without a ground, or the whole statement if too little is known.
+
+        Return "" if nothing is missing.
+        """
         for token in new.tokens:
             if token.kind == ADDRESS and token.form not in self._forms_of_memories:
                 return token.raw
             if (token.kind, token.form) not in new.facts or token.form in self._forms:
                 continue
             if token.kind == CODE or token.raw in self.paths:
-                continue  # code is looked for in whole pieces
+                continue  # code is searched below as whole pieces
             if not (token.kind == DATE and self._is_day(token.raw)):
                 return token.raw
         for piece in new.code:
             if piece not in self.raw and piece not in self._raw_sources:
                 return piece
-        said = [form for form in new.words if form in self._forms or form in self.paths]
-        if len(said) < _KNOWN * len(new.words) - len(self.days & new.words):
+        known = [form for form in new.words if form in self._forms or form in self.paths]
+        if len(known) < _KNOWN * len(new.words) - len(self.days & new.words):
             return new.raw
         least = min(2, len(new.words))
-        spoken = [one for one in self._sources if len(new.words & one.words) >= least]
-        near = any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *spoken))
+        related = [one for one in self._sources if len(new.words & one.words) >= least]
+        near = any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *related))
         return "" if near else new.raw
 
     def _is_day(self, raw: str) -> bool:
+        """Return whether a date may be meant by a relative one, or is spelled in the grounds."""
         spelled = f" {' '.join(words(raw))} "
         return raw in self.days or spelled in self._spelled
 
     def _opposed(
         self, new: Statement, alike: Sequence[Statement], newer: Sequence[Statement]
     ) -> str:
-        """Return where a statement denies, bounds or turns round what was said."""
-        news = [one for one in newer if resemblance(new, one) >= RESEMBLING]
-        spoken = [one for one in self._sources if resemblance(new, one) >= RESEMBLING]
-        known = frozenset[str]().union(*(old.limits for old in (*alike, *news, *spoken)))
-        if new.limits - known:
+        """Return how a statement negates, limits or reverses similar old ones, "" if not.
+
+        ``alike`` are the memories' statements that resemble it.
+        """
+        alike_newer = [one for one in newer if resemblance(new, one) >= RESEMBLING]
+        alike_sources = [one for one in self._sources if resemblance(new, one) >= RESEMBLING]
+        grounds = (*alike, *alike_newer, *alike_sources)
+        if new.limits - frozenset[str]().union(*(one.limits for one in grounds)):
             return "would deny or bound what nobody denied or bounded"
-        reported = [clause for one in news for clause in one.clauses]
-        if all(_stands(clause, reported) for clause in new.clauses):
+        newer_clauses = [clause for one in alike_newer for clause in one.clauses]
+        if all(_is_covered(clause, newer_clauses) for clause in new.clauses):
             return ""
         for old in alike:
             nearly = resemblance(new, old) >= _NEARLY
             if nearly and DENIAL in old.limits and DENIAL not in new.limits:
                 return f"would no longer deny '{quoted(old.raw)}'"
-            within = old.words <= new.words
+            only_longer = old.words <= new.words
             changed = opposed(new, old) or turned(new, old)
-            changed = changed or (not within and exchanged(new, old))
-            if changed and all(contradiction(new, one) for one in news):
+            changed = changed or (not only_longer and exchanged(new, old))
+            if changed and all(contradiction(new, one) for one in alike_newer):
                 return f"would turn round '{quoted(old.raw)}'"
         return ""
 
-    def _misplaced(self, new: Statement, newer: Sequence[Statement]) -> str:
-        """Return where a fact stands beside words that belong to another one of its kind."""
+    def _moved_fact(self, new: Statement, newer: Sequence[Statement]) -> str:
+        """Return which fact stands beside words of another fact of its kind, "" if none does."""
         for clause in new.clauses:
-            if _stands(clause, self._all):
+            if _is_covered(clause, self._all_clauses):
                 continue
             for kind, form in clause.facts:
-                rivals = self._rivals[kind] - {fact for its, fact in clause.facts if its == kind}
-                own = self._beside.get((kind, form), frozenset())
-                taken = {
+                in_clause = {fact for its_kind, fact in clause.facts if its_kind == kind}
+                own_words = self._words_beside.get((kind, form), frozenset())
+                foreign_words = {
                     word
-                    for word in clause.words - own - {form}
-                    for rival in rivals
-                    if rival != form and word in self._beside[kind, rival]
+                    for word in clause.words - own_words - {form}
+                    for rival in self._forms_by_kind[kind] - in_clause
+                    if rival != form and word in self._words_beside[kind, rival]
                 }
-                if taken and not self._news(new, form, newer):
-                    return f"would say '{quoted(form)}' of '{quoted(' '.join(sorted(taken)))}'"
+                if foreign_words and not self._moved_by(new, form, newer):
+                    others = quoted(" ".join(sorted(foreign_words)))
+                    return f"would say '{quoted(form)}' of '{others}'"
         return ""
 
-    def _news(self, new: Statement, form: str, newer: Sequence[Statement]) -> bool:
-        """Whether a newer source says a fact of something else than the memories did."""
-        known = [old for old in self.memories if form in old.words and old not in newer]
+    def _moved_by(self, new: Statement, form: str, newer: Sequence[Statement]) -> bool:
+        """Return whether a newer statement says a fact of something else than the memories do."""
+        older = [old for old in self.memories if form in old.words and old not in newer]
         return any(
             form in one.words
             and len(one.words & new.words) > 1
-            and not any(resemblance(one, old) >= RESEMBLING for old in known)
+            and not any(resemblance(one, old) >= RESEMBLING for old in older)
             for one in newer
         )
 
@@ -170,22 +179,22 @@ class Grounds:
         return (*self.logs, *self.transcripts)
 
     @cached_property
-    def _all(self) -> tuple[Clause, ...]:
+    def _all_clauses(self) -> tuple[Clause, ...]:
         return tuple(clause for one in (*self.memories, *self._sources) for clause in one.clauses)
 
     @cached_property
-    def _beside(self) -> dict[Bound, frozenset[str]]:
+    def _words_beside(self) -> dict[Fact, frozenset[str]]:
         """The words that stand in a clause with each fact."""
-        result: dict[Bound, set[str]] = defaultdict(set)
-        for clause in self._all:
+        result: dict[Fact, set[str]] = defaultdict(set)
+        for clause in self._all_clauses:
             for fact in clause.facts:
                 result[fact] |= clause.words
-        return {fact: frozenset(beside) for fact, beside in result.items()}
+        return {fact: frozenset(words) for fact, words in result.items()}
 
     @cached_property
-    def _rivals(self) -> dict[str, frozenset[str]]:
+    def _forms_by_kind(self) -> dict[str, frozenset[str]]:
         result: dict[str, set[str]] = defaultdict(set)
-        for kind, form in self._beside:
+        for kind, form in self._words_beside:
             result[kind].add(form)
         return defaultdict(frozenset, {kind: frozenset(forms) for kind, forms in result.items()})
 
@@ -208,16 +217,17 @@ class Grounds:
         return f" {' | '.join(' '.join(words(one.raw)) for one in every)} "
 
 
-def _stands(clause: Clause, known: Sequence[Clause]) -> bool:
-    """Whether a clause, perhaps shortened, was said like this."""
+def _is_covered(clause: Clause, known: Sequence[Clause]) -> bool:
+    """Return whether a known clause has all words of a clause and the same limits."""
     return any(clause.words <= one.words and clause.limits == one.limits for one in known)
 
 
 def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str) -> bool:
-    """Whether a statement no longer matters: its day is over, or a newer one says otherwise.
+    """Return whether a statement no longer matters.
 
-    A day is over that lay ahead when the memory was ``written``, or that ends something; what
-    happened on a day stays. Both are ISO dates.
+    It does not if a newer statement contradicts it, or if its last date is past and was either not
+    past when the memory was ``written`` or is the end of something. ``written`` and ``today`` are
+    ISO dates.
     """
     if old.raw.startswith(SAID):
         return False
@@ -234,24 +244,24 @@ def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str
 
 
 def restated(old: Statement, after: Sequence[Statement], raw: str, *, plain: bool = False) -> bool:
-    """Whether the texts ``after``, all of them in ``raw``, say what a statement said.
+    """Return whether the statements ``after``, whose text is ``raw``, still say an old statement.
 
-    Its facts stand beside one of its words there, and half of its telling words in statements
-    that resemble it. Of a description (``plain``) only facts and denials count.
+    Each of its facts has to stand beside another of its words. Statements that resemble it have to
+    have half of its telling words and its limits; of a description (``plain``) only the negation.
     """
     yield_to_requests()
     if old.raw.startswith(SAID):
         return old.raw in raw
     if len(old.words) <= _FEW and not (old.facts or old.limits or old.raw.startswith("**")):
         return True
-    near = [one for one in after if one.words & old.words]
-    alike = [one for one in near if resemblance(one, old) >= RESEMBLING]
-    there = frozenset[str]().union(*(one.words for one in alike))
-    if not plain and len(old.words & there) < _KNOWN * len(old.words):
+    related = [one for one in after if one.words & old.words]
+    alike = [one for one in related if resemblance(one, old) >= RESEMBLING]
+    words_after = frozenset[str]().union(*(one.words for one in alike))
+    if not plain and len(old.words & words_after) < _KNOWN * len(old.words):
         return False
     for _, form in old.facts:
-        beside = (one for one in near if form in one.words)
-        if not any(len(one.words & old.words) > 1 or len(old.words) == 1 for one in beside):
+        with_fact = (one for one in related if form in one.words)
+        if not any(len(one.words & old.words) > 1 or len(old.words) == 1 for one in with_fact):
             return False
     limits = frozenset[str]().union(*(one.limits for one in alike))
     if plain:

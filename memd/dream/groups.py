@@ -1,9 +1,10 @@
-"""Which memories of a dream belong together, so that each such group is judged by itself. Pure.
+"""Group the memories that a dream changes together, so that each group is judged alone. Pure.
 
 Rules of this file
-- A group are memories that are merged, that hand text to each other, or that are linked to each
-  other. Memories that a change only names belong to it as well; they are read and stay.
-- Links to memories are no text: where one leads is compared apart from what the sentence says.
+- Memories are of one group if one is merged into the other, took sentences from it, gained a link
+  to it or had one to it when it was removed. Memories that a reason names belong to the group too,
+  without being changed.
+- The target of a link to a memory is not part of a statement; links are compared separately.
 """
 
 import re
@@ -24,15 +25,15 @@ from memd.text.links import Known, targets
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 
-_SHARED = 2  # telling words, at least, of a sentence that went from one memory to another
-_LONG = 500  # statements: what is handed on by a longer memory is not looked for
+_SHARED = 2  # telling words that a moved sentence has in common with the old one, at least
+_LONG = 500  # statements; sentences that move out of longer memories are not searched
 _NS = 1_000_000_000
 _PATH = re.compile(r"[\w./-]+\.md\b")
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A memory with its statements, changed ``at`` seconds since 1970.
+    """A memory with its statements; ``at`` is its time in seconds since 1970.
 
     ``known`` are the memories that links may lead to.
     """
@@ -44,23 +45,23 @@ class Text:
 
     @cached_property
     def document(self) -> Document:
-        """The memory as it is read."""
+        """The parsed memory."""
         return parse(self.content, self.path)
 
     @property
     def fixed(self) -> bool:
-        """Whether its body stays byte for byte: a person's own words, or perhaps so."""
+        """Whether its body may not change: it is a person's own rule, or of no known type."""
         return self.document.type in (None, *PERSONAL)
 
     @cached_property
     def raw(self) -> str:
-        """Description and body, without where links to memories lead."""
+        """Its description and body, without the targets of links to memories."""
         body = self.known.unlinked(self.document.body, self.path)
         return f"{self.document.description}\n{body}"
 
     @cached_property
     def description(self) -> Statement:
-        """The description."""
+        """The description as a statement."""
         return Statement(self.document.description)
 
     @cached_property
@@ -70,17 +71,17 @@ class Text:
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
-        """All statements."""
+        """The statements of the body, and the description."""
         return (*self.body, self.description)
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """What its statements are compared by."""
+        """The comparison keys of its statements."""
         return frozenset(statement.key for statement in self.statements)
 
     @property
     def times(self) -> list[float]:
-        """When it may have been written, in seconds since 1970: its mtime and its stamp."""
+        """The times at which it may have been written: its mtime and its stamp, if any."""
         stamp = written(self.document.metadata.get("modified", ""))
         return [self.at] if stamp is None else [self.at, stamp]
 
@@ -88,25 +89,25 @@ class Text:
     def days(self) -> frozenset[str]:
         """The dates that its relative dates may mean."""
         parts = [*self.raw.split("\n\n"), *(one.raw for one in self.statements)]
-        meant = {resolve(part, at) for part in parts for at in self.times}
-        facts = {fact for text in meant for fact in Statement(text).facts}
+        resolved = {resolve(part, at) for part in parts for at in self.times}
+        facts = {fact for text in resolved for fact in Statement(text).facts}
         return frozenset(form for kind, form in facts if kind == DATE)
 
     @cached_property
     def links(self) -> frozenset[str]:
-        """What its links may lead to."""
+        """The possible targets of its links."""
         return targets(self.document.body, self.path)
 
 
 def named(reason: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return the memories that a reason names."""
+    """Return the paths in a reason that are ``known`` memories."""
     return tuple(path for path in dict.fromkeys(_PATH.findall(reason)) if path in known)
 
 
 class Night:
-    """All memories before and after a dream; ``now`` is seconds since 1970.
+    """All memories before and after a dream; ``now`` is in seconds since 1970.
 
-    ``sources`` are what the run has read, with their statements.
+    ``sources`` are the logs and transcripts that the run has read, with their statements.
     """
 
     def __init__(self, before: Mapping[str, MemoryFile], wanted: Wanted, now: float) -> None:
@@ -125,51 +126,53 @@ class Night:
         self.sources = [(source, statements(source.text)) for source in wanted.sources]
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Return the groups in the order of their first edits, each with its members."""
-        sets: dict[str, list[str]] = {path: [path] for path in self.edits}
+        """Return the paths of each group, the groups in the order of their first edits."""
+        group_of: dict[str, list[str]] = {path: [path] for path in self.edits}
         for one, two in self._pairs():
-            first, second = sets.setdefault(one, [one]), sets.setdefault(two, [two])
+            first, second = group_of.setdefault(one, [one]), group_of.setdefault(two, [two])
             if first is not second:
                 first += second
-                sets |= dict.fromkeys(second, first)
-        return [tuple(members) for members in {id(one): one for one in sets.values()}.values()]
+                group_of |= dict.fromkeys(second, first)
+        distinct = {id(group): group for group in group_of.values()}
+        return [tuple(group) for group in distinct.values()]
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield the memories of which one is merged into, named by, linked to or split from one."""
-        there = self.before.keys() | self.after.keys()
+        """Yield the paths of each two memories that belong to one group."""
+        paths = self.before.keys() | self.after.keys()
         for merge in self.wanted.merges:
             if merge.source in self.edits:
                 yield merge.source, merge.into
         for path, reason in self.wanted.reasons.items():
-            yield from ((path, other) for other in named(reason, there))
-        gone = self.edits.keys() - self.after.keys()
+            yield from ((path, other) for other in named(reason, paths))
+        removed = self.edits.keys() - self.after.keys()
         for path in self.edits:
             old = self.before[path].links if path in self.before else frozenset[str]()
             new = self.after[path].links if path in self.after else frozenset[str]()
-            linked = ((new - old) & there) | (old & gone)
+            linked = ((new - old) & paths) | (old & removed)
             yield from ((path, other) for other in sorted(linked))
-        yield from self._handed()
+        yield from self._moved_sentences()
 
-    def _handed(self) -> Iterator[tuple[str, str]]:
-        """Yield the memories of which one lost a sentence that another one gained."""
-        losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)
+    def _moved_sentences(self) -> Iterator[tuple[str, str]]:
+        """Yield the paths of a memory that gained a sentence and of one that lost it."""
+        losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)  # by word
         for path in self.edits.keys() & self.before.keys():
-            for old in _more(self.before[path], self.after.get(path)):
+            for old in _only_in(self.before[path], self.after.get(path)):
                 for word in old.words or {old.key}:
                     losers[word].append((path, old))
         for path in self.edits.keys() & self.after.keys():
             yield_to_requests()
             own = self.before[path].body[:_LONG] if path in self.before else ()
-            for new in _more(self.after[path], self.before.get(path)):
+            for new in _only_in(self.after[path], self.before.get(path)):
                 least = max((resemblance(new, old) for old in own), default=0.0)
-                for other, old in {id(o): (p, o) for w in new.words for p, o in losers[w]}.values():
+                lost = {id(old): (other, old) for word in new.words for other, old in losers[word]}
+                for other, old in lost.values():
                     shared = len(old.words & new.words)
                     near = shared >= _SHARED and resemblance(new, old) >= max(RESEMBLING, least)
                     if other != path and (near or old.key == new.key):
                         yield path, other
 
 
-def _more(text: Text, other: Text | None) -> list[Statement]:
-    """Return what one memory says and another one does not; nothing of a long one."""
+def _only_in(text: Text, other: Text | None) -> list[Statement]:
+    """Return the body's statements that another memory has not; empty for a very long memory."""
     known = other.keys if other else frozenset[str]()
     return [one for one in text.body if one.key not in known] if len(text.body) <= _LONG else []

@@ -1,11 +1,11 @@
-"""What a dream may do with the index: the pointers of its memories, and nothing else. Pure.
+"""Judge a dream's changes of the index: it may only change the pointers of its memories. Pure.
 
 Rules of this file
-- A line that is no pointer is a person's and stays byte for byte, in its order. Where a dream would
-  change one, the pointers of its groups change all the same, in their places.
-- A pointer's new words rest on its memory, its description and its old line, as any new statement
-  does (``grounds.py``); the index is read with every prompt, so nothing is ordered in it anew.
-- A pointer of a person's rule says only words that stand there.
+- A line that is no pointer is a person's: it stays byte for byte and in its order. If a dream would
+  change one, the pointers of accepted memories are still changed, in their places.
+- A pointer's new words need a ground in its memory or its old line, as any new statement does
+  (``grounds.py``). The index is read with every prompt, so it may not contain new orders.
+- A pointer to a person's rule has only words of that rule or of the old pointer.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ from memd.text.links import Known
 from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"
-_OUTSIDE = " (outside)"  # what the store puts behind the line of such a memory
+_OUTSIDE = " (outside)"  # the store appends it to the line of a memory of outside origin
 
 
 def judge(
@@ -33,33 +33,33 @@ def judge(
     accepted: AbstractSet[str],
     waiting: Collection[str],
 ) -> tuple[bytes, list[str], bool]:
-    """Return the index that may stand, what is wrong with the rest, and whether any is kept back.
+    """Return the index to write, the problems of the rest, and whether any of it is kept back.
 
-    ``texts`` are the memories as they will be, those ``accepted`` among them that change; those
-    ``waiting`` are kept back, with their lines.
+    ``texts`` are the memories as they will be, ``accepted`` the paths of those whose changes are
+    accepted. Changes of the paths ``waiting`` are kept back, with their lines.
     """
-    problems = list(_by_hand(old, wanted))
+    problems = list(_hand_line_problems(old, wanted))
     was, now = pointers(old), pointers(wanted)
     changed = {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)}
-    stands = changed & accepted
+    allowed = changed & accepted
     for path in sorted((changed & now.keys() & texts.keys()).difference(waiting)):
-        problem = _line(now[path], was.get(path), texts[path])
-        stands.add(path)
+        problem = _pointer_problem(now[path], was.get(path), texts[path])
+        allowed.add(path)
         if problem:
-            stands.remove(path)
+            allowed.remove(path)
             problems.append(f"{INDEX} {problem}")
-    whole = not problems and changed == stands
-    content = wanted if whole else _composed(old, wanted, stands, texts)
+    whole = not problems and changed == allowed
+    content = wanted if whole else _composed(old, wanted, allowed, texts)
     before, size = load(old), load(content)
     if size.cut and (size.lines > before.lines or size.bytes > before.bytes):
         return old, [*problems, f"{INDEX} would be larger than what is loaded of it"], True
     if secrets.find(decode(content)) and not secrets.find(decode(old)):
         return old, [*problems, f"{INDEX} would hold what looks like a secret"], True
-    return content, problems, bool(problems or (waiting and changed != stands))
+    return content, problems, bool(problems or (waiting and changed != allowed))
 
 
-def _by_hand(before: bytes, after: bytes) -> Iterator[str]:
-    """Yield where a line that is no pointer would go, come or change."""
+def _hand_line_problems(before: bytes, after: bytes) -> Iterator[str]:
+    """Yield a problem if lines that are no pointers would be lost, added or reordered."""
     old, new = _hand_lines(before), _hand_lines(after)
     lost = [line for line in old if old.count(line) > new.count(line)]
     fresh = [line for line in new if new.count(line) > old.count(line)]
@@ -72,13 +72,14 @@ def _by_hand(before: bytes, after: bytes) -> Iterator[str]:
 
 
 def _hand_lines(content: bytes) -> list[bytes]:
-    numbers = {line.number for line in read(content).lines}
+    """Return the lines of an index that are neither pointers nor empty."""
+    pointer_lines = {line.number for line in read(content).lines}
     lines = enumerate(content.splitlines())
-    return [line for number, line in lines if number not in numbers and line.strip()]
+    return [line for number, line in lines if number not in pointer_lines and line.strip()]
 
 
-def _line(new: Pointer, old: Pointer | None, text: Text) -> str:
-    """Return what is wrong with the new words of a pointer."""
+def _pointer_problem(new: Pointer, old: Pointer | None, text: Text) -> str:
+    """Return what is wrong with a pointer's new words about a memory, "" if nothing is."""
     stem = text.path.rpartition("/")[2].removesuffix(".md")
     names = f"{text.document.name} {stem}".replace("-", " ").replace("_", " ")
     known = [*text.statements, Statement(f"{names} {text.document.type or ''}")]
@@ -100,9 +101,9 @@ def _line(new: Pointer, old: Pointer | None, text: Text) -> str:
 
 
 def _composed(
-    before: bytes, after: bytes, stands: Collection[str], texts: Mapping[str, Text]
+    before: bytes, after: bytes, allowed: Collection[str], texts: Mapping[str, Text]
 ) -> bytes:
-    """Return the index with the pointers of ``stands`` as they are wanted, all else as it was."""
+    """Return the old index in which only the pointers of the ``allowed`` paths are changed."""
     wanted = after.splitlines()
     lines = {line.paths[0]: wanted[line.number] + b"\n" for line in read(after).lines}
     result = before.splitlines(keepends=True)
@@ -111,8 +112,8 @@ def _composed(
     old = read(before).lines
     for line in old:
         path = line.paths[0]
-        if path in stands and (path in lines or path not in texts):
+        if path in allowed and (path in lines or path not in texts):
             result[line.number] = lines.get(path, b"")
-    there = {line.paths[0] for line in old}
-    result += [line for path, line in lines.items() if path in stands and path not in there]
+    listed = {line.paths[0] for line in old}
+    result += [line for path, line in lines.items() if path in allowed and path not in listed]
     return b"".join(result)

@@ -1,20 +1,18 @@
-"""What a dream did to the memories, by files and facts, and which part of it may stand. Pure.
+"""Judge the changes of a dream: decide which may be made and which are kept back. Pure.
 
 Rules of this file
-- Seen are the memories before and after; of what a model says only reasons of removals and where
-  a memory went, and both are looked at. Each group (``groups.py``) is judged by itself.
-- The body of a ``user``, ``feedback`` or untyped memory stays byte for byte, as do its fields but
-  the stamps. An exact copy of one may go. No memory becomes one of these.
-- No new memory says only what an instruction file says.
-- New statements of others rest on something (``grounds.py``); what they said stands afterwards in
-  the group, or was void: a day that is over, a newer statement. Evidence goes with its memory.
-- A removal names what makes the memory void. By reasons alone a tenth of the memories or five go
-  in one night, a third in 30 days. Of one memory half the telling words may go in 30 days.
-- The least trusted origin of a group is the origin of what its memories newly say.
-- A damaged file is not touched; nothing new is damaged or too large, or holds a secret that the
-  old text did not hold; none is quoted.
-- A dream writes no field into a head and takes none away, but the stamps. What a text claims of its
-  own origin is replaced elsewhere; no comment comes into a head.
+- Judged are the memories before and after. Of a model's own words only the reasons of removals and
+  the claimed merges are used, and both are checked. Each group (``groups.py``) is judged alone.
+- The body and the fields, except the stamps, of a ``user``, ``feedback`` or untyped memory stay
+  byte for byte. An exact copy of one may be removed. No other memory becomes one of these.
+- New statements of other memories need a ground (``grounds.py``). Old ones remain in the group, or
+  are void: their day is over or a newer one contradicts them. Evidence stays with its memory. A
+  new memory says more than the instruction files.
+- A removal names what makes the memory void. A tenth of the memories (or five) may be so removed
+  in one night, a third in 30 days. One memory may lose half of its telling words in 30 days.
+- The new statements of a group get the least trusted origin in the group.
+- A damaged file is not changed. No new text is damaged, too large or has a new secret. Fields of
+  frontmatter, except stamps, are not added or removed, and no comment is added.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,18 +40,17 @@ from memd.text.words import words
 _STAMPS = frozenset({"modified", "originSessionId", "node_type", "type", "origin"})
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
 _HALF = 2
-_WORK = 300_000  # comparisons of two statements for a group, some seconds at the very most
+_WORK = 300_000  # comparisons of two statements for a group, which take some seconds at most
 _REASON_WORDS = 2
 _NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a dream does, and what is kept back for a person.
+    """The edits of a dream that may be made, and those kept back for a person.
 
-    ``edits`` are what may stand, ``kept_back`` what may not, for the problems in the ``report``.
-    ``secrets`` are paths whose new text must be kept nowhere, ``members`` those that all of this
-    depends on.
+    ``secrets`` are paths whose new text must not be stored anywhere; ``members`` are all paths that
+    the judgement depends on. The ``report`` has the problems.
     """
 
     edits: tuple[FileEdit, ...]
@@ -73,26 +70,26 @@ def judge(
     lately: tuple[int, Mapping[str, int]],
     covered: Covered = in_no_file,
 ) -> Judged:
-    """Return what may stand of the edits, and every reason why the others may not.
+    """Return which edits may be made, and the problems of the others.
 
-    ``before`` are all memories, ``report`` is the one to go on with. ``lately`` is how many
-    memories dreams removed by reasons in 30 days, and how many telling words they took from each.
-    ``now`` is in seconds since 1970. ``covered`` tells what instruction files say.
+    ``before`` are all memories; ``report`` is completed. ``lately`` is how many memories dreams
+    removed for a reason in 30 days, and how many telling words they took from each of the others.
+    ``now`` is in seconds since 1970. ``covered`` returns the instruction file that says a text.
     """
     night = Night(before, wanted, now)
     gone_lately, lost_lately = lately
     judged = [_Group(night, members, lost_lately, covered) for members in night.groups()]
     removals = [group for group in judged if group.removed and not group.problems]
     count = sum(len(group.removed) for group in removals)
-    for sentence in _too_many(count, len(before), gone_lately):
+    for sentence in _too_many_removals(count, len(before), gone_lately):
         for group in removals:
             group.problems.append(sentence)
-    stands = [group for group in judged if not group.problems]
-    accepted = {path for group in stands for path in group.members}
+    allowed = [group for group in judged if not group.problems]
+    accepted = {path for group in allowed for path in group.members}
     waiting = [path for path in night.edits if path not in accepted]
     texts = {path: text for path, text in night.before.items() if path not in accepted}
     texts |= {path: text for path, text in night.after.items() if path in accepted}
-    edits = [edit for group in stands for edit in group.edits()]
+    edits = [edit for group in allowed for edit in group.edits()]
     kept_back = [night.edits[path] for path in waiting]
     problems = [sentence for group in judged for sentence in group.problems]
     members = {path for group in judged for path in group.members}
@@ -109,16 +106,17 @@ def judge(
         report,
         created=tuple(path for path in touched if path not in night.before),
         changed=tuple(path for path in touched if path in night.before),
-        merged=tuple(merge for group in stands for merge in group.merged),
-        removed=tuple(removal for group in stands for removal in group.removed),
+        merged=tuple(merge for group in allowed for merge in group.merged),
+        removed=tuple(removal for group in allowed for removal in group.removed),
         problems=tuple(dict.fromkeys(problems)),
-        lost={path: count for group in stands for path, count in group.lost.items() if count},
+        lost={path: count for group in allowed for path, count in group.lost.items() if count},
     )
     secret = tuple(path for group in judged for path in group.secrets)
     return Judged(tuple(edits), tuple(kept_back), secret, frozenset(members), report)
 
 
-def _too_many(count: int, total: int, lately: int) -> Iterator[str]:
+def _too_many_removals(count: int, total: int, lately: int) -> Iterator[str]:
+    """Yield a problem if too many memories would be removed in one night or within 30 days."""
     night = max(_NIGHT_LEAST, total // _NIGHT_PART)
     month = max(1, (total + lately) // _MONTH_PART)
     if count > night:
@@ -131,7 +129,7 @@ def _too_many(count: int, total: int, lately: int) -> Iterator[str]:
 
 
 class _Group:
-    """One group, judged: what is wrong with it, and what became of its memories."""
+    """A group of memories and its judgement: its problems, merges and removals."""
 
     def __init__(
         self,
@@ -145,8 +143,8 @@ class _Group:
         self.members = members
         self._old = [night.before[path] for path in members if path in night.before]
         self._new = [night.after[path] for path in members if path in night.after]
-        self._there = [one for text in self._new for one in text.statements]
-        self._keys = frozenset(one.key for one in self._there)
+        self._after = [one for text in self._new for one in text.statements]
+        self._keys = frozenset(one.key for one in self._after)
         self._raw = "\n".join(text.raw for text in self._new)
         self._grounds = Grounds(
             [one for text in self._old for one in text.statements],
@@ -160,12 +158,12 @@ class _Group:
         self.removed: list[Reasoned] = []
         self.lost: dict[str, int] = {}
         self.secrets: list[str] = []
-        self._foreign: set[str] = set()  # memories that say something new
-        self._outside = False
+        self._foreign: set[str] = set()  # paths of memories with a new statement
+        self._outside = False  # whether a new statement is only in transcripts
         self.problems = list(dict.fromkeys(self._problems(lost_lately)))
 
     def edits(self) -> list[FileEdit]:
-        """Return the edits with the origin of what they newly say."""
+        """Return the group's edits with their origins, also those that only set an origin."""
         edits = {p: self._night.edits[p] for p in self.members if p in self._night.edits}
         for merge in self.merged:
             into = self._night.after[merge.into]
@@ -178,7 +176,7 @@ class _Group:
         ]
 
     def _origin(self, path: str) -> str:
-        """Return the origin that a memory is to have; "" where it has none and gets none."""
+        """Return the origin that a memory shall have, "" for none."""
         mine = self._night.before.get(path)
         others = {merge.source for merge in self.merged if merge.into == path}
         if path in self._foreign or mine is None:
@@ -189,9 +187,10 @@ class _Group:
         return least_trusted(*origins, "" if mine else ASSISTANT)
 
     def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
+        """Yield what is wrong with the group's edits, and record its merges and removals."""
         keys = [one.key for text in self._old for one in text.statements]
         changed = len(self._keys.symmetric_difference(keys))
-        if changed * (len(keys) + len(self._there)) > _WORK:
+        if changed * (len(keys) + len(self._after)) > _WORK:
             yield f"{self.members[0]} would change in too many places to be compared"
             return
         for path in self.members:
@@ -202,18 +201,19 @@ class _Group:
             if old is not None and old.document.damaged:
                 yield f"{path} is damaged and would be touched"
             elif new is None:
-                yield from self._gone(path)
+                yield from self._removal_problems(path)
             else:
-                for secret, problem in _of_head(new, old, self._old):
+                for is_secret, problem in _form_faults(new, old, self._old):
                     yield f"{path} {problem}"
-                    self.secrets += [path] if secret else []
+                    self.secrets += [path] if is_secret else []
                 if new.fixed or (old is not None and old.fixed):
-                    yield from self._personal(path, old, new)
+                    yield from self._rule_problems(path, old, new)
                 else:
-                    yield from self._said(path, old, new)
-                    yield from self._unsaid(path, old, lost_lately.get(path, 0))
+                    yield from self._addition_problems(path, old, new)
+                    yield from self._loss_problems(path, old, lost_lately.get(path, 0))
 
-    def _gone(self, path: str) -> Iterator[str]:
+    def _removal_problems(self, path: str) -> Iterator[str]:
+        """Record a removed memory as merged or removed, or yield why it may not be removed."""
         old = self._night.before.get(path)
         if old is None:
             return
@@ -225,16 +225,16 @@ class _Group:
             yield f"{path} is a {kind} memory and would go; only an exact copy of one may"
             return
         targets = [text.path for text in (copies or self._new) if text.path != path]
-        first = [*claims, *named(reason, targets)]
-        ordered = sorted(targets, key=lambda target: (target not in first, target))
-        evaporated = list(self._evaporated(old))
-        into = next((t for t in ordered if t in first or self._takes(t, old)), "")
-        if into and not evaporated:
+        preferred = [*claims, *named(reason, targets)]
+        ordered = sorted(targets, key=lambda target: (target not in preferred, target))
+        missing = list(self._missing(old))
+        into = next((t for t in ordered if t in preferred or self._shares_text(t, old)), "")
+        if into and not missing:
             self.merged.append(Merge(into, path))
         elif claims:
-            if claims[0] not in self._night.after:  # whatever a model may have written there
+            if claims[0] not in self._night.after:  # the claim is a model's text, so it is quoted
                 yield f"{path} is said to be in {quoted(claims[0])}, which is not there"
-            for one in evaporated[:1]:
+            for one in missing[:1]:
                 yield f"{path} is said to be in {claims[0]}, where '{quoted(one.raw)}' is missing"
         elif len(words(reason)) < _REASON_WORDS:
             yield f"{path} would go without a reason"
@@ -243,27 +243,29 @@ class _Group:
         else:
             self.removed.append(Reasoned(path, secrets.scrub(reason)))
 
-    def _takes(self, target: str, old: Text) -> bool:
+    def _shares_text(self, target: str, old: Text) -> bool:
+        """Return whether the memory ``target`` has a statement of an old memory's body."""
         return any(one.key in self._night.after[target].keys for one in old.body)
 
     def _is_void(self, old: Text, reason: str) -> bool:
-        """Whether a reason names a day that is over, or something newer that speaks of it."""
+        """Return whether a reason names the memory's last day, now past, or newer words on it."""
         facts = (fact for one in old.statements for fact in one.facts)
         last = max((form for kind, form in facts if kind == DATE and form[0] in "12"), default="")
         if last and last < self._night.today and last in resolve(reason, old.at):
             return True
         others = named(reason, self.members)
-        newer = [t for t in self._new if t.path in others and t.at > old.at]
-        spoken = Statement(reason)
-        said = [one for text in newer for one in text.body]
-        said += [one for one in self._newer(old) if resemblance(spoken, one) >= RESEMBLING]
-        return any(_near(one, two) for one in said for two in old.body)
+        newer = [text for text in self._new if text.path in others and text.at > old.at]
+        stated = Statement(reason)
+        statements = [one for text in newer for one in text.body]
+        statements += [one for one in self._newer(old) if resemblance(stated, one) >= RESEMBLING]
+        return any(_near(one, two) for one in statements for two in old.body)
 
-    def _personal(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
+    def _rule_problems(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
+        """Yield what is wrong with an edit of a person's rule or of an untyped memory."""
         kind = new.document.type or (old and old.document.type) or "untyped"
         if old is None:
-            gone = [text for text in self._old if text.path not in self._night.after]
-            if not any(_same(new, text) for text in gone):
+            removed = [text for text in self._old if text.path not in self._night.after]
+            if not any(_same(new, text) for text in removed):
                 yield f"{path} would be a new {kind} memory, which needs the person"
             return
         was, now = old.document, new.document
@@ -274,8 +276,8 @@ class _Group:
         elif (was.name, was.description) != (now.name, now.description):
             yield f"{path} is a {kind} memory and would get another name or description"
 
-    def _said(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
-        """Yield what a memory would newly say without a ground for it."""
+    def _addition_problems(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
+        """Yield what a memory would newly say, link to or be named without a ground."""
         newer = self._newer(old)
         known = old.keys if old else frozenset[str]()
         links = frozenset[str]().union(*(text.links for text in self._old))
@@ -301,30 +303,31 @@ class _Group:
                 yield f"{path} {problem}: '{quoted(one.raw)}'"
             self._outside |= self._grounds.outside(one)
 
-    def _unsaid(self, path: str, old: Text | None, lately: int) -> Iterator[str]:
-        """Yield what a memory that stays would lose."""
+    def _loss_problems(self, path: str, old: Text | None, lately: int) -> Iterator[str]:
+        """Yield what a memory that stays would lose; ``lately`` words were lost in 30 days."""
         if old is None:
             return
-        for one in self._evaporated(old):
+        for one in self._missing(old):
             yield f"{path} would lose without a reason: '{quoted(one.raw)}'"
-        there, said = _words(self._there), _words(old.body)
+        words_after, words_before = _words(self._after), _words(old.body)
         changed = [one for one in old.statements if one.key not in self._keys]
-        gone = _words([one for one in changed if not self._void(one, old)]) & said - there
-        self.lost[path] = len(gone)
-        if gone and _HALF * (len(gone) + lately) > len(said) + lately:
+        lost = _words([s for s in changed if not self._void(s, old)]) & words_before - words_after
+        self.lost[path] = len(lost)
+        if lost and _HALF * (len(lost) + lately) > len(words_before) + lately:
             yield f"{path} would lose more than half of its words within a month"
 
-    def _evaporated(self, old: Text) -> Iterator[Statement]:
-        """Yield the statements of a memory that stand nowhere in its group afterwards."""
+    def _missing(self, old: Text) -> Iterator[Statement]:
+        """Yield a memory's statements that its group no longer says and that are not void."""
         for one in old.statements:
             if one.key in self._keys or not one.words:
                 continue
             plain = one is old.description
-            if not self._void(one, old) and not restated(one, self._there, self._raw, plain=plain):
+            if not self._void(one, old) and not restated(one, self._after, self._raw, plain=plain):
                 yield one
 
     def _void(self, one: Statement, old: Text) -> bool:
-        fresh = [new for new in self._there if new.key not in self._grounds.keys]
+        """Return whether a memory's statement is out of date or contradicted by a newer one."""
+        fresh = [new for new in self._after if new.key not in self._grounds.keys]
         since = iso_time(min(old.times))[:10]
         return void(one, [*self._newer(old), *fresh], written=since, today=self._night.today)
 
@@ -336,28 +339,32 @@ class _Group:
         return [*texts, *sources]
 
 
-def _words(said: Iterable[Statement]) -> frozenset[str]:
-    return frozenset[str]().union(*(one.words for one in said))
+def _words(statements: Iterable[Statement]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.words for one in statements))
 
 
 def _same(one: Text, two: Text) -> bool:
+    """Return whether two memories have the same type and body."""
     first, second = one.document, two.document
     return first.type == second.type and first.body.strip() == second.body.strip()
 
 
 def _in_order(old: Text, new: Text) -> bool:
-    """Whether the numbered steps of a text that another one has stand there in their order."""
-    steps = dict.fromkeys(one.key for one in old.statements if one.step)
-    there = [key for key in dict.fromkeys(one.key for one in new.statements) if key in steps]
-    return there == [key for key in steps if key in new.keys]
+    """Return whether the numbered steps that two memories share have the same order in both."""
+    old_steps = dict.fromkeys(one.key for one in old.statements if one.step)
+    new_steps = [
+        key for key in dict.fromkeys(one.key for one in new.statements) if key in old_steps
+    ]
+    return new_steps == [key for key in old_steps if key in new.keys]
 
 
 def _near(one: Statement, two: Statement) -> bool:
+    """Return whether two statements share two words and resemble each other."""
     return len(one.words & two.words) > 1 and resemblance(one, two) >= RESEMBLING
 
 
-def _of_head(new: Text, old: Text | None, group: Sequence[Text]) -> Iterator[tuple[bool, str]]:
-    """Yield what is wrong whatever it says, each with whether it is a secret."""
+def _form_faults(new: Text, old: Text | None, group: Sequence[Text]) -> Iterator[tuple[bool, str]]:
+    """Yield problems of size, path, secrets and frontmatter, each with whether it is a secret."""
     if len(new.content) > limits.MEMORY_BYTES:
         yield False, f"would have {len(new.content)} bytes, the limit is {limits.MEMORY_BYTES}"
     untyped = new.document.type is None and not (old and old.document.type is None)
@@ -381,10 +388,12 @@ def _of_head(new: Text, old: Text | None, group: Sequence[Text]) -> Iterator[tup
 
 
 def _fields(text: Text) -> set[str]:
+    """Return the fields of a memory's frontmatter, except the stamps, as ``name: value``."""
     items = text.document.metadata.items()
     return {f"{name}: {value}" for name, value in items if name not in _STAMPS}
 
 
 def _head(text: Text) -> list[str]:
+    """Return the lines of a memory's frontmatter."""
     fenced = split(text.content)
     return [] if fenced is None else [line.rstrip() for line in fenced.lines]

@@ -1,11 +1,11 @@
-"""The locks of dreams with their rows in the state file: taken, settled, put right after a crash.
+"""Take and release the locks of dreams, and repair them after a crash.
 
 Rules of this file
-- The row is written before the lock file is touched and goes only after the file is settled. What
-  cannot be settled now keeps its row; the next taking in that directory, or the next start, puts
-  it right. Until then the file names a holder, and no dream begins there.
-- What the file gets back stands in the row: the time before, or the dream's own once its change
-  is true (``state/dreams.py``). So an end that nobody could report still ends rightly.
+- A lock's row in the state file is written before the lock file, and removed after the lock file is
+  released. If releasing fails, the row stays, and the next taking in that directory or the next
+  start repairs the lock. Until then the lock file names a holder, so no dream begins there.
+- The row has the time that the lock file gets on release: the time before, or the dream's own once
+  its change is committed (``state/dreams.py``). So a release after a crash sets the right time.
 """
 
 from contextlib import suppress
@@ -20,14 +20,14 @@ from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restor
 
 @dataclass(frozen=True, slots=True)
 class DreamLock:
-    """Takes and settles locks. All methods block; ``is_alive`` tells of a PID in a lock."""
+    """Takes and releases locks. All methods block; ``is_alive`` returns whether a PID lives."""
 
     table: DreamTable
     clock: Clock
     is_alive: Alive
 
     def take(self, directory: str) -> ConsolidationLock | None:
-        """Take the lock of a directory, or return ``None`` when somebody is at it.
+        """Take the lock of a directory and return it, or ``None`` if another program holds it.
 
         Raises LockUnusableError and StateUnusableError.
         """
@@ -45,8 +45,10 @@ class DreamLock:
         return held
 
     def finish(self, held: ConsolidationLock, *, done: bool) -> None:
-        """End a lock as its dream ended; never raises, for the dream has its own end to tell."""
-        # What the disk or the state file refuses just now is left to the row.
+        """Release a lock; ``done`` sets its time to the dream's. Never raises.
+
+        If the disk or the state file refuses, the row stays for a later repair.
+        """
         with suppress(MemdError):
             row = self._row(held.directory)
             held = replace(held, prior_ns=row.prior_ns) if row else held
@@ -58,15 +60,15 @@ class DreamLock:
             self.table.forget(held.directory)
 
     def recover(self) -> tuple[str, ...]:
-        """Settle what dreams left that a crash ended; call it before any dream.
+        """Repair the locks of dreams that a crash ended; call it before any dream.
 
-        Returns sentences about it. Raises StateUnusableError.
+        Returns a sentence about each. Raises StateUnusableError.
         """
-        said = (self._put_right(row) for row in self.table.locks())
-        return tuple(sentence for sentence in said if sentence)
+        sentences = (self._put_right(row) for row in self.table.locks())
+        return tuple(filter(None, sentences))
 
     def _put_right(self, row: LockRow) -> str:
-        """Settle the lock of a dream that is over; return a sentence, "" where nothing was done."""
+        """Release the lock of a dream that is over; return a sentence, "" if nothing was done."""
         try:
             restored = locks.restore(row.directory, row.pid, row.taken_ns, row.prior_ns)
         except LockUnusableError as error:
@@ -79,6 +81,7 @@ class DreamLock:
         return f"a dream in {row.directory} had ended with memd; {then}"
 
     def _put_right_in(self, directory: str) -> None:
+        """Release the lock in a directory if an ended dream left it."""
         row = self._row(directory)
         if row is not None:
             self._put_right(row)

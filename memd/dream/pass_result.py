@@ -1,11 +1,11 @@
-"""What a pass comes to on a directory: what the judge says, the report, the proposal. Pure.
+"""Run a pass on a directory's files and judge it: the result has a report and a proposal. Pure.
 
 Rules of this file
-- Model or fixed pass, before the commit or within it: all are judged here, on the tree that is
-  given; what stands of it is committed, the rest is a proposal. ``holds`` says whether what came
-  of one tree is true of another.
-- A proposal holds what a person needs to decide: each file before and after, whence and why. What
-  the judge took for a secret is kept nowhere.
+- Every pass is judged here, by a model or by fixed rules, before the commit or within it. Accepted
+  edits are committed, the rest becomes a proposal. ``holds`` says whether the result for one tree
+  is still true for another.
+- A proposal has what a person needs to decide: each file before and after, and the reason. Text
+  that the judge took for a secret is not stored.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,19 +22,19 @@ from memd.core.yielding import yield_to_requests
 from memd.documents.document import parse
 from memd.documents.index import read as read_index
 from memd.dream.judge import Judged, judge
-from memd.dream.questions import Said, questions
+from memd.dream.questions import ComparedText, questions
 from memd.dream.values import DirectorySize, Report, Wanted
 from memd.state.changes import Proposal, ProposedEdit
 from memd.store.history import Past
 
 _ORPHANS = 50
-Work = Callable[[Tree], Wanted]  # what a pass would change
-Pass = Callable[[Past, Tree], Wanted]  # the same, and it may ask what was done before
+Work = Callable[[Tree], Wanted]  # returns what a pass would change
+Pass = Callable[[Past, Tree], Wanted]  # the same, with the history of changes
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyPass:
-    """A pass that is ready to be judged; ``report`` has what a model had to do with it."""
+    """A pass that is ready to be judged; ``report`` names its model and cost."""
 
     work: Pass
     report: Report = field(default_factory=Report)
@@ -42,9 +42,9 @@ class ReadyPass:
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """What a pass comes to on one tree; ``texts`` are the files that it would touch.
+    """The result of a pass on one tree; ``texts`` are the files that it would change, as they were.
 
-    ``report`` is complete but for what the commit brings.
+    ``report`` is complete except for what the commit adds.
     """
 
     done: ReadyPass
@@ -54,7 +54,7 @@ class PassResult:
     report: Report
 
     def holds(self, tree: Tree) -> bool:
-        """Whether the files that the pass would touch are in a tree as it saw them."""
+        """Return whether a tree's files that the pass would change are as the pass saw them."""
         if tree.index() != self.texts.get(INDEX):
             return False
         paths = self.judged.members - {INDEX}
@@ -62,7 +62,7 @@ class PassResult:
         return all(now.get(path) == self.texts.get(path) for path in paths)
 
     def proposal(self, directory: str, job: str, at: float) -> Proposal:
-        """Return the proposal of what is kept back."""
+        """Return the proposal of the edits that are kept back, except those with secrets."""
         into = {merge.source: merge.into for merge in self.wanted.merges}
         edits = tuple(
             self._edit(edit, into.get(edit.path, ""))
@@ -73,8 +73,9 @@ class PassResult:
         return Proposal("", directory, at, job=job, said=said, problems=problems, edits=edits)
 
     def _edit(self, edit: FileEdit, into: str) -> ProposedEdit:
+        """Return an edit as part of a proposal; ``into`` is the memory it merges into, or ""."""
         before, base = self.texts.get(edit.path), edit.base
-        if base is None:  # the fixed pass means the file as it is
+        if base is None:  # an edit without a base is based on the file as it is
             base = "" if before is None else sha256(before)
         reason = self.wanted.reasons.get(edit.path, "")
         return ProposedEdit(
@@ -91,19 +92,21 @@ def find(
     *,
     covered: Covered = in_no_file,
 ) -> PassResult:
-    """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise.
+    """Return the judged result of a pass on a tree. Raises the errors of the pass and the tree.
 
-    ``lately`` are the memories that dreams removed by reasons in 30 days, and how many words they
-    took from each of the others; memories that came back do not count. ``covered`` tells what
-    instruction files say.
+    ``lately`` are the paths that dreams removed for a reason in 30 days, and how many words they
+    took from each other memory; paths that exist again do not count. ``covered`` returns the
+    instruction file that says a text.
     """
     wanted = done.work(past, tree)
     headers, index = tree.headers(), tree.index()
-    known = {header.path for header in headers}
-    files = {file.header.path: file for file in _files(tree, known)}
-    gone, lost = lately
-    took = (len(gone - known), lost)
-    judged = judge(files, wanted, done.report, index=index, now=now, lately=took, covered=covered)
+    paths = {header.path for header in headers}
+    files = {file.header.path: file for file in _files(tree, paths)}
+    removed, lost = lately
+    counted = (len(removed - paths), lost)
+    judged = judge(
+        files, wanted, done.report, index=index, now=now, lately=counted, covered=covered
+    )
     edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
     after = {path: file.content for path, file in files.items()} | edits
     report = replace(
@@ -111,36 +114,38 @@ def find(
         left=wanted.left,
         listed=wanted.listed,
         before=size(headers, index),
-        questions=questions([_said(path, after[path]) for path in sorted(after)], covered),
+        questions=questions([_compared_text(path, after[path]) for path in sorted(after)], covered),
     )
     texts = {path: files[path].content for path in judged.members if path in files}
     shown = texts if index is None else texts | {INDEX: index}
     return PassResult(done, wanted, judged, shown, report)
 
 
-def _said(path: str, content: bytes | None) -> Said:
+def _compared_text(path: str, content: bytes | None) -> ComparedText:
+    """Return a memory as ``questions`` compares it."""
     yield_to_requests()
     read = parse(content or b"", path)
     return path, read.type, f"{read.description}\n\n{read.body}"
 
 
 def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:
+    """Yield the memories at these paths that can be read."""
     for path in sorted(paths):
         yield_to_requests()
-        with suppress(MemdError):  # a model may claim a merge into what is no name at all
+        with suppress(MemdError):  # a path that a model claims may be no valid name
             file = tree.read(path)
             if file is not None:
                 yield file
 
 
 def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
-    """Return memories that the index does not name; of very many only some."""
+    """Return the paths of memories that the index does not name, 50 at most."""
     listed = read_index(index or b"").named
     return tuple(sorted(header.path for header in headers if header.path not in listed)[:_ORPHANS])
 
 
 def size(headers: Sequence[Header], index: bytes | None) -> DirectorySize:
-    """Return how much a memory directory holds."""
+    """Return the size of a memory directory and its index."""
     return DirectorySize(
         memories=len(headers),
         memory_bytes=sum(header.size for header in headers),

@@ -1,8 +1,8 @@
-"""Which memories seem to contradict or repeat each other, or to repeat an instruction file. Pure.
+"""Find memories that seem to contradict or repeat each other, or an instruction file. Pure.
 
-They are named for a person, and nothing is decided. Words that few memories have name the pairs
-that are compared, so that what two sentences of one template share counts for little. The work
-grows with the text: a word that many memories have finds nobody.
+They are listed for a person, who decides. The pairs to compare are found by the rare words that two
+memories share, so that sentences from one template count little. Frequent words are not used, which
+keeps the work in proportion to the text.
 """
 
 from collections import defaultdict
@@ -20,36 +20,38 @@ from memd.text.statements import FENCE, Statement, crude_words, statements
 
 CONTRADICT, REPEAT, IN_FILE = "contradict", "repeat", "in_file"
 _MOST = 20
-_WORK = 300_000  # pairs that words name, the rarest words first
-_SHARED = 2  # telling words that two memories share
-_COMPARED = 500  # pairs, those with the most words in common
+_WORK = 300_000  # pairs of memories counted by shared words, the rarest words first
+_SHARED = 2  # telling words that memories which repeat each other share, at least
+_COMPARED = 500  # pairs that are compared, those with the most words in common
 _STATEMENTS = 40  # of one memory
-_AGAINST = 0.7  # of the telling words of the shorter sentence, facts that differ aside
-_RELATED = 0.3  # of the telling words of the shorter sentence, whatever differs
-_AGAIN = 0.5  # of the telling words of the shorter memory
+_AGAINST = 0.7  # share of the shorter sentence's words in a contradiction, without differing facts
+_RELATED = 0.3  # resemblance of two sentences that may contradict each other, at least
+_AGAIN = 0.5  # share of the shorter memory's words that a memory which repeats it has
 
 _FACTS = (MemoryType.PROJECT, MemoryType.REFERENCE)
-Said = tuple[str, MemoryType | None, str]  # a path, the type, description and body
+ComparedText = tuple[str, MemoryType | None, str]  # a path, the type, description and body
 
 
-def questions(memories: Sequence[Said], covered: Covered = in_no_file) -> tuple[Question, ...]:
-    """Return the pairs that a person should look at: rules first, then the likeliest.
+def questions(
+    memories: Sequence[ComparedText], covered: Covered = in_no_file
+) -> tuple[Question, ...]:
+    """Return questions for a person: at most 20 contradictions, repetitions and covered memories.
 
-    The last ones are memories with the instruction file that says all of it, by ``covered``.
+    A person's rules come first, then the most similar pairs. ``covered`` returns the instruction
+    file that says all of a text, "" for none.
     """
     rules = {path for path, kind, _ in memories if kind in PERSONAL}
     ranked = sorted(
-        _weighed(memories), key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths)
+        _scored(memories), key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths)
     )
-    pairs = (
-        question
-        for kind in (CONTRADICT, REPEAT)
-        for question in [question for _, question in ranked if question.kind == kind][:_MOST]
-    )
-    return (*pairs, *islice(_in_files(memories, covered), _MOST))
+    contradictions = [question for _, question in ranked if question.kind == CONTRADICT]
+    repetitions = [question for _, question in ranked if question.kind == REPEAT]
+    in_files = islice(_in_files(memories, covered), _MOST)
+    return (*contradictions[:_MOST], *repetitions[:_MOST], *in_files)
 
 
-def _in_files(memories: Sequence[Said], covered: Covered) -> Iterator[Question]:
+def _in_files(memories: Sequence[ComparedText], covered: Covered) -> Iterator[Question]:
+    """Yield a question about each memory that an instruction file covers."""
     for path, _, text in memories:
         yield_to_requests()
         file = covered(text)
@@ -57,39 +59,47 @@ def _in_files(memories: Sequence[Said], covered: Covered) -> Iterator[Question]:
             yield Question((path, file), IN_FILE, quoted(text.lstrip().split("\n")[0], SHOWN), "")
 
 
-def _weighed(memories: Sequence[Said]) -> Iterator[tuple[float, Question]]:
-    holders: dict[str, list[int]] = defaultdict(list)
-    for number, (_, _, text) in enumerate(memories):
+def _scored(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Question]]:
+    """Yield a question about each contradicting or repeated pair, with its score.
+
+    A fact is not compared with a rule.
+    """
+    holders: dict[str, list[int]] = defaultdict(list)  # the indexes of memories by word
+    for index, (_, _, text) in enumerate(memories):
         yield_to_requests()
         for word in crude_words(text):
-            holders[word].append(number)
-    said: dict[int, list[Statement]] = {}
+            holders[word].append(index)
+    parsed: dict[int, list[Statement]] = {}
     for first, second in _near(holders, len(memories)):
         yield_to_requests()
-        (one, kind, _), (two, other, _) = memories[first], memories[second]
-        if (kind in _FACTS) == (other in _FACTS):  # all but a fact and a rule
-            for number in {first, second} - said.keys():
-                said[number] = _statements(memories[number][2])
-            result = _question((one, two), said[first], said[second])
+        (path, kind, _), (other_path, other_kind, _) = memories[first], memories[second]
+        if (kind in _FACTS) == (other_kind in _FACTS):
+            for index in {first, second} - parsed.keys():
+                parsed[index] = _statements(memories[index][2])
+            result = _question((path, other_path), parsed[first], parsed[second])
             if result is not None:
                 yield result
 
 
 def _near(holders: dict[str, list[int]], count: int) -> list[tuple[int, int]]:
-    """Return the pairs of memories whose common words are the rarest and the most."""
+    """Return the pairs of memories with the most and rarest common words, 500 at most.
+
+    ``holders`` are the indexes of the memories that have a word; ``count`` is of all memories.
+    """
     shared: dict[tuple[int, int], float] = defaultdict(float)
     work = 0
-    for numbers in sorted(holders.values(), key=len):
+    for indexes in sorted(holders.values(), key=len):
         yield_to_requests()
-        work += len(numbers) ** 2 // 2
+        work += len(indexes) ** 2 // 2
         if work > _WORK:
             break
-        for pair in combinations(numbers, 2):
-            shared[pair] += log(1 + count / len(numbers))
+        for pair in combinations(indexes, 2):
+            shared[pair] += log(1 + count / len(indexes))
     return nlargest(_COMPARED, shared, key=lambda pair: (shared[pair], pair))
 
 
 def _statements(text: str) -> list[Statement]:
+    """Return the first 40 statements of a text that have words and are no code."""
     every = statements(text)
     return [one for one in every if one.words and not FENCE.match(one.raw)][:_STATEMENTS]
 
@@ -97,6 +107,10 @@ def _statements(text: str) -> list[Statement]:
 def _question(
     paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement]
 ) -> tuple[float, Question] | None:
+    """Return a score and the question about two memories, ``None`` if there is nothing to ask.
+
+    ``one`` and ``two`` are their statements.
+    """
     if not one or not two:
         return None
     both = {first.key for first in one} & {second.key for second in two}
@@ -105,8 +119,10 @@ def _question(
     pairs += [(*_compared(a, b), a, b) for a in left for b in right if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
     if kind != CONTRADICT:
-        mine, theirs = (frozenset[str]().union(*(s.words for s in side)) for side in (one, two))
-        shared, fewest = len(mine & theirs), min(len(mine), len(theirs))
+        words, other_words = (
+            frozenset[str]().union(*(statement.words for statement in side)) for side in (one, two)
+        )
+        shared, fewest = len(words & other_words), min(len(words), len(other_words))
         if shared < max(_AGAIN * fewest, min(_SHARED, fewest)):
             return None
         kind, score = REPEAT, shared / fewest
@@ -114,7 +130,7 @@ def _question(
 
 
 def _compared(one: Statement, two: Statement) -> tuple[str, float]:
-    """Return how two statements stand to each other, "" where they have nothing to do."""
+    """Return ``contradict`` or ``repeat`` with a score, "" and 0 for unrelated statements."""
     share = resemblance(one, two)
     if share < _RELATED or not contradiction(one, two):
         return (REPEAT, share) if share >= RESEMBLING else ("", 0.0)

@@ -1,12 +1,11 @@
-"""What a dream did, as a page of Markdown that a person reads in the morning. Pure.
+"""Render the report of a dream as a page of Markdown. Pure.
 
 Rules of this file
-- Facts of any age and shape are read without ever failing: what has not the type that was asked
-  for is as if it were not there.
-- Every line is ours. A text from a memory or a model stands on one line between two backticks,
-  where Markdown takes it for text alone: no heading, list, fence, link, image or HTML.
-- Characters that show nothing, end a line or turn the direction of text come out as spaces or not
-  at all, and so does half a character that no encoding can carry.
+- Facts of any version and shape are read without failing: a value of a wrong type counts as absent.
+- A text from a memory or a model is a code span on one line, in which Markdown recognises no
+  heading, list, fence, link, image or HTML.
+- Characters that are invisible, end a line, change the direction of text or cannot be encoded
+  become spaces or are removed.
 """
 
 import math
@@ -21,7 +20,7 @@ from memd.model.port import LOCAL
 from memd.text.invisible import removed
 
 TEXT = 300  # characters of one text
-ROWS = 100  # of one list; who wants more reads the JSON
+ROWS = 100  # of one list; the JSON report has all
 _SAID = 600  # characters of a model's last words
 _MINUTE = 60
 _UNNAMED = "a memory without a name"
@@ -39,10 +38,10 @@ _ID = re.compile(r"[a-z][0-9]{1,18}")
 def markdown(
     facts: Mapping[str, Any], *, job: str, at: float, state: str = "completed", error: str = ""
 ) -> str:
-    """Return the facts of a dream as a page.
+    """Return the page of a dream's report.
 
-    ``at`` is when it ended, in seconds since 1970; ``state`` and ``error`` are those of its job.
-    The facts may come from another version of memd, and their texts from anywhere.
+    ``facts`` are ``Report.facts``, perhaps of another version of memd. ``at`` is when the dream
+    ended, in seconds since 1970. ``state`` and ``error`` are those of its job.
     """
     into = [merge.get("into") for merge in _rows(facts.get("merged"))]
     tightened = [path for path in _texts(facts.get("changed")) if path not in into]
@@ -63,7 +62,7 @@ def markdown(
 
 
 def _headline(facts: Mapping[str, Any], state: str, tightened: int) -> str:
-    """Return in one line what became of the memories."""
+    """Return one line that sums up what happened to the memories; ``tightened`` is a count."""
     counts = {
         "merged": sum(len(_texts(merge.get("from"))) for merge in _rows(facts.get("merged"))),
         "tightened": tightened,
@@ -94,7 +93,7 @@ def _headline(facts: Mapping[str, Any], state: str, tightened: int) -> str:
 def _sections(
     facts: Mapping[str, Any], tightened: list[str]
 ) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield the title and the items of each section; one without items is not shown."""
+    """Yield the title and the items of each section, also of sections without items."""
     merged = [(row, _texts(row.get("from"))) for row in _rows(facts.get("merged"))]
     yield (
         "Merged",
@@ -119,11 +118,13 @@ def _sections(
 
 
 def _reasoned(value: object) -> Iterator[str]:
+    """Yield the path and the reason of each row."""
     for row in _rows(value):
         yield ": ".join(filter(None, (_named(row.get("path")), span(row.get("reason")))))
 
 
 def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each question about two memories, or a memory and an instruction file."""
     for row in _rows(facts.get("questions")):
         one, two = (span(row.get(name)) or "(nothing)" for name in ("one", "two"))
         if row.get("kind") == "in_file":
@@ -136,7 +137,7 @@ def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _proposal(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why a proposal was kept back, how to decide about it, and what else is asked."""
+    """Yield lines about unused memories and the proposal: its problems and how to review it."""
     if facts.get("unused"):
         command = f"memctl dream review {_identity(facts['unused'])}".strip()
         yield f"nobody used some memories for 90 days; are they still needed? `{command}`"
@@ -149,7 +150,7 @@ def _proposal(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield who did it and what it took; nothing where the facts do not say who."""
+    """Yield who consolidated, why no model did, and the cost, as far as the facts have them."""
     engine, problem = span(facts.get("engine")), span(facts.get("model_problem"))
     if engine:
         yield "by the fixed rules" if engine == span(LOCAL) else f"by {engine}"
@@ -175,22 +176,22 @@ def _named(path: object) -> str:
 
 
 def span(value: object, limit: int = TEXT) -> str:
-    """Return a text as a code span of at most so many characters, "" where there is none."""
+    """Return a text as a code span of at most ``limit`` characters, "" if it is no text."""
     if not isinstance(value, str):
         return ""
     line = one_line(value[: 8 * limit], 2 * limit).replace("`", _TICK)
-    seen = "".join(char for char in removed(line) if char.isprintable())
-    shown = one_line(seen, limit)
+    printable = "".join(char for char in removed(line) if char.isprintable())
+    shown = one_line(printable, limit)
     return f"`{shown}`" if shown else ""
 
 
 def _identity(value: object) -> str:
-    """Return the id of a change, a proposal or a job if that is what it is, else ""."""
+    """Return a value that has the form of a change's, proposal's or job's id, else ""."""
     return value if isinstance(value, str) and _ID.fullmatch(value) else ""
 
 
 def _number(value: object) -> float:
-    """Return a number that is not negative, 0 for anything else."""
+    """Return a finite positive number, 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     try:

@@ -1,4 +1,4 @@
-"""One dream while it runs: its state, its progress, its model, and how it may fail. Pure."""
+"""The state of a running dream, its model's runs, and the errors that end it. Pure."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +21,7 @@ from memd.projects.project import transcript_folders
 from memd.store.history import Past
 from memd.watch.locks import ConsolidationLock
 
-ORIGIN = "assistant"  # whose words a model works on here
+ORIGIN = "assistant"  # of what a model writes in a dream
 _SAID_BYTES = 4_000
 _NS = 1_000_000_000
 STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
@@ -63,7 +63,7 @@ class LockLostError(MemdError):
 
 
 class DreamFailedError(MemdError):
-    """A model did not come to an end with the memories; nothing was kept of its work."""
+    """A model did not finish consolidating; its work is discarded."""
 
     code = 1022
     kind = "dream_failed"
@@ -77,10 +77,10 @@ class DreamFailedError(MemdError):
 
 @dataclass(slots=True)
 class DreamRun:
-    """One dream at work. ``over``: it was cancelled or took too long and may not commit.
+    """A running dream. ``over`` says that it was cancelled or timed out and may not commit.
 
-    ``began`` is on the monotonic clock. ``covered`` tells what instruction files say. ``question``
-    is the id of what a person is asked, ``report`` is there once the dream has its end.
+    ``began`` is in monotonic seconds. ``covered`` returns the instruction file that says a text.
+    ``question`` is the id of the question about unused memories. ``report`` is set at the end.
     """
 
     project: Project
@@ -103,16 +103,16 @@ class DreamRun:
 
     @property
     def last(self) -> float | None:
-        """When memories were consolidated before this, ``None`` for never."""
+        """When memories were last consolidated, in seconds since 1970, ``None`` for never."""
         return None if self.held.prior_ns is None else self.held.prior_ns / _NS
 
     def check(self) -> None:
-        """Go on only while the dream lasts. Raises DreamEndedError."""
+        """Raise DreamEndedError if the dream is over."""
         if self.over:
             raise DreamEndedError
 
     def by(self, done: ReadyPass) -> Provenance:
-        """Return what the history says of what a pass changes."""
+        """Return the provenance of the changes of a pass."""
         engine = done.report.engine
         model, origin = ("", "") if engine == LOCAL else (engine, ORIGIN)
         return Provenance(
@@ -120,7 +120,7 @@ class DreamRun:
         )
 
     def workspace(self) -> Workspace:
-        """Open the view that a model works in. Blocks; raises what Workspace does."""
+        """Return an open workspace for the model. Blocks; raises the errors of Workspace."""
         return Workspace(
             self.project.memory_dir,
             project=self.project.readable,
@@ -132,7 +132,7 @@ class DreamRun:
 
 @dataclass(slots=True)
 class ModelRun:
-    """A model at work for a dream; everything is counted through all of its runs."""
+    """The runs of a model for one dream; turns, calls and usage are their sums."""
 
     dream: DreamRun
     task: Task
@@ -144,14 +144,14 @@ class ModelRun:
     usage: Usage = field(default_factory=Usage)
 
     def progress(self, _phase: str, **facts: Any) -> None:
-        """Pass on an agent's progress: the dream is ``updating`` from its first write on."""
+        """Report an agent's progress, added to the earlier runs; ``updating`` once it writes."""
         facts["turn"] += self.turns
         facts["tool_calls"] += self.calls
         facts["tokens"] += total(self.usage)
         self.dream.progress(UPDATING if facts["touched"] else STARTING, **facts)
 
     def ran(self, ended: RunEnd) -> None:
-        """Count a run that is over, for the next one and the report."""
+        """Add an ended run to the sums."""
         self.turns += ended.turns
         self.calls += ended.calls
         self.usage += ended.usage
@@ -159,16 +159,16 @@ class ModelRun:
             self.dream.progress(JUDGING)
 
     def billed(self, report: Report) -> Report:
-        """Return a report with what all runs have cost; the fixed pass has no turns."""
+        """Return a report with the usage and price of all runs; the fixed pass has no turns."""
         price, used = prices.price(self.task.model, self.dream.settings.spend.prices), self.usage
         dollars = price.money(used.input, used.output, used.cache_read, used.cache_created)
         turns = 0 if report.engine == LOCAL else self.turns
         return replace(report, turns=turns, usage=used, dollars=dollars)
 
     def done(self, text: str, at: float) -> ReadyPass:
-        """Return what the model has made of the workspace; ``text`` are its last words.
+        """Return the pass that makes the model's changes; ``text`` is its last message.
 
-        ``at`` is seconds since 1970. Looks for credentials in the text: call it in a thread.
+        ``at`` is in seconds since 1970. It scans the text for credentials: call it in a thread.
         """
         proposal, session = self.workspace.proposal(), self.dream.session
         directory = self.dream.directory

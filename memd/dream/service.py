@@ -1,17 +1,17 @@
-"""Dreams: consolidation under the lock, judged at the door, one change set.
+"""Run dreams: consolidate under the lock, judge the edits and commit them as one change set.
 
 Rules of this file
-- The lock is taken and settled by ``lock.py``; its time and the change become true in one
-  transaction. ``recover`` settles what a crash left, before any dream begins.
-- Pass and judge run on the directory as it is, and no writer waits for them. The commit compares
-  each file that they would touch with what they saw; where one differs, both run again inside it,
-  on the live tree. Cancelled or late, a dream commits nothing once its pass has ended; a commit
-  that has begun is never cut in half: it ends, and then the lock is kept.
-- A model works in a workspace. It hears once what the judge has against its work. One that does not
-  finish has done nothing; one that cannot be asked today is replaced by the fixed pass.
-- Settling the lock is shielded from cancellation, and bounded.
-- What the judge does not let through is kept as a proposal (``state/proposals.py``); the rest of
-  the dream is committed, and the dream counts as done: tomorrow's proposal would be the same.
+- ``lock.py`` takes and releases the lock; the lock's time and the change are committed in one
+  transaction. ``recover`` repairs locks after a crash, before any dream begins.
+- Pass and judge run on the directory without blocking writers. The commit compares each file that
+  they would change with what they saw; if one differs, both run again inside the commit, on the
+  live tree. A dream that is cancelled or late does not begin a commit; a commit that has begun is
+  completed, and then the lock's new time stays.
+- A model works in a workspace. It is told the judge's problems once. A model that does not finish
+  changes nothing; a model that cannot be used today is replaced by the fixed pass.
+- Releasing the lock is shielded from cancellation, for a limited time.
+- Edits that the judge keeps back are stored as a proposal (``state/proposals.py``). The rest is
+  committed and the dream counts as done, as another dream would propose the same.
 """
 
 import json
@@ -61,21 +61,21 @@ __all__ = ["DirectorySize", "Dreams", "Question", "Reasoned", "Report"]
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
 
-_LATELY_SECONDS = 30 * 24 * 60 * 60.0  # a third may not go bit by bit either
-_REFUSALS = 20  # that a model is told, the newest
+_LATELY_SECONDS = 30 * 24 * 60 * 60.0  # in which dreams may remove a third of the memories
+_REFUSALS = 20  # newest refused edits that a model is shown
 Note = Callable[..., None]
 
 
 def _quiet(*_: object, **__: object) -> None:
-    """Tell nobody."""
+    """Ignore what is reported."""
 
 
 class Dreams:
     """Consolidation of memory directories.
 
-    ``models`` gives the model that the settings name and ``runs`` keeps the records of its runs;
-    ``work`` is the fixed pass. ``is_alive`` tells of a PID, ``note`` is told what belongs into the
-    log. ``covered`` gives what tells which texts a project's instruction files say.
+    ``models`` returns the model of the settings; ``runs`` stores the records of its runs. ``work``
+    replaces the fixed pass. ``is_alive`` returns whether a PID lives, ``note`` writes to the log,
+    and ``covered`` returns a function that finds a text in a project's instruction files.
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class Dreams:
         self._lock = DreamLock(table, clock, is_alive)
 
     async def recover(self) -> tuple[str, ...]:
-        """Put back what dreams left that a crash ended; call it before any dream.
+        """Release the locks of dreams that a crash ended; call it before any dream.
 
-        Returns sentences about it. Raises StateUnusableError.
+        Returns a sentence about each. Raises StateUnusableError.
         """
         return await to_thread.run_sync(self._lock.recover)
 
@@ -121,12 +121,12 @@ class Dreams:
         progress: Progress = _quiet,
         allow_model: bool = True,
     ) -> Report:
-        """Consolidate the memories of a project as the job says; the report tells what was done.
+        """Consolidate the memories of a project and return the report.
 
-        Unless ``allow_model`` the fixed pass does it, although a model is configured. Raises
-        LockUnusableError, LockLostError, DreamTimeoutError, DreamFailedError, and what
-        ``Store.take_back`` raises. A failure or a cancellation leaves memories and the lock's time
-        as they were.
+        Without ``allow_model`` the fixed pass is used even if a model is configured. Raises
+        LockUnusableError, LockLostError, DreamTimeoutError, DreamFailedError and the errors of
+        ``Store.take_back``. A failure or a cancellation leaves memories and the lock's time as
+        they were.
         """
         gate = gates.switches(project, settings)
         if not gate.open:
@@ -148,7 +148,10 @@ class Dreams:
         return report
 
     async def _within(self, dream: DreamRun, *, allow_model: bool) -> Report:
-        """Dream, but no longer than the settings allow."""
+        """Run the dream within its time limit and return its report.
+
+        Raises DreamTimeoutError after ``dream.max_minutes``.
+        """
         watching, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
 
         async def watch() -> None:
@@ -165,8 +168,8 @@ class Dreams:
             try:
                 await self._dream(dream, allow_model=allow_model)
             except DreamEndedError:
-                pass  # late, or cancelled from outside: the checkpoint below tells
-            except MemdError as error:  # out of the group as it is, not within an exception group
+                pass  # timed out, or cancelled: then the checkpoint below raises
+            except MemdError as error:  # raised below, outside the group, which would wrap it
                 failure = error
             watching.cancel()
         if dream.report is not None:
@@ -175,6 +178,7 @@ class Dreams:
         raise failure
 
     async def _dream(self, dream: DreamRun, *, allow_model: bool) -> None:
+        """Run and commit the pass, and set the dream's report."""
         dream.covered = await self._covered(dream.project, dream.settings)
         early = await self._pass(dream, allow_model=allow_model)
         proposal = await self._proposed(dream, early)
@@ -186,20 +190,20 @@ class Dreams:
         dream.report = replace(report, proposal=proposal)
 
     async def _proposed(self, dream: DreamRun, result: PassResult) -> str | None:
-        """Keep what may not be done as a proposal; returns its id, ``None`` where there is none."""
+        """Store the kept-back edits as a proposal; return its id, ``None`` if there are none."""
         proposal: str | None = None
         if result.report.problems:
             dream.check()
             wanted = result.proposal(dream.directory, dream.job, self._clock.now())
             propose = partial(self._proposals.propose, wanted, dream.by(result.done))
-            with anyio.CancelScope(shield=True):  # one set
+            with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
                 proposal = await to_thread.run_sync(propose)
         return proposal
 
     async def _question(self, dream: DreamRun, result: PassResult) -> str | None:
-        """Ask a person about memories that nobody used; returns the question's id, if any.
+        """Store a question about unused memories for a person; return its id, if there is one.
 
-        It takes the place of the last question, and is no part of what the dream does.
+        It replaces the last question. It is independent of the dream's edits.
         """
         directory, at = dream.directory, self._clock.now()
 
@@ -214,12 +218,12 @@ class Dreams:
             return self._proposals.ask(question, by)
 
         question: str | None = None
-        with anyio.CancelScope(shield=True):  # one set
+        with anyio.CancelScope(shield=True):  # the id must not be lost once it is stored
             question = await to_thread.run_sync(ask)
         return question  # noqa: RET504 - mypy takes the scope for one that may end early
 
     async def _surveyed(self, dream: DreamRun, done: ReadyPass) -> PassResult:
-        """Have a pass judged on the directory as it is; no writer waits meanwhile."""
+        """Return the judged result of a pass on the directory, without blocking writers."""
 
         def survey(past: Past) -> PassResult:
             with self._store.reading.tree(dream.directory) as tree:
@@ -230,9 +234,9 @@ class Dreams:
     async def _committed(
         self, dream: DreamRun, early: PassResult, proposal: str | None
     ) -> tuple[PassResult, str | None]:
-        """Commit what may stand; judge again if a file is not as it was.
+        """Commit the accepted edits, judging again if a file changed meanwhile.
 
-        Returns what came of it in the end, and the change's id if there is one.
+        Returns the result that was committed, and the id of the change, ``None`` if there is none.
         """
         result = early
 
@@ -257,16 +261,19 @@ class Dreams:
         return result, committed.change
 
     def _results(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
-        """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
+        """Return the judged result of a pass on a tree.
+
+        Blocks. Raises DreamEndedError once the dream is over.
+        """
         with checking(dream.check):
             now = self._clock.now()
             lately = self._table.lately(dream.directory, now - _LATELY_SECONDS)
             return find(tree, done, past, now, lately, covered=dream.covered)
 
     async def _pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
-        """Return what a pass comes to: a model's where there is one, else the fixed one.
+        """Return the judged result of the model's pass, or of the fixed pass without a model.
 
-        Raises DreamFailedError and what reading the directory raises.
+        Raises DreamFailedError and the errors of reading the directory.
         """
         model = self._models.for_(dream.settings) if dream.settings.dream.use_model else None
         problem = LEFT_ALONE if model and not allow_model else ""
@@ -281,7 +288,10 @@ class Dreams:
                 await self._save(dream.job, run.record)
 
     async def _by_model(self, run: ModelRun) -> PassResult:
-        """Let an agent work, and tell it once what the judge has against that."""
+        """Return the judged result of a model, which may mend its work once.
+
+        The fixed pass takes its place if it cannot be used today. Raises DreamFailedError.
+        """
         dream, task = run.dream, run.task
         ended = await self._agent(run, task)
         if not ended.finished:
@@ -295,14 +305,14 @@ class Dreams:
             return result
         again = briefing.mend(task, ended, result.report.problems)
         left = dream.began + task.seconds - self._clock.monotonic()
-        more = await self._agent(run, replace(again, seconds=max(left, 0.0)))
+        mended = await self._agent(run, replace(again, seconds=max(left, 0.0)))
         done = replace(done, report=run.billed(done.report))
-        if more.finished:
-            done = await to_thread.run_sync(run.done, more.text, self._clock.now())
+        if mended.finished:
+            done = await to_thread.run_sync(run.done, mended.text, self._clock.now())
         return await self._surveyed(dream, done)
 
     async def _agent(self, run: ModelRun, task: Task) -> RunEnd:
-        """Run an agent once; whoever watches hears of it as of one dream."""
+        """Run an agent once and add the run to the dream's sums."""
         ended = await agent.run(
             task, run.model, run.workspace, self._clock, run.progress, record=run.record
         )
@@ -310,7 +320,7 @@ class Dreams:
         return ended
 
     async def _request(self, dream: DreamRun, model: Model) -> Task | None:
-        """Return what a model is asked, ``None`` where there is nothing to look at."""
+        """Return the task for a model, ``None`` if there are neither memories nor new logs."""
         seen = await self._store.snapshot(dream.directory)
         days: tuple[str, ...] = ()
         if model.calls_tools:
@@ -331,7 +341,7 @@ class Dreams:
         return briefing.single(brief, await self._store.read_many(dream.directory, newest))
 
     def _fixed(self, dream: DreamRun, report: Report) -> ReadyPass:
-        """Return the fixed pass, which leaves alone what a person took back."""
+        """Return the fixed pass, which does not repeat edits that a person took back."""
 
         def work(past: Past, tree: Tree) -> Wanted:
             refused = self._proposals.refused_edits(dream.directory)
@@ -341,19 +351,20 @@ class Dreams:
         return ReadyPass((lambda _, tree: given(tree)) if given else work, report)
 
     async def _save(self, job: str, record: RunRecord) -> None:
-        """Keep the record of a dream's runs, whatever came of them, whatever is cancelled."""
+        """Store the record of a dream's runs, even if the dream failed or is cancelled."""
         turns = [turn | {"turn": number} for number, turn in enumerate(record.turns, 1)]
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             try:
                 await to_thread.run_sync(self._runs.save, job, turns, self._clock.now())
-            except StateUnusableError as error:  # the dream has an end of its own to tell
+            except StateUnusableError as error:  # must not replace the dream's own error
                 self._note("record_lost", job=job, detail=error.sentence)
 
     async def _complete(self, dream: DreamRun, report: Report) -> Report:
-        """Return a report with the size afterwards, unlisted memories and the duration."""
+        """Return a report with the new size, memories missing in the index and the duration."""
         after = None
         unlisted: tuple[str, ...] = ()
-        with anyio.CancelScope(shield=True), suppress(MemdError):  # done is to be reported
+        # A committed dream is reported even if it is cancelled now or the directory is unreadable.
+        with anyio.CancelScope(shield=True), suppress(MemdError):
             seen = await self._store.snapshot(dream.directory)
             after = size(seen.headers, seen.index)
             unlisted = orphans(seen.headers, seen.index)
@@ -361,7 +372,7 @@ class Dreams:
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
     async def _finish(self, dream: DreamRun) -> None:
-        """Settle the lock file and then its row, whatever is cancelled meanwhile."""
+        """Release the lock, even if the dream is cancelled."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             finish = partial(self._lock.finish, dream.held, done=dream.report is not None)
             await to_thread.run_sync(finish, abandon_on_cancel=True)

@@ -1,10 +1,10 @@
-"""Which memories a dream asks about, since nobody used them for 90 days. Pure.
+"""Propose the removal of memories that were not used for 90 days. Pure.
 
 Rules of this file
-- It is a question: nothing goes unless a person accepts it, file by file.
-- Never asked about are memories that are pinned (``pinned: true`` in their frontmatter), that
-  belong to a team or to agents, that changed since they were counted, that the dream itself
-  touches, or that the door would refuse to show or to remove.
+- A person decides: nothing is removed unless a person accepts it, file by file.
+- Not proposed are memories that are pinned (``pinned: true`` in their frontmatter), belong to a
+  team or to agents, changed since they were last used, are changed by the dream itself, hold a
+  credential, or cannot be read.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,17 +22,17 @@ from memd.state.changes import ProposedEdit
 from memd.state.tables import FileEvent
 
 MOST = 10  # memories at a time
-_OTHERS = (TEAM, "agents/")
+_OTHER_OWNERS = (TEAM, "agents/")
 _TRUE = ("true", "yes", "on")
-_SLACK_NS = 1_000_000_000  # between a file's time and the one that is noted with its change
+_SLACK_NS = 1_000_000_000  # a file's mtime may be later than the recorded time of its change
 
 
 def question(
     unused: Sequence[FileEvent], tree: Tree, touched: Collection[str]
 ) -> tuple[ProposedEdit, ...]:
-    """Return the removals to ask about: ten of the ``unused``, in their order, at most.
+    """Return at most ten removals of ``unused`` memories, in their order.
 
-    ``touched`` are paths that the dream itself changes.
+    ``touched`` are the paths that the dream itself changes.
     """
     return tuple(islice(_edits(unused, tree, touched), MOST))
 
@@ -42,17 +42,17 @@ def _edits(
 ) -> Iterator[ProposedEdit]:
     for event in unused:
         yield_to_requests()
-        if event.path.startswith(_OTHERS) or event.path in touched:
+        if event.path.startswith(_OTHER_OWNERS) or event.path in touched:
             continue
-        with suppress(MemdError):  # an odd name, or a file that cannot be read
+        with suppress(MemdError):  # an invalid name, or a file that cannot be read
             file = tree.read(check_name(event.path))
-            if file is not None and _may_be_asked(file, event.at):
+            if file is not None and _may_be_proposed(file, event.at):
                 reason = f"not surfaced, read or changed since {iso_time(event.at)[:10]}"
                 yield ProposedEdit(event.path, None, file.hash, file.content, reason)
 
 
-def _may_be_asked(file: MemoryFile, at: float) -> bool:
-    """Say whether a person may be asked about a memory to which nothing happened since a time."""
+def _may_be_proposed(file: MemoryFile, at: float) -> bool:
+    """Return whether a memory is not pinned, unchanged since ``at`` and without credentials."""
     pinned = parse(file.content, file.header.path).metadata.get("pinned", "")
     changed = file.header.mtime_ns > at * 1e9 + _SLACK_NS
     return not (changed or pinned.lower() in _TRUE or secrets.find(decode(file.content)))

@@ -1,4 +1,4 @@
-"""What a dream wants, and what became of every memory, as values. Pure."""
+"""Values of dreams: the edits that a dream wants, and its report. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from memd.documents import secrets
 from memd.model.port import LOCAL, Usage
 
 QUOTED = 120  # characters of a sentence that a problem names
-LISTED = 100  # files in a report that need a person; beyond, that has other worries
+LISTED = 100  # files in a report that need a person
 SHOWN = 200  # characters of a sentence that a report shows
 DAMAGED = "its frontmatter does not parse"
-_ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # told even where there is none
+_ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # in the facts even if empty
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A memory that went into another one; in what a dream wants, a claim that it did."""
+    """The memory ``source`` was merged into another one; in ``Wanted`` it is only a claim."""
 
     into: str
     source: str
@@ -28,7 +28,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Reasoned:
-    """A file, and why it is gone, stays as it is or needs a person."""
+    """A file, and why it is removed, stays as it is or needs a person."""
 
     path: str
     reason: str
@@ -36,10 +36,10 @@ class Reasoned:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Two memories of which a person should decide: they contradict, or repeat, each other.
+    """Two memories that contradict or repeat each other, for a person to decide.
 
-    ``one`` and ``two`` are the statements in which they do. Of the kind ``in_file`` the second path
-    is that of an instruction file that says all of the first one, and ``two`` is "".
+    ``one`` and ``two`` are the statements in which they do. For the kind ``in_file`` the second
+    path is an instruction file that says all of the memory, and ``two`` is "".
     """
 
     paths: tuple[str, str]
@@ -50,11 +50,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a dream wants to do, with what it says of it.
+    """The edits that a dream wants to make, with its reasons.
 
-    ``reasons`` maps what would go to why. ``left`` are files that it keeps its hands off since
-    somebody changed them meanwhile; ``listed`` are files that it cannot help, such as damaged
-    ones, each with a sentence. ``sources`` are the logs and transcripts that the run has read.
+    ``reasons`` maps the paths of removals to why. ``left`` are files that it does not change, since
+    somebody changed them meanwhile or took such an edit back. ``listed`` are files that it cannot
+    change, such as damaged ones. ``sources`` are the logs and transcripts that the run has read.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -67,7 +67,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class DirectorySize:
-    """How much a memory directory holds: memories, their bytes, the index's lines and bytes."""
+    """The size of a memory directory and its index."""
 
     memories: int = 0
     memory_bytes: int = 0
@@ -77,16 +77,15 @@ class DirectorySize:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a dream did. ``gate`` names the gate that closed before it began, "" when it ran.
+    """The report of a dream. ``gate`` names the closed gate if it did not run, "" if it did.
 
-    ``engine`` is ``local`` or the model's name, ``model_problem`` why a model did not do it.
-    ``created`` and ``changed`` leave the index out; a memory that is neither there nor ``merged``
-    or ``removed`` is as it was. ``before`` and ``after`` are what the directory holds, ``lost`` how
-    many telling words each changed memory has no more. ``questions`` are for the person. ``change``
-    undoes it; ``proposal`` is the id of what the judge kept back, with its ``problems``, ``unused``
-    that of a question about memories that nobody used.
-    ``dollars`` is the price of ``usage``; ``said`` is what the model said last, without
-    credentials.
+    ``engine`` is ``local`` or the model's name, ``model_problem`` why no model was used.
+    ``created`` and ``changed`` do not list the index; a memory that is in neither of them nor in
+    ``merged`` or ``removed`` is unchanged. ``lost`` is how many telling words each changed memory
+    lost. ``orphans`` are memories that the index does not name. ``change`` is the id to undo the
+    dream with, ``proposal`` that of the edits kept back for the ``problems``, and ``unused`` that
+    of the question about unused memories. ``dollars`` is the price of ``usage``. ``said`` is the
+    model's last message, without credentials.
     """
 
     gate: str = ""
@@ -114,7 +113,7 @@ class Report:
     said: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """Return the report as JSON members; memories that went into one stand together."""
+        """Return the report as a JSON object; merges are grouped by their target."""
         if self.gate:
             return {"status": "skipped", "gate": self.gate}
         into: dict[str, list[str]] = {}
@@ -128,7 +127,10 @@ class Report:
 
 
 def in_the_end(into: Mapping[str, str], path: str) -> str:
-    """Return where a memory is by what went ``into`` what: who took it in may have gone as well."""
+    """Return the last target of a memory's merges; a target may itself be merged.
+
+    ``into`` maps each merged path to its target.
+    """
     passed = {path}
     while path in into and into[path] not in passed:
         path = into[path]
@@ -137,5 +139,5 @@ def in_the_end(into: Mapping[str, str], path: str) -> str:
 
 
 def quoted(text: str, characters: int = QUOTED) -> str:
-    """Return a sentence as it may be shown: on one line, cut, with no credential in it."""
+    """Return a sentence for display: on one line, cut, without credentials."""
     return one_line(secrets.scrub(text), characters)
