@@ -1,4 +1,4 @@
-"""Session notes: what one conversation is about, written down while it runs.
+"""Session notes: keep a summary file of each conversation while it runs.
 
 Doors: ``errors``, ``files``, ``service``.
 """

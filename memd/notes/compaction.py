@@ -1,11 +1,11 @@
-"""What a conversation becomes when its notes take the place of what they cover. Pure.
+"""Plan a compaction in which notes replace the messages that they cover. Pure.
 
 Rules of this file
-- A plan has one message with the notes and, behind it, the end of the conversation as the API takes
-  it. All that the notes do not cover is in that end.
-- There is a plan only where it helps: it takes something away, the result is smaller, and it stays
-  below the size at which compacting begins again.
-- A plan for what a plan made is no plan.
+- A plan has one message with the notes, followed by the end of the conversation. That end contains
+  all messages that the notes do not cover.
+- There is a plan only if it removes messages, makes the conversation smaller, and leaves it below
+  the size at which compacting begins again.
+- There is no plan for a conversation that was compacted this way and did not grow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ def plan(
     window: int = history.WINDOW,
     trigger: str = "auto",
 ) -> history.CompactionPlan | None:
-    """Return what a conversation becomes with its notes, ``None`` where another way is better.
+    """Return a plan that compacts messages with their notes, ``None`` if another way is better.
 
-    ``cursor_covers`` is the last message that the notes know, ``path`` is their file. Messages may
-    have ``id`` or ``uuid``, and ``usage``. Notes that are as their template are given as "". What
-    is stored of results in the folder ``results`` is named.
+    ``cursor_covers`` is the id of the last message that the notes cover, ``path`` their file.
+    Messages may have ``id`` or ``uuid``, and ``usage``. ``notes_text`` is "" for notes that equal
+    their template. The plan names tool results of the messages that are stored in ``results``.
     """
     notes = sections.parse(notes_text)
     if not all(isinstance(message, dict) for message in messages):
@@ -60,13 +60,15 @@ def plan(
 
 
 def _start(messages: Sequence[Mapping[str, Any]], covers: str) -> int:
-    """Return the place behind the message that notes cover, the end if they are the whole."""
-    own = [n for n, m in enumerate(messages) if covers and covers in (m.get("uuid"), m.get("id"))]
-    if own:
-        return own[-1] + 1
+    """Return the index behind the message ``covers``, the number of messages if it is unknown."""
+    with_id = [
+        n for n, m in enumerate(messages) if covers and covers in (m.get("uuid"), m.get("id"))
+    ]
+    if with_id:
+        return with_id[-1] + 1
     bottom = history.floor(messages)
     before = history.opening(messages[bottom - 1]) if bottom else ""
     if covers and before.startswith(history.opened(covers)):
-        return bottom  # these notes stand in that message's place already
-    placed = (n + 1 for n, message in enumerate(messages) if covers == message_id(message, n))
-    return next(placed, len(messages))
+        return bottom  # the last boundary message already has these notes
+    indexes = (n + 1 for n, message in enumerate(messages) if covers == message_id(message, n))
+    return next(indexes, len(messages))

@@ -1,10 +1,10 @@
-"""One conversation as its notes need it: read once, from then on only what is new. Blocks.
+"""Read a conversation's transcript incrementally, and collect what its notes need. Blocks.
 
 Rules of this file
-- Facts, sizes and counts are folds over the pieces of a transcript, so it does not matter in how
-  many readings they came. A transcript that was written anew is read from its start.
-- Growth and calls count from the message that the notes cover. A compaction behind it lets growth
-  count from the new size.
+- Facts, sizes and counts are folds over the pieces of a transcript, so the result does not depend
+  on how often it is read. A rewritten transcript is read from its start.
+- Growth and calls are counted from the message that the notes cover. After a compaction behind it,
+  growth is counted from the new size.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,11 @@ from memd.transcripts.stream import TranscriptStream
 
 
 class SessionReader:
-    """What was read of one conversation; one thread at a time.
+    """Reads one conversation; not thread-safe.
 
-    ``cursor`` is that of the notes, ``None`` where there are none yet. Without a ``path`` the
-    conversation is what ``add`` is given. ``since`` is the size that growth counts from.
+    ``cursor`` is that of the notes, ``None`` if there are none yet. With an empty ``path`` the
+    conversation consists of the pieces given to ``add``. ``since`` is the size in tokens that
+    growth is counted from, ``None`` without notes.
     """
 
     def __init__(self, path: str, cursor: NotesCursor | None, find: FindStatements) -> None:
@@ -38,7 +39,7 @@ class SessionReader:
         self.meter = ContextMeter()
         self.since = self.cursor.tokens if self.cursor and covers else None
         self.at: float | None = None
-        self._compacted = False  # and nothing was said since
+        self._compacted = False  # whether nothing was said since the last compaction
 
     @property
     def sub_agent(self) -> bool:
@@ -51,7 +52,7 @@ class SessionReader:
         return self._stream is not None and self._stream.last_event == BOUNDARY
 
     def read(self) -> None:
-        """Read what is new. Raises TranscriptRefusedError."""
+        """Read the new part of the transcript. Raises TranscriptRefusedError."""
         complete = self._stream is None
         while self._stream is not None and not complete:
             part = self._stream.more()
@@ -59,11 +60,11 @@ class SessionReader:
                 self._start()
             self.add(part.pieces)
             complete = part.complete
-        if self.since is not None:  # what was written anew, or taken back, is smaller
+        if self.since is not None:  # a rewritten or rewound conversation is smaller
             self.since = min(self.since, self.meter.tokens)
 
     def add(self, pieces: Iterable[TranscriptPiece]) -> None:
-        """Count pieces that follow on those before."""
+        """Add the pieces that follow those read before."""
         for piece in pieces:
             self.facts.add(piece)
             self.meter.add(piece)
@@ -76,7 +77,7 @@ class SessionReader:
                 self.since = self.cursor.tokens
 
     def count_from_here(self, cursor: NotesCursor) -> None:
-        """Count growth and calls from the last message on, to which notes with a cursor go."""
+        """Count growth and calls from here on, after notes with this cursor were written."""
         self.cursor = cursor
         self.facts.covered(cursor.covers)
         self.news = NewPieces(cursor.covers)

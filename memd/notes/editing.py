@@ -1,9 +1,9 @@
-"""The one text that a model may edit while it updates a session's notes. Pure.
+"""Apply a model's edits to the text of a session's notes. Pure.
 
 Rules of this file
-- Only ``Edit`` is run, and only on exactly the notes' path; whatever else a model calls is refused
-  in words and counted.
-- No file is touched: the text stays here until the run has ended well and was checked.
+- Only ``Edit`` is allowed, and only with exactly the notes' path. Other calls are refused with a
+  sentence and counted.
+- No file is changed: the text stays in memory until the run has finished and was checked.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _ONE_FILE = "only the notes are edited, by exactly their path"
 
 
 class NotesBench:
-    """The notes at a path as a run works on them; ``text`` is what they say by now."""
+    """The tools of a run that edits the notes at ``path``; ``text`` is their present text."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path
@@ -28,13 +28,13 @@ class NotesBench:
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The notes' path where they say something else by now."""
+        """The notes' path if their text has changed, else nothing."""
         return (self._path,) if self.text != self._before else ()
 
     def call(
         self, name: str, given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
     ) -> ToolResult:
-        """Apply one edit, or say why it is refused."""
+        """Apply one edit and return its result, or the sentence why it is refused."""
         try:
             self.text = self._edited(name, given)
         except refusals.ToolError as error:
@@ -42,11 +42,12 @@ class NotesBench:
         return ToolResult("The notes are changed. That holds when this run ends well.")
 
     def _edited(self, name: str, given: Mapping[str, Any]) -> str:
+        """Return the text after a call of the tool ``name``. Raises ToolError."""
         edit = tools.parse(name, given) if name == EDIT else None
         if not isinstance(edit, tools.Edit):
             raise refusals.NoSuchToolError(name)
         if edit.file_path != self._path:
             raise refusals.ChangeRefusedError(edit.file_path, _ONE_FILE)
-        # Half a character cannot be written, and what shows nothing has no place in notes.
+        # Half of a surrogate pair cannot be written; invisible characters are spelled out.
         new = invisible.spelled_out(edit.new_string.encode("utf-8", "replace").decode())
         return replace(edit, new_string=new).applied(self.text)

@@ -1,4 +1,4 @@
-"""Why session notes cannot be read or written."""
+"""Errors of reading and writing session notes."""
 
 from memd.core.errors import MemdError
 from memd.core.names import printable
@@ -41,7 +41,7 @@ class ForeignNotesError(MemdError):
 
 
 class NotesConflictError(MemdError):
-    """The notes are not what the writer had read; hashes are "" where there is no file."""
+    """The notes changed since the writer read them; a hash is "" if there is no file."""
 
     code = 1002
     kind = "conflict"
@@ -53,7 +53,7 @@ class NotesConflictError(MemdError):
 
 
 class NotesTooLargeError(MemdError):
-    """Notes, or a section of them, are larger than what may be written."""
+    """The notes, or one section, would be larger than allowed."""
 
     code = 1007
     kind = "too_large"

@@ -1,13 +1,13 @@
-"""What a program can tell of a session from its transcript alone: a fold over its pieces. Pure.
+"""Collect facts about a session from its transcript, without a model: a fold over pieces. Pure.
 
 Rules of this file
-- The same pieces give the same facts, however often they are asked for in between.
-- Texts stay as they were recorded, only cut; what is shown of them is decided in ``local``.
-- A call counts when its result is there; one that failed touched nothing.
-- Nothing is taken from what memd's own tools say, and no words of a sub-agent.
-- Every collection has a bound: a session takes at most 256 KB, however long it is.
-- What tools are called (``conversation/tools.toml``) and what their output looks like
-  (``clients.toml``) is data.
+- The facts depend only on the pieces, not on how often they are read in between.
+- Texts are stored as recorded, only cut; ``local`` decides how they are shown.
+- A call counts once it has a result. A failed call counts as having touched no file.
+- Results of memd's own tools and texts of sub-agents are ignored.
+- Every collection is bounded: a session takes at most 256 KB, however long it is.
+- The names of tools (``conversation/tools.toml``) and the form of their output (``clients.toml``)
+  are data.
 """
 
 import re
@@ -24,8 +24,8 @@ from memd.conversation.pieces import ASSISTANT, TITLE, USER, RecordedCall, Trans
 from memd.core.recent import Recent
 from memd.text.quoting import beginning
 
-# From a message of the person and the assistant's words before it ("" at the start): the sentences
-# that extraction would save at once, and those that correct what was done.
+# Takes a message of the person and the assistant's text before it ("" at the start). Returns the
+# sentences that extraction would save at once, and those that correct the assistant.
 FindStatements = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
 
 _TABLE: dict[str, Any] = tomllib.loads(files("memd.notes").joinpath("clients.toml").read_text())
@@ -36,8 +36,8 @@ DOCUMENT = _PATTERNS["document"]
 _IS_TOTAL, _HAS_TOTAL = _PATTERNS["total_line"].match, _PATTERNS["total"].search
 # Characters that are stored of one text, and of all messages of the person together.
 _MESSAGE, _SENTENCE, _LINE, _REQUEST, _NAME, _MESSAGES = 540, 320, 220, 120, 64, 9_000
-_SEARCHED = 4_000  # characters of a message in which statements are looked for
-_ENDS = 8_000  # characters of an output's start and of its end in which lines are looked for
+_SEARCHED = 4_000  # characters of a message that are searched for statements
+_ENDS = 8_000  # characters of an output's start and of its end that are searched for lines
 # Characters and lines of an output's end that may be totals, and how many of a command are stored.
 _TOTALS, _TOTAL_LINES, _MOST_TOTALS = 2_000, 12, 4
 _ITEMS = 24
@@ -45,7 +45,7 @@ _ITEMS = 24
 
 @dataclass(slots=True)
 class FileUse:
-    """How often a file or an address was read and edited, and when last."""
+    """How often a file or an address was read and edited, and when it last was."""
 
     read: int = 0
     edited: int = 0
@@ -54,7 +54,7 @@ class FileUse:
 
 @dataclass(slots=True)
 class CallUse:
-    """How often something was called, and how it ended last: open, running, passed or failed."""
+    """How often a command was called, and how it last ended: open, running, passed or failed."""
 
     times: int = 0
     state: str = "open"
@@ -73,7 +73,7 @@ class TurnFacts:
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A call without its result: what it will have run, read, edited and planned."""
+    """A call without its result yet: the command, files and plan items that it names."""
 
     name: str
     kind: str
@@ -85,9 +85,9 @@ class _OpenCall:
 
 
 class SessionFacts:
-    """The facts of one session so far; ``covers`` names the message up to which notes are written.
+    """The facts of one session so far; ``covers`` is the id of the last message in the notes.
 
-    Collections are ordered from the oldest to the newest; their texts are as they were recorded.
+    Collections are ordered from the oldest to the newest; their texts are as recorded.
     """
 
     def __init__(self, find_statements: FindStatements, covers: str = "") -> None:
@@ -101,7 +101,7 @@ class SessionFacts:
         self.requests: list[str] = []
         self.requests_count = 0
         self.items: Recent[str, tuple[str, str]] = Recent(_ITEMS)
-        # Apart, or many that are done would push open ones out; one may be taken up again.
+        # Apart from the open items, which many done ones would push out. One may be opened again.
         self._done: Recent[str, tuple[str, str]] = Recent(_ITEMS)
         self.files: Recent[str, FileUse] = Recent(56)
         self.commands: Recent[str, CallUse] = Recent(20)
@@ -117,33 +117,33 @@ class SessionFacts:
         return self._all_calls - self._covered_calls
 
     def covered(self, message_id: str) -> None:
-        """Say that notes are written up to a message: the newest, or one that is still to come."""
+        """Record that the notes cover a message: the newest one or one that will be added."""
         self._covers = message_id
         if message_id == self.last_id:
             self._covered_calls = self._all_calls
 
     def add(self, piece: TranscriptPiece) -> None:
-        """Add what a piece tells; events are no messages."""
+        """Add a piece of the transcript; of events only titles are used."""
         if piece.event:
             self.title = beginning(piece.text, _LINE) if piece.event == TITLE else self.title
             return
         if piece.call is not None:
-            self._call(piece, piece.call)
+            self._add_call(piece, piece.call)
         elif piece.text and piece.origin == USER:
-            self._request(piece)
+            self._add_request(piece)
         elif piece.text and piece.origin == ASSISTANT:
             self.last_reply = beginning(piece.text, _MESSAGE)
-            # Words beside a call, in the same reply, end no turn.
+            # Text in the same reply as a call does not end the turn.
             self.mid_turn = self.mid_turn and bool(piece.key) and piece.key == self._reply
         if piece.answers or piece.failed:
-            self._result(piece)
+            self._add_result(piece)
         if piece.id:
             self.last_id = piece.id
             if piece.id == self._covers:
                 self._covered_calls = self._all_calls
 
-    def _request(self, piece: TranscriptPiece) -> None:
-        """Add a message of the person."""
+    def _add_request(self, piece: TranscriptPiece) -> None:
+        """Add a message of the person and the statements in it, unless it only interrupts."""
         if _PATTERNS["interrupted"].match(piece.text):
             return
         text = beginning(piece.text, _MESSAGE)
@@ -157,8 +157,8 @@ class SessionFacts:
             self.requests.pop(1)  # the first one stays
         self.turns.append(TurnFacts(piece.at, beginning(text, _REQUEST)))
 
-    def _call(self, piece: TranscriptPiece, call: RecordedCall) -> None:
-        """Add a call; an event without a name repeats what a call did."""
+    def _add_call(self, piece: TranscriptPiece, call: RecordedCall) -> None:
+        """Add a call of a tool; an event without a name repeats a call and is ignored."""
         if not call.name:
             return
         self._all_calls += 1
@@ -166,19 +166,19 @@ class SessionFacts:
         self.turns[-1].tools[call.name[:_NAME]] += 1
         if _PATTERNS["own"].match(call.name):
             return
-        # A command that still runs is asked for the rest of its output by another call.
+        # A call with a session id asks a running command for the rest of its output.
         running = self._calls.get(f"session {call.given.get('session_id')}")
         made = running or _open_call(call)
-        if made.command and not made.read and not running:  # what only shows files is told there
+        if made.command and not made.read and not running:  # a command that shows files is a read
             use = self.commands.renewed(made.command, CallUse())
             use.times, use.state = use.times + 1, "open"
         if call.id:
             self._calls[call.id] = made
-        else:  # no result tells of it
-            self._success(made, "", piece.at)
+        else:  # it will have no result
+            self._add_success(made, "", piece.at)
 
-    def _result(self, piece: TranscriptPiece) -> None:
-        """Add a call's result, or that a call failed whose result is still to come."""
+    def _add_result(self, piece: TranscriptPiece) -> None:
+        """Add the result of a call, or note that a call failed whose result follows later."""
         made = self._calls.get(piece.answers or piece.failed)
         if made is None:
             return
@@ -189,14 +189,14 @@ class SessionFacts:
             cut = len(piece.text) > 2 * _ENDS
             output = f"{piece.text[:_ENDS]}\n{piece.text[-_ENDS:]}" if cut else piece.text
             if made.command:
-                self._ended(made, output)
+                self._add_command_end(made, output)
             if made.failed:
-                self._failure(made, output)
+                self._add_failure(made, output)
             else:
-                self._success(made, output, piece.at)
+                self._add_success(made, output, piece.at)
 
-    def _ended(self, made: _OpenCall, output: str) -> None:
-        """Add how a command ended, and the totals that it printed."""
+    def _add_command_end(self, made: _OpenCall, output: str) -> None:
+        """Record how a command ended, and the totals at the end of its output."""
         made.failed = made.failed or _PATTERNS["ended_badly"].search(output) is not None
         started = _PATTERNS["started"].search(output[:_LINE])
         if started and started[1]:
@@ -212,21 +212,21 @@ class SessionFacts:
             self.results.pop(made.command, None)
             self.results[made.command] = [beginning(line, _LINE) for line in totals[-_MOST_TOTALS:]]
 
-    def _failure(self, made: _OpenCall, output: str) -> None:
-        """Add a failed result: its first line, and the first that names an error."""
+    def _add_failure(self, made: _OpenCall, output: str) -> None:
+        """Record a failed result by its first line and the first line that names an error."""
         self.turns[-1].errors += 1
         output = "" if made.kind == "sub_agent" else output
         first = next(filter(None, map(_bare, output.splitlines())), "")
-        places = [at for word in _ERRORS if (at := output.find(word)) >= 0]
-        line = output.rfind("\n", 0, min(places)) + 1 if places else len(output)
-        named = _bare(output[line:].partition("\n")[0])
+        offsets = [at for word in _ERRORS if (at := output.find(word)) >= 0]
+        start = output.rfind("\n", 0, min(offsets)) + 1 if offsets else len(output)
+        error = _bare(output[start:].partition("\n")[0])
         subject = made.command or next(iter((*made.edited, *made.read)), "")
-        key = (made.name, subject, beginning(first, _LINE), beginning(named, _LINE))
+        key = (made.name, subject, beginning(first, _LINE), beginning(error, _LINE))
         failure = self.failures.renewed(key, CallUse())
         failure.times, failure.state = failure.times + 1, "failed"
 
-    def _success(self, made: _OpenCall, output: str, at: float | None) -> None:
-        """Add what a call did that went well."""
+    def _add_success(self, made: _OpenCall, output: str, at: float | None) -> None:
+        """Record the files and plan items of a successful call."""
         for name in (*made.read, *made.edited):
             use = self.files.renewed(name, FileUse())
             use.read, use.edited = (
@@ -248,13 +248,13 @@ class SessionFacts:
 
 
 def _bare(line: str) -> str:
-    """Return a line of an output without what the client put around it."""
+    """Return a line of an output without the client's prefix and tags."""
     head = _PATTERNS["head"].match(line)
     return line[head.end() if head else 0 :].removesuffix("</tool_use_error>").strip(" =\t\r")
 
 
 def _open_call(call: RecordedCall) -> _OpenCall:
-    """Return what a call will have done when its result is there."""
+    """Return the command, files and plan items that a call names, by its kind of tool."""
     given = call.given
     kind, edited = tool_kind(call.name), tuple(_as_recorded(call))
     made = _OpenCall(call.name[:_NAME], kind, edited)
@@ -269,13 +269,13 @@ def _open_call(call: RecordedCall) -> _OpenCall:
         made.read = [beginning(address, _LINE) for each in addresses for address in each]
     elif made.kind == "plan":
         listed = next((value for value in given.values() if isinstance(value, list)), [])
-        made.items = [_item(item, f"item {n}") for n, item in enumerate(listed[:_ITEMS])]
+        made.items = [_plan_item(item, f"item {n}") for n, item in enumerate(listed[:_ITEMS])]
     elif made.kind == "task":
-        made.items = [_item(given, str(given.get("taskId") or ""))]
+        made.items = [_plan_item(given, str(given.get("taskId") or ""))]
     return made
 
 
-def _item(given: Any, name: str) -> tuple[str, str, str]:
+def _plan_item(given: Any, name: str) -> tuple[str, str, str]:
     """Return the name, the text and the status of an item of a plan."""
     item = given if isinstance(given, Mapping) else {}
     text = next(iter(members_of(item, "item")), "")
@@ -283,24 +283,24 @@ def _item(given: Any, name: str) -> tuple[str, str, str]:
 
 
 def _command(given: Mapping[str, Any]) -> str:
-    """Return a shell's script; arguments stand apart, since the transcript has them apart."""
+    """Return the script of a shell call; separate arguments are joined with an ellipsis."""
     words = members_of(given, "command")
     script = len(words) == 3 and words[1] in ("-c", "-lc")  # noqa: PLR2004 - shell, flag, script
     return words[2] if script else " … ".join(words)
 
 
 def _as_recorded(call: RecordedCall) -> Iterator[str]:
-    """Yield the paths that a call writes as its input has them: absolute or relative."""
+    """Yield the paths that a call writes, in the form that its input has: absolute or relative."""
     recorded = list(_texts(call.given)) if call.writes else []
     for path in call.writes:
         parts = path.split("/")
         ends = (path, *("/".join(parts[at:]) for at in range(1, len(parts))))
-        known = (end for end in ends if end and any(end in text for text in recorded))
-        yield from (beginning(end, _LINE) for end in islice(known, 1))
+        in_input = (end for end in ends if end and any(end in text for text in recorded))
+        yield from (beginning(end, _LINE) for end in islice(in_input, 1))
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a JSON value, names of members too."""
+    """Yield all texts within a JSON value, including the names of members."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,13 +1,13 @@
-"""Where a session's notes lie, and the one way to read, replace and remove them. Blocks.
+"""Find, read, replace and remove the files of session notes. Blocks.
 
 Rules of this file
-- Notes lie beside the session's transcript, below the folder of the project. A file that is there
-  already is the one, wherever another of the keys would put it.
-- What has no cursor, or lies where only another program puts notes, is read and never written.
-- A reader sees the old file or the new one. What a replacement takes away is compared with what
-  the writer had read, and comes back where it is something else.
+- Notes lie beside the session's transcript, below the folder of the project. An existing file is
+  used even if new notes would get another path.
+- Notes without a cursor, or at a path that only another program uses, are never written.
+- A reader sees the old file or the new one. The file that a replacement removes is compared with
+  what the writer had read, and is put back if it differs.
 - Nothing is opened through a link, and no file that has several names.
-- Writers of one place come one after the other; the caller sees to it.
+- The caller makes sure that only one thread at a time writes the notes of a session.
 """
 
 import glob
@@ -39,7 +39,7 @@ from memd.projects.project import check_session, is_session, slug
 
 NOTES_BYTES = 256 * 1024
 _OWN = "{}/{}/session-memory/summary.md"
-_LEFT = "{}/{}/session-memory/.memd-*.tmp"  # by a crash
+_TEMPORARY = "{}/{}/session-memory/.memd-*.tmp"  # left by a crash
 _FOREIGN = "{}/.claude/session-memory/{}.md"
 _GONE = "it was removed a moment ago"
 _SEVERAL_NAMES = "it has several names (hard links)"
@@ -49,7 +49,7 @@ _SEVERAL_NAMES = "it has several names (hard links)"
 class NotesPlace:
     """Where the notes of a session may lie.
 
-    ``base`` holds a folder for each of ``keys``; new notes go below the last of them.
+    ``base`` has a folder for each of the ``keys``; new notes are written below the last one.
     """
 
     base: str
@@ -64,7 +64,10 @@ class NotesPlace:
 
 @dataclass(frozen=True, slots=True)
 class NotesFile:
-    """Notes as they lie on the disk; ``mtime`` is in seconds since 1970."""
+    """Notes read from the disk; ``mtime`` is in seconds since 1970.
+
+    ``foreign`` says that memd may not write them.
+    """
 
     session: str
     path: str
@@ -101,11 +104,11 @@ def read(place: NotesPlace) -> NotesFile | None:
 
 
 def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = None) -> str:
-    """Put a text in the place of a session's notes, and return its hash.
+    """Replace a session's notes by a text, and return its hash.
 
     ``expected`` is the hash of the notes that the writer had read, "" if there were none. Raises
     NotesConflictError, ForeignNotesError, NotesTooLargeError, UnwrittenFileError and
-    PathRefusedError; the old notes are as they were then.
+    PathRefusedError; the old notes are unchanged then.
     """
     content = text.encode("utf-8", "replace")
     if len(content) > NOTES_BYTES:
@@ -129,9 +132,9 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
 
 
 def restore(place: NotesPlace, content: bytes, mtime_ns: int, disk: Disk | None = None) -> bool:
-    """Put notes, byte for byte, where a session has none; say whether it had none.
+    """Write notes byte for byte if a session has none; return whether they were written.
 
-    ``mtime_ns`` is their time, 0 for now. Raises NotesTooLargeError, UnwrittenFileError and
+    ``mtime_ns`` is their mtime, 0 for now. Raises NotesTooLargeError, UnwrittenFileError and
     PathRefusedError.
     """
     if len(content) > NOTES_BYTES:
@@ -154,9 +157,9 @@ def restore(place: NotesPlace, content: bytes, mtime_ns: int, disk: Disk | None 
 
 
 def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
-    """Remove a session's notes and the folders that are empty then; say whether there were any.
+    """Remove a session's notes and emptied folders; return whether there were notes.
 
-    Raises ForeignNotesError, UnwrittenFileError and what ``read`` raises.
+    Raises ForeignNotesError, UnwrittenFileError and the errors of ``read``.
     """
     present = read(place)
     if present and present.foreign:
@@ -172,36 +175,36 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
         return False
     except OSError as error:
         raise UnwrittenFileError(path, cause_of(error)) from error
-    with suppress(OSError):  # what else lies there keeps its folder
+    with suppress(OSError):  # a folder with other files stays
         while name := os.path.dirname(name):
             os.rmdir(f"{place.base}/{name}")
     return present is not None
 
 
 def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
-    """Return the notes below some keys, or below all, the newest first.
+    """Return the newest notes below the folders ``keys``, or below all for ``None``.
 
-    What cannot be read is left out. Raises DirectoryUnusableError.
+    Files that cannot be read are left out. Raises DirectoryUnusableError.
     """
     result: list[NotesFile | None] = []
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for _, name in sorted(_present(directory, keys, (_OWN, _FOREIGN)), reverse=True)[:limit]:
+        for _, name in sorted(_existing(directory, keys, (_OWN, _FOREIGN)), reverse=True)[:limit]:
             with suppress(MemdError):
                 result.append(_load(directory, name))
     return tuple(filter(None, result))
 
 
 def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
-    """Return the notes of sessions below some folders of transcripts, byte for byte.
+    """Return the notes of all sessions below some transcript folders, byte for byte.
 
-    Of a session with several notes those of memd come, or the first. What lies there under another
-    name than a session's is none. Raises DirectoryUnusableError.
+    If a session has several notes, memd's own are preferred, then the first. Files that are not
+    named after a session are left out. Raises DirectoryUnusableError.
     """
     result: dict[str, RawNotes] = {}
     for form, folder in product((_OWN, _FOREIGN), tuple(folders)):
         base, key = os.path.split(folder)
         with suppress(DirectoryMissingError), Directory(base) as directory:
-            for _, name in sorted(_present(directory, (key,), (form,))):
+            for _, name in sorted(_existing(directory, (key,), (form,))):
                 each = _raw(directory, name)
                 if is_session(each.session):
                     result.setdefault(each.session, each)
@@ -216,7 +219,7 @@ def prune(base: str, before: float) -> int:
     removed = 0
     newest: dict[tuple[str, str], float] = {}
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for mtime, name in _present(directory, None, (_OWN, _LEFT)):
+        for mtime, name in _existing(directory, None, (_OWN, _TEMPORARY)):
             key, session, *_ = name.split("/")
             newest[key, session] = max(mtime, newest.get((key, session), mtime))
     for (key, session), mtime in newest.items():
@@ -226,10 +229,10 @@ def prune(base: str, before: float) -> int:
     return removed
 
 
-def _present(
+def _existing(
     directory: Directory, keys: Iterable[str] | None, forms: Iterable[str]
 ) -> Iterator[tuple[float, str]]:
-    """Yield the time and the name of what lies where notes do."""
+    """Yield the mtime and the path of each file below ``keys`` that has one of the ``forms``."""
     for key in ("*",) if keys is None else map(glob.escape, keys):
         for form in forms:
             for name in glob.iglob(form.format(key, "*"), root_dir=directory.path):
@@ -239,6 +242,7 @@ def _present(
 
 
 def _raw(directory: Directory, name: str) -> RawNotes:
+    """Return the bytes of a notes file, or the problem why it cannot be read."""
     _, session, *_ = name.split("/")
     if session == ".claude":
         session = os.path.basename(name).removesuffix(".md")
@@ -253,11 +257,13 @@ def _raw(directory: Directory, name: str) -> RawNotes:
 
 
 def _first(directory: Directory, place: NotesPlace) -> NotesFile | None:
+    """Return the first notes file of a session, memd's own before foreign ones."""
     names = (form.format(key, place.session) for form in (_OWN, _FOREIGN) for key in place.keys)
     return next(filter(None, (_load(directory, name) for name in names)), None)
 
 
 def _load(directory: Directory, name: str) -> NotesFile | None:
+    """Return a notes file, ``None`` if it does not exist. Raises PathRefusedError."""
     result = directory.read(name, NOTES_BYTES)
     if result is None:
         return None
@@ -275,7 +281,7 @@ def _load(directory: Directory, name: str) -> NotesFile | None:
         notes=notes,
         hash=sha256(content),
         mtime=status.st_mtime,
-        # What is not UTF-8 would be damaged by writing it.
+        # Writing a file back that is not UTF-8 would damage it.
         foreign=not own or notes.cursor is None or text.encode() != content,
     )
 
@@ -287,10 +293,13 @@ def _put(
     expected: str,
     mtime_ns: int | None = None,
 ) -> None:
-    """Put a new file in the place of the expected one. Raises OSError and NotesConflictError."""
+    """Replace the expected file by a new one. Raises OSError and NotesConflictError.
+
+    ``where`` is the open folder, the file's name in it and its path.
+    """
     folder, name, path = where
-    for left in disk.temporaries(folder):
-        disk.unlink(folder, left)
+    for temporary in disk.temporaries(folder):
+        disk.unlink(folder, temporary)
     temp = f".memd-{tokens.token_hex(8)}.tmp"
     try:
         write_new(disk, folder, temp, content, mtime_ns=mtime_ns)
@@ -309,6 +318,6 @@ def _put(
 
 
 def _compare(path: str, expected: str, actual: str) -> None:
-    """Raise NotesConflictError for other notes than the expected ones."""
+    """Raise NotesConflictError if the hashes differ."""
     if actual != expected:
         raise errors.NotesConflictError(path, expected, actual)

@@ -1,12 +1,12 @@
-"""What a model is asked when it updates a session's notes, in two forms. Pure.
+"""Write the request that has a model update a session's notes, in two forms. Pure.
 
 Rules of this file
-- Over a client's own prefix (``cache``) the conversation is the client's, to the byte, and one
-  message is added; its cache serves all that stands before it.
-- Without it the request holds the notes and what was said since, within 20,000 tokens however long
-  the conversation is: the whole of it every 5,000 tokens would cost quadratically.
-- Only ``Edit`` is run. All edits in one reply, and a reply whose edits all applied is the last.
-- What was said is data: it stands in tags that no text can close.
+- The first form adds one message to a client's own request (``cache``), which is repeated byte for
+  byte, so that the provider's cache serves all of it.
+- The second form has the notes and the messages since, in at most 20,000 tokens. Sending the whole
+  conversation every 5,000 tokens would make the cost grow with the square of its length.
+- Only ``Edit`` is allowed. The model makes all edits in one reply; if all apply, the run ends.
+- Messages are quoted as data, in tags that no text can close.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ from memd.notes.templates import NotesTemplate
 KIND = "notes"
 TURNS = 4
 SHORT_TOKENS = 20_000  # of a request without a client's prefix
-NO_ROOM = (CapReachedError, PromptTooLongError)  # where the next of ``tasks`` is tried
-_FORM_TOKENS = 700  # of the short form beside notes, news and prompt: system text, tool, blocks
-_NEWS_TOKENS = 3_000  # that what was said has at least, however long the notes are
+NO_ROOM = (CapReachedError, PromptTooLongError)  # after these the next of ``tasks`` is tried
+_FORM_TOKENS = 700  # of the short form's system text, tool and blocks
+_NEWS_TOKENS = 3_000  # for the new messages at least, however long the notes are
 _NOT_SHOWN = "[more lines of this section stand in the file]"
 _PACKAGE = "memd.notes"
 _EDITING = "Replaces exact text in the notes. The text has to stand there once."
@@ -54,10 +54,9 @@ _RUN = Task(
 
 @dataclass(frozen=True, slots=True)
 class NotesUpdate:
-    """What a run is about.
+    """The notes at ``path`` that a run updates; ``news`` are the messages since they were written.
 
-    The ``notes`` of the file at ``path`` are to be brought up to date; ``news`` is what was said
-    since they were written. The spending is booked on ``project``.
+    The cost is booked on ``project``.
     """
 
     notes: SessionNotes
@@ -70,9 +69,9 @@ class NotesUpdate:
 def tasks(
     update: NotesUpdate, model: str, cache: Mapping[str, Any] | None = None
 ) -> tuple[Task, ...]:
-    """Return the runs to try, each where the one before ended with an error of ``NO_ROOM``.
+    """Return the tasks to try in order; the next one follows an error of ``NO_ROOM``.
 
-    The first goes over the client's own prefix where ``cache`` gives one that can be used.
+    If ``cache`` has a usable request of the client, the first task adds to that.
     """
     client = prefixed(_RUN, cache)
     short = _short(update, model)
@@ -84,6 +83,7 @@ def tasks(
 
 
 def _short(update: NotesUpdate, model: str) -> Task:
+    """Return the task with the notes and the new messages, within 20,000 tokens."""
     room = SHORT_TOKENS - _FORM_TOKENS
     most = room - _NEWS_TOKENS - estimate_text(update.template.prompt)
     prompt = update.template.filled(_cut_to(update.notes, most), update.path)
@@ -105,9 +105,9 @@ def _short(update: NotesUpdate, model: str) -> Task:
 
 
 def _cut_to(notes: SessionNotes, most: int) -> SessionNotes:
-    """Return notes whose sections are cut at a line, all at the same size, until they fit.
+    """Return notes of at most ``most`` tokens; sections are cut at a line, at one common size.
 
-    What is left stands there as in the file, so that it can be edited.
+    The remaining text is as in the file, so that it can be edited.
     """
     limit, short = most, notes
     while limit and estimate_text(sections.rendered(short, cursor=False)) > most:
@@ -121,12 +121,13 @@ def _cut_to(notes: SessionNotes, most: int) -> SessionNotes:
 
 
 def _cut(section: NotesSection, limit: int) -> NotesSection:
+    """Return a section cut to ``limit`` tokens, with a line that says so."""
     body = sections.beginning(section.body, limit, estimate_text)
     return section if body == section.body else replace(section, body=f"{body}\n{_NOT_SHOWN}\n\n")
 
 
 def _can_edit(client: Task) -> bool:
-    """Return whether a client offers the tool, and waits for no result of a call."""
+    """Return whether a client's request has the tool ``Edit`` and does not end with a call."""
     content = client.messages[-1].get("content")
     blocks = content if isinstance(content, list) else []
     kinds = [block.get("type") for block in blocks if isinstance(block, Mapping)]

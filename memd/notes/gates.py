@@ -1,10 +1,10 @@
-"""When session notes are written: the gates, each by its name. Pure.
+"""Decide when session notes are written: the gates and their names. Pure.
 
 Rules of this file
-- The first notes come at 10,000 tokens of context, the next ones after 5,000 more: since the last
-  update that went well, or since a compaction that came after it.
-- Growth alone does not do: three tool calls since then, or a natural break, go with it.
-- ``force`` opens the gates that go by the context's size and by breaks, and no other.
+- The first notes are written at 10,000 tokens of context, later ones after 5,000 more since the
+  last successful update or a later compaction.
+- Besides growth, three tool calls since then or the end of a turn are needed.
+- ``force`` skips the gates of size and of turns, and no others.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ FOREIGN = "foreign"
 YOUNG = "young"
 GROWTH = "growth"
 MID_TURN = "mid_turn"
-PAUSED = "paused"  # background work rests: the jobs know
-BREAKER = "breaker"  # this one and the next keep a model out; the local writer goes on
+PAUSED = "paused"  # all background work is paused
+BREAKER = "breaker"  # no model is used, only the local writer; so for CAP
 CAP = "cap"
 
 FIRST_TOKENS = 10_000
@@ -27,10 +27,10 @@ CALLS = 3
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What the gates go by.
+    """The facts that the gates depend on.
 
-    ``tokens`` is the size of the context now, ``since`` the size that growth counts from, ``None``
-    where there are no notes yet; ``calls`` counts the tool calls behind what the notes cover.
+    ``tokens`` is the size of the context now, ``since`` the size that growth is counted from,
+    ``None`` without notes. ``calls`` counts the tool calls since the notes were written.
     """
 
     enabled: bool = True
@@ -44,7 +44,7 @@ class GateFacts:
 
 
 def closed(facts: GateFacts, *, force: bool = False) -> str:
-    """Return the first gate that is closed, "" where an update may begin."""
+    """Return the name of the first closed gate, "" if an update may begin."""
     if not facts.enabled:
         return OFF
     if not facts.compacts:
@@ -57,6 +57,7 @@ def closed(facts: GateFacts, *, force: bool = False) -> str:
 
 
 def _early(facts: GateFacts) -> str:
+    """Return the gate that closes an update that would be too early, "" if it is not."""
     if facts.since is None and facts.tokens < FIRST_TOKENS:
         return YOUNG
     if facts.since is not None and facts.tokens - facts.since < GROWTH_TOKENS:

@@ -1,10 +1,10 @@
-"""A session's notes under its one lock: what they are, what is new, and what they become. Blocks.
+"""Read and write the notes of sessions, each under its session's lock. Blocks.
 
 Rules of this file
-- To read on in a conversation and to replace its notes is one step, and one session's steps never
-  overlap. A run of a model holds the lock before and after only, so the local writer waits for no
-  model, and what the run changed goes into the notes as they are when it ends.
-- The cursor is written with what it tells of, in one replacement, or not at all.
+- Reading a conversation and replacing its notes is one step under the session's lock. A model's run
+  takes the lock only before and after, so the local writer never waits for a model. Its changes are
+  merged into the notes as they are at the end of the run.
+- The cursor is written together with the notes that it describes, in one replacement.
 """
 
 import os
@@ -38,14 +38,14 @@ from memd.projects.project import transcript_folders
 from memd.transcripts.stream import message_pieces
 
 LOCAL, MODEL = "local", "model"
-_SESSIONS = 64  # of which what was read stays in memory
+_SESSIONS = 64  # whose facts stay in memory
 
 
 class SessionLock(AbstractContextManager[Any], Protocol):
     """A lock between threads, as ``threading.Lock`` makes them."""
 
     def locked(self) -> bool:
-        """Return whether somebody has it."""
+        """Return whether it is held."""
         ...
 
 
@@ -53,19 +53,19 @@ class SessionLock(AbstractContextManager[Any], Protocol):
 class _Session:
     lock: SessionLock
     reader: SessionReader | None = None
-    root: str = ""  # of the project whose client told of the transcript
+    root: str = ""  # of the project whose client named the transcript
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A session while its lock is held."""
+    """A session's notes and conversation while its lock is held."""
 
     place: NotesPlace
     file: NotesFile | None
     reader: SessionReader
 
     def cursor(self, engine: str, now: float) -> NotesCursor:
-        """Return a cursor behind all that was read; its time is that of the last message."""
+        """Return a cursor that covers all messages read; its time is that of the last one."""
         covers, tokens = self.reader.facts.last_id, self.reader.meter.tokens
         at = iso_time(self.reader.at or now)
         return NotesCursor(self.place.session, covers, tokens, engine, at)
@@ -73,17 +73,17 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run of a model as it begins: the notes that it edits, and how far they will go."""
+    """The start of a model's run: the notes that it edits and the cursor they will have."""
 
     update: NotesUpdate
     cursor: NotesCursor
 
 
 class NotesKeeper:
-    """The notes of all sessions; methods raise what ``files`` raises, and may be called at once.
+    """The notes of all sessions. Methods are thread-safe and raise the errors of ``files``.
 
-    ``lock`` makes a lock between threads; ``config_dir`` is where a client's configuration lies
-    unless it says so itself.
+    ``lock`` makes a lock between threads. ``config_dir`` is the default folder of a client's
+    configuration.
     """
 
     def __init__(
@@ -102,18 +102,18 @@ class NotesKeeper:
         )
 
     def gate(self, request: NotesRequest) -> str:
-        """Return the first closed gate, "" if none is. Raises TranscriptRefusedError."""
+        """Return the name of the first closed gate, "" for none. Raises TranscriptRefusedError."""
         with self._open(request) as opened:
             return gates.closed(_facts(request, opened), force=request.force)
 
     def write_locally(self, request: NotesRequest) -> UpdateResult:
-        """Write what the transcript proves; asked for, it waits for no better moment.
+        """Update the notes without a model, whatever their age, and return the result.
 
-        Raises TranscriptRefusedError.
+        Skipped if a gate is closed or there is no message. Raises TranscriptRefusedError.
         """
         with self._open(request) as opened:
             reader = opened.reader
-            # Who asks for this may compact right now, whatever the settings say.
+            # The caller may be compacting now, even if the client does not do so by itself.
             facts = replace(_facts(request, opened), compacts=True)
             gate = gates.closed(facts, force=True) or ("" if reader.facts.last_id else gates.YOUNG)
             if gate:
@@ -125,7 +125,7 @@ class NotesKeeper:
             return result
 
     def begin(self, request: NotesRequest) -> Begun:
-        """Return what a run of a model works on."""
+        """Return the notes and the new messages for a model's run."""
         with self._open(request) as opened:
             template = self._template(request)
             before = opened.file.notes if opened.file else sections.parse(template.text)
@@ -135,7 +135,10 @@ class NotesKeeper:
             return Begun(update, opened.cursor(MODEL, self._clock.now()))
 
     def end(self, request: NotesRequest, begun: Begun, text: str) -> UpdateResult:
-        """Put the sections that a run changed into the notes as they are now."""
+        """Merge the sections that a model's run changed into the notes as they are now.
+
+        ``text`` is the notes' text after the run. Conflicts and refused changes are ``faults``.
+        """
         before = begun.update.notes
         after, faults = sections.checked(before, text)
         with self._open(request) as opened:
@@ -143,15 +146,15 @@ class NotesKeeper:
             change = partial(_merged, before, after, conflicts)
             result = self._put(request, opened, change, begun.cursor)
             reader = opened.reader
-            # Where it went on meanwhile, the next update reads it again from the new cursor.
+            # If the conversation went on, the next update reads it again from the new cursor.
             if (reader.cursor, reader.facts.last_id) == (before.cursor, begun.cursor.covers):
                 reader.count_from_here(begun.cursor)
             return replace(result, faults=(*faults, *conflicts))
 
     def refresh(self, request: NotesRequest) -> bool:
-        """Add what is new where the conversation has gone on; return whether that was left undone.
+        """Update stale notes without a model; return whether they remain stale.
 
-        A transcript that cannot be read, or a disk that refuses, changes nothing.
+        Errors of the transcript or of the disk are ignored.
         """
         stale = False
         with suppress(MemdError):
@@ -161,21 +164,21 @@ class NotesKeeper:
         return stale
 
     def view(self, request: NotesRequest, characters: int | None, *, stale: bool) -> NotesView:
-        """Return the notes for a reader. Raises NotesNotFoundError."""
+        """Return the notes for a reader, cut to ``characters``. Raises NotesNotFoundError."""
         file = files.read(_place(request))
         if file is None:
             raise NotesNotFoundError(request.session)
         return _view(file, characters, stale=stale, empty=self._is_empty(request, file))
 
-    def block(self, request: NotesRequest, room: int) -> str:
-        """Return the notes for a conversation that was compacted, "" where there are none."""
+    def block(self, request: NotesRequest, units: int) -> str:
+        """Return the notes as a block of at most ``units`` UTF-16 units, "" if there are none."""
         file = self._written(request)
-        return block.render(file.notes, file.path, room) if file else ""
+        return block.render(file.notes, file.path, units) if file else ""
 
     def compaction(self, request: NotesRequest, **given: Any) -> CompactionPlan | None:
-        """Return what ``request.messages`` become with the notes in the place of most of them.
+        """Return a plan that compacts ``request.messages`` with the notes, ``None`` for none.
 
-        ``given`` is what ``compaction.plan`` takes besides.
+        ``given`` are further arguments of ``compaction.plan``.
         """
         file = self._written(request)
         if file is None:
@@ -185,29 +188,26 @@ class NotesKeeper:
         return compaction.plan(request.messages, file.text, covers, **given)
 
     def lines(self, messages: Any) -> dict[str, list[str]]:
-        """Return the lines that the local writer makes of a list of messages, by section."""
+        """Return the lines that the local writer makes from a list of messages, by section."""
         reader = SessionReader("", None, self._find_statements)
         reader.add(message_pieces(messages))
         return local.lines(reader.facts)
 
     def lacks_notes(self, request: NotesRequest) -> bool:
-        """Return whether nothing was said since a compaction, and memd brought nothing since."""
+        """Return whether the conversation ends with a compaction, so that it has no notes yet."""
         with suppress(MemdError), self._open(request) as opened:
             return opened.reader.ends_at_boundary
         return False
 
     def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
-        """Put a content into a section and return the hash of the notes.
-
-        Raises SectionUnknownError.
-        """
+        """Replace a section's content; return the notes' hash. Raises SectionUnknownError."""
         with self._locked(request) as (_, place):
             file = files.read(place)
             notes = file.notes if file else sections.parse(self._template(request).text)
             section = notes.section(title)
             if section is None:
                 raise SectionUnknownError(title)
-            # Lines of the local writer may come along; what is longer is not searched for secrets.
+            # Lines of the local writer may be included; longer text is not searched for secrets.
             size, most = estimate_text(content.strip()), 2 * SECTION_TOKENS
             if size <= most:
                 filled = section.filled(local.authored(sections.redacted(content)))
@@ -221,13 +221,13 @@ class NotesKeeper:
             return files.replace(place, sections.rendered(notes), base_hash)
 
     def delete(self, request: NotesRequest) -> bool:
-        """Remove the notes and say whether there were any."""
+        """Remove the notes and return whether there were any."""
         with self._locked(request) as (session, place):
             session.reader = None
             return files.remove(place)
 
     def template(self, settings: Settings, environment: Mapping[str, str]) -> NotesTemplate:
-        """Return the template and the prompt in force for a client with this environment."""
+        """Return the template and the prompt for a client with this environment."""
         return chosen(settings.notes, environment.get("CLAUDE_CONFIG_DIR") or self._config_dir)
 
     def _template(self, request: NotesRequest) -> NotesTemplate:
@@ -264,15 +264,15 @@ class NotesKeeper:
     def _reader(
         self, session: _Session, request: NotesRequest, cursor: NotesCursor | None
     ) -> SessionReader:
-        """Return what was read of the transcript, or a new reader where that does not fit."""
-        known, root = session.reader, request.project.root
+        """Return the session's reader, or a new one for another transcript or cursor."""
+        reader, root = session.reader, request.project.root
         path = request.transcript_path
-        if not path:  # another project may have a session of that name
-            path = known.path if known and session.root == root else _transcript(request)
-        if known is None or (known.path, known.cursor) != (path, cursor):
-            known = session.reader = SessionReader(path, cursor, self._find_statements)
+        if not path:  # another project may have a session of the same name
+            path = reader.path if reader and session.root == root else _transcript(request)
+        if reader is None or (reader.path, reader.cursor) != (path, cursor):
+            reader = session.reader = SessionReader(path, cursor, self._find_statements)
         session.root = root
-        return known
+        return reader
 
     def _put(
         self,
@@ -281,7 +281,7 @@ class NotesKeeper:
         change: Callable[[SessionNotes], SessionNotes],
         cursor: NotesCursor,
     ) -> UpdateResult:
-        """Replace the notes by what a change makes of them; once more if they changed meanwhile."""
+        """Write the changed notes with a cursor; try once more if they changed meanwhile."""
         file, again = opened.file, True
         while True:
             before = file.notes if file else sections.parse(self._template(request).text)
@@ -307,7 +307,7 @@ class NotesKeeper:
 
 
 def key_of(request: NotesRequest) -> tuple[str, str]:
-    """Return what names a session's notes, whichever of its folders they lie in."""
+    """Return the key of a session's notes: its transcripts' folder and its name."""
     return request.project.transcripts, request.session
 
 
@@ -317,7 +317,7 @@ def folder_of(request: NotesRequest) -> str:
 
 
 def _transcript(request: NotesRequest) -> str:
-    """Return where Claude Code records a session, "" where it does not."""
+    """Return the path of Claude Code's transcript of a session, "" if there is none."""
     paths = (f"{place}/{request.session}.jsonl" for place in transcript_folders(request.project))
     return next(filter(os.path.exists, paths), "")
 
@@ -327,6 +327,7 @@ def _place(request: NotesRequest) -> NotesPlace:
 
 
 def _facts(request: NotesRequest, opened: _Open) -> gates.GateFacts:
+    """Return what the gates need to know of an open session."""
     reader = opened.reader
     return replace(
         request.switches,
@@ -340,6 +341,7 @@ def _facts(request: NotesRequest, opened: _Open) -> gates.GateFacts:
 
 
 def _is_stale(opened: _Open) -> bool:
+    """Return whether the conversation has grown too much since memd's notes were written."""
     since = opened.reader.since
     grown = 0 if since is None else opened.reader.meter.tokens - since
     return opened.file is not None and not opened.file.foreign and grown > gates.GROWTH_TOKENS
@@ -348,9 +350,9 @@ def _is_stale(opened: _Open) -> bool:
 def _merged(
     before: SessionNotes, after: SessionNotes, conflicts: dict[str, None], now: SessionNotes
 ) -> SessionNotes:
-    """Return notes with the sections that a run changed, and name in ``conflicts`` those it lost.
+    """Return the notes ``now`` with the sections that a run changed from ``before`` to ``after``.
 
-    What somebody wrote into a section since the run began comes before what the run made of it.
+    A section that somebody else changed too stays, and is added to ``conflicts``.
     """
     for old, new in zip(before.sections, after.sections, strict=True):
         current = now.section(old.title)
@@ -366,7 +368,7 @@ def _merged(
 def _beside_local(
     section: sections.NotesSection, current: sections.NotesSection
 ) -> sections.NotesSection:
-    """Return a section with the local writer's lines of the one that it replaces."""
+    """Return a section with the local writer's lines from the present section."""
     lines = sections.split_local(current.body)[1]
     return replace(section, body=sections.with_local(section.body, lines))
 
@@ -378,7 +380,7 @@ def _view(file: NotesFile, characters: int | None, *, stale: bool, empty: bool) 
         SectionSize(
             part.title.strip(),
             sections.section_tokens(part),
-            # Behind the last section stands where the rest of those is that are cut.
+            # startswith, since the last section shown also ends with the note on what was cut.
             not shown.get(part.title.strip(), "").startswith(part.content),
         )
         for part in file.notes.sections

@@ -1,12 +1,11 @@
-"""The lines that the local writer puts into session notes. Pure.
+"""Write the lines of session notes that need no model: the local writer. Pure.
 
 Rules of this file
-- What stands between backticks is in the transcript, the rest are the words of ``_LABELS``:
-  docs/design/notes.md has the grammar.
-- A quotation is one line, shows every character that it has, closes no tag and no comment and
-  holds no credential.
-- Lines come in the order in which they matter; those that no longer fit are left out whole.
-- The writer replaces lines of its own and no others.
+- Text between backticks is copied from the transcript; the rest are the words of ``_LABELS``
+  (docs/design/notes.md has the grammar).
+- A quotation is one line without invisible characters, credentials or the end of a tag or comment.
+- The most important lines come first; lines that do not fit are left out.
+- The writer replaces only its own lines.
 """
 
 import re
@@ -43,17 +42,19 @@ V = TypeVar("V")
 
 
 def lines(facts: SessionFacts) -> dict[str, list[str]]:
-    """Return the lines of each section of the built-in template that has any."""
+    """Return the local writer's lines by section title; sections without lines are left out."""
     title = quoted(facts.title, _TITLE) or quoted("".join(facts.requests[:1]), _TITLE, _TITLE_WORDS)
     requests = _fitting(1_900, _requests(facts))
     left_out = facts.requests_count - len(requests)
-    failures = (_failure(call, use) for call, use in _newest(facts.failures))
+    failures = (_failure_line(call, use) for call, use in _newest(facts.failures))
     names = _newest(facts.files)
     sections = {
         "Session Title": _fitting(60, [title]),
         "Current State": _fitting(1_300, _state(facts)),
-        "Task specification": requests + [f"- {left_out} {_LEFT_OUT}"] * (left_out > 0),
-        "Files and Functions": _fitting(1_300, (_file(*n) for n in names if "://" not in n[0])),
+        "Task specification": [*requests, f"- {left_out} {_LEFT_OUT}"] if left_out else requests,
+        "Files and Functions": _fitting(
+            1_300, (_file_line(name, use) for name, use in names if "://" not in name)
+        ),
         "Workflow": _fitting(
             1_200, (f"{quoted(c)}: {u.state}{_times(u)}" for c, u in _newest(facts.commands))
         ),
@@ -61,46 +62,46 @@ def lines(facts: SessionFacts) -> dict[str, list[str]]:
         "Codebase and System Documentation": _fitting(500, _documents(names)),
         "Learnings": _fitting(500, _persons(facts.learnings)),
         "Key results": _fitting(600, _results(facts)),
-        "Worklog": _fitting(1_600, map(_turn, reversed(facts.turns))),
+        "Worklog": _fitting(1_600, map(_turn_line, reversed(facts.turns))),
     }
     return {title: listed for title, listed in sections.items() if listed}
 
 
 def updated(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNotes:
-    """Return notes with new lines of the local writer in the place of its former ones.
+    """Return notes in which new lines of the local writer replace its old ones.
 
-    Its lines are known by their form; what else stands below the marker moves above it.
+    Its old lines are recognised by their form; other lines below the marker move above it.
     """
 
-    def section(old: NotesSection) -> NotesSection:
+    def with_new_lines(old: NotesSection) -> NotesSection:
         _, local = split_local(old.body)
-        listed = new.get(old.title.strip(), ())
-        body = with_local(authored(old.body), listed)
-        return replace(old, body=body) if local or listed else old
+        new_lines = new.get(old.title.strip(), ())
+        body = with_local(authored(old.body), new_lines)
+        return replace(old, body=body) if local or new_lines else old
 
-    return replace(notes, sections=tuple(map(section, notes.sections)))
+    return replace(notes, sections=tuple(map(with_new_lines, notes.sections)))
 
 
 def authored(body: str) -> str:
-    """Return what a person or a model wrote in a section, above the marker or below it."""
+    """Return the lines of a section that a person or a model wrote, above or below the marker."""
     above, local = split_local(body)
     return "\n".join(filter(None, (above, *(line for line in local if not _is_local(line)))))
 
 
 def _is_local(line: str) -> bool:
-    """Say whether a line has the form of the local writer's: quotations and labels alone."""
+    """Return whether a line has the local writer's form: only quotations and labels."""
     rest, spans = _SPAN.subn("", line)
     return bool(spans or _LEFT_OUT in line) and _LABELS.fullmatch(rest) is not None
 
 
-@lru_cache(maxsize=1_024)  # most of what is shown was shown before
+@lru_cache(maxsize=1_024)  # an update quotes mostly the same texts as the last one
 def quoted(text: str, most: int = _SHORT, words: int | None = None) -> str:
-    """Return a text's beginning as a quotation, "" where it has nothing to show."""
+    """Return the first ``most`` characters or ``words`` of a text as a quotation, "" if empty."""
     return quoting.code_span(redacted(text), most, words)
 
 
 def _fitting(most: int, listed: Iterable[str]) -> list[str]:
-    """Return the lines with a quotation that fit into so many tokens together with the marker."""
+    """Return the lines with a quotation, as list items, until they exceed ``most`` tokens."""
     result = [MARKER]
     for line in (line for line in listed if "`" in line):
         result.append(f"- {line}")
@@ -111,6 +112,7 @@ def _fitting(most: int, listed: Iterable[str]) -> list[str]:
 
 
 def _newest(entries: dict[K, V]) -> list[tuple[K, V]]:
+    """Return the entries of a dict, the newest first."""
     return list(reversed(entries.items()))
 
 
@@ -131,6 +133,7 @@ def _counts(**counts: int) -> str:
 
 
 def _state(facts: SessionFacts) -> Iterator[str]:
+    """Yield the last request, the assistant's last words and the open plan items."""
     yield from (f"last request: {quoted(text, _REQUEST)}" for text in facts.requests[-1:])
     yield f"assistant's words: {quoted(facts.last_reply, _REPLY)}"
     for text, status in facts.items.values():
@@ -143,6 +146,7 @@ def _requests(facts: SessionFacts) -> Iterator[str]:
 
 
 def _persons(sentences: dict[str, None]) -> Iterator[str]:
+    """Return a line for each sentence of the person, the newest first."""
     return (f"person: {quoted(sentence, _REPLY)}" for sentence in reversed(sentences))
 
 
@@ -151,12 +155,13 @@ def _results(facts: SessionFacts) -> Iterator[str]:
         yield from (f"{quoted(line)} after {quoted(command)}" for line in totals)
 
 
-def _file(path: str, use: FileUse) -> str:
+def _file_line(path: str, use: FileUse) -> str:
     last = f"last {_time(use.at)}" if use.at is not None else ""
     return f"{quoted(path)}: {_joined(', ', _counts(read=use.read, edited=use.edited), last)}"
 
 
 def _documents(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
+    """Yield a line for each web address and each document that was read."""
     for name, use in names:
         if "://" in name:
             yield f"address: {quoted(name)}"
@@ -164,14 +169,15 @@ def _documents(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
             yield f"read: {quoted(name)}"
 
 
-def _failure(call: tuple[str, str, str, str], use: CallUse) -> str:
+def _failure_line(call: tuple[str, str, str, str], use: CallUse) -> str:
+    """Return the line of a failed call: its tool, its subject and two lines of its output."""
     made = _joined(", ", *map(quoted, call[:2]))
     shown = _joined(", ", *map(quoted, dict.fromkeys(call[2:])))
     since = _joined(", ", _times(use)[2:], "later passed" if use.state == "passed" else "")
     return f"failed: {_joined('; ', _joined(': ', made, shown), since)}"
 
 
-def _turn(turn: TurnFacts) -> str:
+def _turn_line(turn: TurnFacts) -> str:
     tools = _joined(", ", *(f"{quoted(t)} {n}" for t, n in turn.tools.most_common(_TOOLS)))
     did = _joined("; ", tools, _counts(edits=turn.edits, errors=turn.errors))
     shown = _joined(": ", quoted(turn.request, _SHORT, _WORKLOG_WORDS), did)

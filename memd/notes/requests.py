@@ -1,4 +1,4 @@
-"""What is asked of session notes, and what is answered. Pure."""
+"""Requests to session notes and their replies. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -14,12 +14,12 @@ _OPTIONAL = ("gate", "problem", "faults", "turns", "refused", "usage")
 
 @dataclass(frozen=True, slots=True)
 class NotesRequest:
-    """The notes of one session, as somebody asks for them.
+    """A request about the notes of one session.
 
-    ``compacts`` says that its client compacts conversations by itself, ``environment`` is what it
-    forwarded. The conversation is the transcript at
-    ``transcript_path``, or ``messages``; ``cache`` is what the client itself sends to its model.
-    ``force`` opens the gates that wait for a good moment; at ``turn_ended`` there is a break.
+    ``compacts`` says that its client compacts conversations by itself; ``environment`` has the
+    variables that it forwarded. The conversation is the transcript at ``transcript_path``, or
+    ``messages``. ``cache`` is the client's own last request to its model. ``force`` skips the
+    gates of size and of turns; ``turn_ended`` says that a turn has just ended.
     """
 
     project: Project
@@ -35,19 +35,19 @@ class NotesRequest:
 
     @property
     def switches(self) -> GateFacts:
-        """What the gates know before any file is opened."""
+        """The facts for the gates that need no file."""
         settings, project = self.settings, self.project
         enabled = project.enabled and settings.enabled and settings.notes.enabled
         return GateFacts(enabled=enabled, compacts=self.compacts)
 
     def facts(self) -> dict[str, Any]:
-        """Return what a job has to know of it, as JSON values; ``of`` takes it."""
+        """Return the request as the JSON parameters of a job, which ``of`` reads."""
         facts = {item.name: getattr(self, item.name) for item in fields(self)[2:]}
         return facts | {"cwd": self.project.cwd}
 
     @classmethod
     def of(cls, project: Project, settings: Settings, facts: Mapping[str, Any]) -> "NotesRequest":
-        """Return the request that a job was given."""
+        """Return the request from the parameters of a job."""
         given = {name: value for name, value in facts.items() if name != "cwd"}
         return cls(project, settings, **given)
 
@@ -56,9 +56,9 @@ class NotesRequest:
 class UpdateResult:
     """How an update of the notes at ``path`` ended; ``sections`` are the titles that changed.
 
-    With ``skipped`` the ``gate`` is what was closed, else what kept a model out, ``problem`` a
-    sentence about that. ``engine`` is ``local`` or the model's name, ``faults`` what was not taken
-    of a model's work, in sentences, ``refused`` how many of its calls were not allowed.
+    ``gate`` is the closed gate: of a ``skipped`` update, or why no model was used, with ``problem``
+    as a sentence. ``engine`` is ``local`` or the model's name. ``faults`` are sentences about the
+    parts of a model's work that were dropped, ``refused`` counts its forbidden calls.
     """
 
     status: str = COMPLETED
@@ -75,7 +75,7 @@ class UpdateResult:
     usage: dict[str, int] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON values, as a job's result and on the wire."""
+        """Return it as a JSON object for a job's result and the wire."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
@@ -84,13 +84,13 @@ class UpdateResult:
 
 
 def skipped(gate: str) -> UpdateResult:
-    """Return how an update ends that a gate keeps from beginning."""
+    """Return the result of an update that a closed gate prevents."""
     return UpdateResult(SKIPPED, gate)
 
 
 @dataclass(frozen=True, slots=True)
 class SectionSize:
-    """A section's size in tokens, and whether a reader was shown less of it."""
+    """A section's size in tokens, and whether it is shown shortened."""
 
     title: str
     tokens: int
@@ -99,11 +99,11 @@ class SectionSize:
 
 @dataclass(frozen=True, slots=True)
 class NotesView:
-    """A session's notes for a reader: ``content`` is no longer than what a reader is shown.
+    """A session's notes for a reader; ``content`` is shortened to a reader's size.
 
-    ``covers`` is the last message that they tell of, ``stale`` says that the conversation went on
-    since, ``engine`` who wrote last (``model``, ``local``, or "" for the client itself). ``hash``
-    is that of the whole file at ``path``.
+    ``covers`` is the id of the last message that they cover; ``stale`` says that the conversation
+    went on since. ``engine`` is the last writer: ``model``, ``local``, or "" for the client. The
+    ``hash`` is that of the whole file at ``path``.
     """
 
     content: str
@@ -119,7 +119,7 @@ class NotesView:
 
 @dataclass(frozen=True, slots=True)
 class ListedNotes:
-    """One session's notes in a list; ``at`` is when they changed last, in seconds since 1970."""
+    """One session's notes in a list; ``at`` is their last change, in seconds since 1970."""
 
     session: str
     title: str

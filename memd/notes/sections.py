@@ -1,12 +1,12 @@
-"""The text of session notes: what stands above them, their sections, and the cursor. Pure.
+"""Parse and render the text of session notes: head, sections and cursor. Pure.
 
 Rules of this file
-- What was parsed is rendered to the byte, whoever wrote it.
-- A heading is a line ``# Title`` outside of a code fence, or anywhere with an italic line below
-  it: a fence that somebody left open hides no section of the template.
-- Titles and italic lines are never written anew: whoever edits a section changes its content.
-- The cursor is a comment in the last line that is not blank, exactly as memd writes it. Without
-  it the notes are not memd's.
+- Parsed text is rendered byte for byte, whoever wrote it.
+- A heading is a line ``# Title`` outside of a code fence, or anywhere if an italic line follows, so
+  that an unclosed fence hides no section of the template.
+- Titles and italic lines are never changed; an edit changes the content of a section.
+- The cursor is a comment in the last line that is not blank, exactly as memd writes it. Notes
+  without one are not memd's.
 """
 
 import re
@@ -22,7 +22,7 @@ from memd.documents import secrets
 SECTION_TOKENS = 2_000
 NOTES_TOKENS = 12_000
 MARKER = "- (from the transcript)"
-_CUT_TOKENS = 3_000  # what a model may write into a section before it is cut
+_CUT_TOKENS = 3_000  # a section that a model writes is cut beyond this
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ITALIC = re.compile(r"([_*])(?![\s_*]).*\1\s*")
 _CURSOR = re.compile(
@@ -30,12 +30,12 @@ _CURSOR = re.compile(
     r" engine=(model|local) at=(\S*) -->"
 )
 _PLAIN = ":+.-_"  # characters that stand in a cursor as they are
-# Where notes are too long, sections give way in this order; "||" is the place of all others.
+# The order in which sections of too long notes are cut; "||" stands for all other sections.
 _ORDER = (
     "|Worklog|Workflow|Codebase and System Documentation|Files and Functions|Learnings|Key results|"
     "|Task specification|Session Title|Errors & Corrections|Current State|"
 )
-_SHARES = 20  # before any section goes, all have shrunk to this part of the whole
+_SHARES = 20  # sections are first cut to a twentieth of the whole, before any is left out
 _MISSING = "[{} more lines]"
 
 
@@ -53,9 +53,9 @@ class NotesSection:
         return _trimmed(self.body)
 
     def filled(self, content: str) -> "NotesSection":
-        """Return the section with another content, which holds no heading and no open fence."""
+        """Return the section with new content, in which headings are lowered and fences closed."""
         lines = _trimmed(content).split("\n")
-        while headings := _headings(lines)[0]:  # without one, fences may begin and end elsewhere
+        while headings := _headings(lines)[0]:  # lowering a heading may change where fences end
             for number in headings:
                 lines[number] = f"#{lines[number]}"
         fence = _headings(lines)[1]
@@ -72,7 +72,7 @@ class NotesSection:
 class NotesCursor:
     """How far notes go: ``covers`` is the id of the last message, ``at`` an ISO time.
 
-    ``tokens`` is the size of the context then; ``engine`` is ``model`` or ``local``.
+    ``tokens`` is the size of the context at that message; ``engine`` is ``model`` or ``local``.
     """
 
     session: str
@@ -82,7 +82,7 @@ class NotesCursor:
     at: str
 
     def rendered(self) -> str:
-        """Return the comment; what might end it, or a line, is percent-encoded."""
+        """Return the cursor's comment; special characters in its values are percent-encoded."""
         session, covers, at = (
             quote(value, _PLAIN, errors="replace") for value in (self.session, self.covers, self.at)
         )
@@ -94,7 +94,7 @@ class NotesCursor:
 
 @dataclass(frozen=True, slots=True)
 class SessionNotes:
-    """Notes of one session; ``head`` stands above the first section, and is empty as a rule."""
+    """Notes of one session; ``head`` is the text above the first section, usually empty."""
 
     head: str
     sections: tuple[NotesSection, ...]
@@ -102,23 +102,23 @@ class SessionNotes:
 
     @property
     def title(self) -> str:
-        """What the first section says in its first line, "" if it says nothing."""
+        """The first line of the first section's content, "" if there is none."""
         lines = self.sections[0].content.split("\n") if self.sections else []
         return next((line.strip("-`* ") for line in lines if line.rstrip() != MARKER), "")
 
     def section(self, title: str) -> NotesSection | None:
-        """Return the section of a title, ``None`` if there is none."""
+        """Return the first section with a title, ``None`` if there is none."""
         return next((s for s in self.sections if s.title.strip() == title.strip()), None)
 
     def with_section(self, section: NotesSection) -> "SessionNotes":
-        """Return the notes with a section in the place of the first one that has its title."""
+        """Return the notes in which a section replaces the first one with its title."""
         sections = list(self.sections)
         sections[[s.title for s in sections].index(section.title)] = section
         return replace(self, sections=tuple(sections))
 
 
 def parse(text: str) -> SessionNotes:
-    """Return the parts of any text; a text without headings is all head."""
+    """Return a text parsed as notes; a text without headings becomes the head."""
     above, cursor = _cursor(text)
     lines = re.findall(r"[^\n]*\n|[^\n]+", above)
     edges = (0, *_headings(lines)[0], len(lines))
@@ -127,7 +127,7 @@ def parse(text: str) -> SessionNotes:
 
 
 def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
-    """Return the text of notes, to the byte what was parsed; without the cursor for readers."""
+    """Return the text of notes, byte for byte as parsed, with or without the cursor."""
     end = f"{notes.cursor.rendered()}\n" if cursor and notes.cursor else ""
     text = ""
     for part in filter(
@@ -138,7 +138,7 @@ def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
 
 
 def is_empty(notes: SessionNotes, template: str) -> bool:
-    """Say whether notes hold nothing but what the template holds."""
+    """Return whether each section of the notes is empty or as in the template."""
     known = dict(_parts(parse(template)))
     return all(content in ("", known.get(title)) for title, content in _parts(notes))
 
@@ -149,15 +149,15 @@ def section_tokens(section: NotesSection) -> int:
 
 
 def split_local(body: str) -> tuple[str, list[str]]:
-    """Return what a person or a model wrote in a section, and the lines of the local writer."""
+    """Return the text above the local writer's marker, and the lines below it."""
     lines = _trimmed(body).split("\n")
-    at = next((n for n, line in enumerate(lines) if line.rstrip() == MARKER), len(lines))
-    local = (line for line in lines[at:] if line.strip() and line.rstrip() != MARKER)
-    return "\n".join(lines[:at]).rstrip(), list(local)
+    marker = next((n for n, line in enumerate(lines) if line.rstrip() == MARKER), len(lines))
+    local = (line for line in lines[marker:] if line.strip() and line.rstrip() != MARKER)
+    return "\n".join(lines[:marker]).rstrip(), list(local)
 
 
 def with_local(body: str, lines: Sequence[str]) -> str:
-    """Return a body with these lines of the local writer in the place of its former ones."""
+    """Return a body in which ``lines`` replace those below the local writer's marker."""
     authored, _ = split_local(body)
     local = "\n".join((MARKER, *lines)) if lines else ""
     content = "\n".join(filter(None, (authored, local)))
@@ -165,7 +165,7 @@ def with_local(body: str, lines: Sequence[str]) -> str:
 
 
 def redacted(text: str) -> str:
-    """Return a text in which each line that looks like a credential only names the rule."""
+    """Return a text in which each line with a credential is replaced by the rule's name."""
     rules: dict[int, str] = {}
     for finding in secrets.find(text):
         rules.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
@@ -173,17 +173,17 @@ def redacted(text: str) -> str:
         return text
     blanked = secrets.blank(text).split("\n")
     lines = enumerate(text.split("\n"))
-    # A credential of several lines is found in its first one and leaves the others empty.
+    # A credential of several lines is reported for the first; its other lines become empty here.
     return "\n".join(
         rules.get(n, line) for n, line in lines if n in rules or blanked[n] or not line
     )
 
 
 def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[str, ...]]:
-    """Return notes after a model edited their text, and a sentence for each thing not taken.
+    """Return notes after a model edited their text, and a sentence for each dropped change.
 
-    A section whose title or italic line changed keeps its old text; a heading that a model wrote
-    into a section is one level lower.
+    A section whose title or italic line changed keeps its old text. A heading that a model wrote
+    within a section is lowered by one level.
     """
     rest = f"\n{after_text}\n"
     bodies: list[str | None] = [""]
@@ -200,7 +200,7 @@ def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[
             faults.append(f'the heading or italic line of "{old.title}" changed; it is as it was')
         elif _trimmed(body) != old.content:
             lines = body.split("\n")
-            # Behind the last section that can be told, a heading is one that was changed.
+            # If the next section was not recognised, its changed heading ends this one.
             foreign = _headings(lines)[0] if following is None else []
             ends = (n for n, line in enumerate(lines) if n in foreign or (line and line in forms))
             content = _trimmed("\n".join(lines[: next(ends, None)]))
@@ -211,7 +211,10 @@ def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[
 
 
 def _edited(old: NotesSection, content: str, faults: list[str]) -> NotesSection:
-    """Return a section with what a model wrote, without credentials and within its size."""
+    """Return a section with a model's content, without credentials and cut to its size.
+
+    A sentence about each is added to ``faults``.
+    """
     clean = redacted(content)
     if clean != content:
         faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
@@ -222,10 +225,10 @@ def _edited(old: NotesSection, content: str, faults: list[str]) -> NotesSection:
 
 
 def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) -> str:
-    """Return notes for a reader: titles and contents, within the sizes of notes.
+    """Return the titles and contents of notes for a reader, within the size limits.
 
-    A section that is cut ends with how many lines are missing, and the last line says that they
-    are in the file at ``path``. The result has at most so many ``characters``.
+    A section that is cut ends with the number of missing lines, and the last line names the file
+    at ``path``. The result has at most ``characters`` characters, ``None`` for no limit.
     """
     parts = _parts(notes)
     texts = [beginning(whole, SECTION_TOKENS, estimate_text) for _, whole in parts]
@@ -241,13 +244,14 @@ _Part = tuple[str, str]  # a title and the whole content
 
 
 def _parts(notes: SessionNotes) -> list[_Part]:
+    """Return the title and content of each section; the head has the title ""."""
     head = notes.head.strip()
     sections = ((section.title.strip(), section.content) for section in notes.sections)
     return [*([("", head)] if head else []), *sections]
 
 
 def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]) -> None:
-    """Cut texts of sections, those that matter least first, until all of them fit together."""
+    """Cut ``texts`` in place, the least important sections first, until they fit into ``most``."""
     bars = [f"|{title}|" for title, _ in parts]
     places = [_ORDER.index(bar if bar in _ORDER else "||") for bar in bars]
     excess = sum(map(measure, map(_excerpt, parts, texts))) - most
@@ -269,7 +273,7 @@ def _excerpt(part: _Part, text: str) -> str:
 
 
 def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
-    """Return the whole lines from the beginning that fit, else the beginning of the first."""
+    """Return as many whole first lines as measure ``most``, or the beginning of a longer line."""
     ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
     lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
     if lines:
@@ -279,7 +283,7 @@ def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
 
 
 def _cursor(text: str) -> tuple[str, NotesCursor | None]:
-    """Return a text without its cursor, and the cursor."""
+    """Return a text without its cursor, and the cursor; the whole text and ``None`` without one."""
     ended = text.rstrip()
     start = ended.rfind("\n") + 1
     match = _CURSOR.fullmatch(ended[start:])
@@ -291,7 +295,7 @@ def _cursor(text: str) -> tuple[str, NotesCursor | None]:
 
 
 def _headings(lines: Sequence[str]) -> tuple[list[int], str]:
-    """Return which lines are headings, and the code fence that is open behind the last line."""
+    """Return the indexes of heading lines, and the code fence that is open at the end, or ""."""
     result: list[int] = []
     fence = ""
     for number, (line, below) in enumerate(zip_longest(lines, lines[1:], fillvalue="")):
@@ -307,6 +311,7 @@ def _headings(lines: Sequence[str]) -> tuple[list[int], str]:
 
 
 def _section(text: str) -> NotesSection:
+    """Return the section of a text that begins with its heading."""
     title, _, rest = text[2:].partition("\n")
     guide = rest.partition("\n")[0]
     if not _ITALIC.fullmatch(guide):

@@ -1,6 +1,6 @@
-"""Session notes as the daemon runs them: by a model where one may be asked, else locally.
+"""Update and serve session notes, with a model if one may be used, else locally.
 
-``keeping`` reads and writes, in worker threads of their own number; this file waits.
+``keeping`` reads and writes files in worker threads with a limiter of their own.
 """
 
 import threading
@@ -32,9 +32,9 @@ from memd.notes.requests import UpdateResult, skipped
 from memd.state.tables import Runs
 
 KIND = fork.KIND
-_THREADS = 4  # a slow disk must not take all that the daemon has
-_WAIT_SECONDS = 15.0  # for an update that runs
-_GIVEN_UP_SECONDS = 60.0  # after which an update is not waited for
+_THREADS = 4  # a slow disk must not occupy all threads of the daemon
+_WAIT_SECONDS = 15.0  # that a reader waits for a running update
+_GIVEN_UP_SECONDS = 60.0  # readers no longer wait for an update that runs longer
 _UNCHANGED = "the model changed nothing, so the notes do not hold what is new"
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ Progress = Callable[..., None]
 
 
 class NotesUnfinishedError(MemdError):
-    """A model did not come to an end with a session's notes; they are as they were."""
+    """A model did not finish updating a session's notes; they are unchanged."""
 
     code = 1043
     kind = "notes_unfinished"
@@ -58,9 +58,9 @@ class NotesUnfinishedError(MemdError):
 class Notes:
     """The notes of all sessions of one daemon.
 
-    ``find_statements`` finds what a person wants remembered or corrects; ``runs`` keeps the records
-    of a model's runs; ``config_dir`` is where clients have their configuration. Methods raise what
-    ``files`` raises, and SessionRefusedError.
+    ``find_statements`` finds what a person wants remembered or corrects; ``runs`` stores the
+    records of a model's runs; ``config_dir`` is the folder of the clients' configuration. Methods
+    raise the errors of ``files`` and SessionRefusedError.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Notes:
         self._threads = CapacityLimiter(_THREADS)
 
     async def gate(self, request: NotesRequest, *, seconds: float = 1.0) -> str:
-        """Return the gate that keeps an update from beginning, "" for none.
+        """Return the name of the first closed gate, "" if an update may begin.
 
-        A transcript that takes longer to read closes none: the update asks again. Raises
-        TranscriptRefusedError.
+        "" too if reading the transcript takes longer than ``seconds``, since the update checks
+        the gates again. Raises TranscriptRefusedError.
         """
         gate = gates.closed(request.switches, force=True)
         if not gate:
@@ -92,15 +92,15 @@ class Notes:
         return gate
 
     async def folder(self, request: NotesRequest) -> str:
-        """Return the folder of a session's notes, which is the lane of its updates."""
+        """Return the folder of a session's notes, which names the job lane of its updates."""
         return await self._in_thread(partial(folder_of, request))
 
     async def run(
         self, request: NotesRequest, *, job: str, progress: Progress, allow_model: bool = True
     ) -> UpdateResult:
-        """Bring a session's notes up to date where the gates are open.
+        """Update a session's notes if the gates are open, and return the result.
 
-        Raises TranscriptRefusedError and NotesUnfinishedError; notes and cursor are as they were.
+        Raises TranscriptRefusedError and NotesUnfinishedError; the notes are unchanged then.
         """
         key = key_of(request)
         done = anyio.Event()
@@ -109,22 +109,22 @@ class Notes:
             return await self._update(request, job, progress, allow_model=allow_model)
         finally:
             done.set()
-            if self._running.get(key) is begun:  # and no update from another directory
+            if self._running.get(key) is begun:  # not one from another directory
                 del self._running[key]
 
     async def write_locally(self, request: NotesRequest) -> UpdateResult:
-        """Write what the transcript proves, now; who stops waiting does not stop it.
+        """Update the notes without a model at once; a cancelled caller does not stop it.
 
         Raises TranscriptRefusedError.
         """
-        # Not among the threads that long transcripts may have taken.
+        # Without the limiter, whose threads may all be reading long transcripts.
         write = partial(self._keeper.write_locally, request)
         return await to_thread.run_sync(write, abandon_on_cancel=True)
 
     async def read(self, request: NotesRequest, *, characters: int | None = None) -> NotesView:
-        """Return a session's notes, with what is new where the conversation has gone on.
+        """Return a session's notes, first updated without a model if they are stale.
 
-        An update that runs is waited for. Raises NotesNotFoundError.
+        Waits for a running update. Raises NotesNotFoundError.
         """
         await self._wait(key_of(request))
         stale = await self._in_thread(partial(self._keeper.refresh, request), abandon=True)
@@ -132,12 +132,13 @@ class Notes:
         return await self._in_thread(view)
 
     async def block(
-        self, request: NotesRequest, room: int, seconds: float, *, resumed: bool = False
+        self, request: NotesRequest, units: int, seconds: float, *, resumed: bool = False
     ) -> str:
-        """Return the notes of a session that was compacted, as a block of so many UTF-16 units.
+        """Return the notes of a compacted session as a block of at most ``units`` UTF-16 units.
 
-        Waits for no update, and not much longer than so many seconds. With ``resumed`` the
-        compaction may lie far back, and the notes in the conversation: then "".
+        Does not wait for a running update, and not much longer than ``seconds``. "" if notes are
+        off; with ``resumed`` also if messages follow the last compaction, as the conversation may
+        have the notes then.
         """
         if not request.switches.enabled:
             return ""
@@ -146,16 +147,16 @@ class Notes:
             due = await self._in_thread(partial(check, request), abandon=True) or due
         if not due:
             return ""
-        # Not among the threads that long transcripts may have taken.
-        return await to_thread.run_sync(partial(self._keeper.block, request, room))
+        # Without the limiter, whose threads may all be reading long transcripts.
+        return await to_thread.run_sync(partial(self._keeper.block, request, units))
 
     async def compaction(
         self, request: NotesRequest, window: int, trigger: str, results: str = ""
     ) -> CompactionPlan | None:
-        """Return what ``request.messages`` become with the notes in the place of most of them.
+        """Return a plan that compacts ``request.messages`` with the notes.
 
-        ``None`` where there are no notes, or where another way is better. An update that runs is
-        waited for. ``results`` is the folder where results of tools are stored.
+        ``None`` if notes are off, if there are none, or if another way is better. Waits for a
+        running update. ``results`` is the folder of stored tool results.
         """
         if not request.switches.enabled:
             return None
@@ -165,13 +166,13 @@ class Notes:
         return await self._in_thread(plan)
 
     async def lines(self, messages: Any) -> dict[str, list[str]]:
-        """Return what a list of messages proves, as the lines of notes without a model."""
+        """Return the local writer's lines about a list of messages, by section."""
         return await self._in_thread(partial(self._keeper.lines, messages))
 
     async def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
-        """Put a content into a section for a client, and return the hash of the notes.
+        """Replace a section's content for a client, and return the hash of the notes.
 
-        Raises SectionUnknownError.
+        ``base_hash`` is that of the notes that the client read. Raises SectionUnknownError.
         """
         write = partial(self._keeper.write, request, title, content, base_hash)
         return await self._in_thread(write)
@@ -179,7 +180,7 @@ class Notes:
     async def list(
         self, base: str, keys: Collection[str] | None, limit: int
     ) -> tuple[ListedNotes, ...]:
-        """Return the notes below a base directory that changed last, first."""
+        """Return the notes below a base directory, the last changed first."""
         listed = await self._in_thread(partial(files.listed, base, keys, limit))
         return tuple(
             ListedNotes(
@@ -193,7 +194,7 @@ class Notes:
         )
 
     async def delete(self, request: NotesRequest) -> bool:
-        """Remove a session's notes, and say whether there were any."""
+        """Remove a session's notes, and return whether there were any."""
         return await self._in_thread(partial(self._keeper.delete, request))
 
     async def prune(self, base: str, before: float) -> int:
@@ -201,7 +202,7 @@ class Notes:
         return await self._in_thread(partial(files.prune, base, before))
 
     async def problems(self, settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Return why a template or a prompt of the person's own is not used."""
+        """Return sentences why a person's own template or prompt is not used."""
         template = partial(self._keeper.template, settings, environment)
         return (await self._in_thread(template)).problems
 
@@ -209,7 +210,7 @@ class Notes:
         return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
 
     async def _wait(self, key: tuple[str, str]) -> None:
-        """Wait for an update that runs, unless it hangs."""
+        """Wait up to 15 seconds for a running update, not for one that began a minute ago."""
         if key not in self._running:
             return
         since, done = self._running[key]
@@ -245,7 +246,10 @@ class Notes:
     async def _by_model(
         self, request: NotesRequest, model: Model, job: str, progress: Progress
     ) -> UpdateResult | str:
-        """Let a model edit the notes; return how it ended, or why none can be asked today."""
+        """Have a model edit the notes; return the result, or why none can be used today.
+
+        Raises NotesUnfinishedError.
+        """
         begun = await self._in_thread(partial(self._keeper.begin, request))
         name = self._models.name(request.settings, KIND)
         text = sections.rendered(begun.update.notes, cursor=False)

@@ -1,4 +1,4 @@
-"""The template of new notes and the prompt of the model that keeps them: built in or a person's."""
+"""Load the template of new notes and the prompt for a model: a person's own or the built-in."""
 
 import os
 import re
@@ -26,14 +26,14 @@ class NotesTemplate:
     problems: tuple[str, ...] = ()
 
     def filled(self, notes: sections.SessionNotes, path: str) -> str:
-        """Return the prompt with its variables put in, in one pass: nothing put in is searched."""
+        """Return the prompt with its variables filled in; inserted text is not searched again."""
         current = sections.rendered(notes, cursor=False)
         values = {"currentNotes": current, "notesPath": path, "sizes": sizes(notes)}
         return _VARIABLE.sub(lambda match: values[match[1]], self.prompt)
 
 
 def sizes(notes: sections.SessionNotes) -> str:
-    """Return a line for each section that is too large, and one where all together are."""
+    """Return a line for each section that is too large, and one if all together are."""
     tokens = [(part.title.strip(), sections.section_tokens(part)) for part in notes.sections]
     large = [(title, size, sections.SECTION_TOKENS) for title, size in tokens]
     large.append(("All sections", sum(size for _, size in tokens), sections.NOTES_TOKENS))
@@ -44,19 +44,19 @@ def sizes(notes: sections.SessionNotes) -> str:
 
 
 def chosen(settings: NotesSettings, config_dir: str) -> NotesTemplate:
-    """Return the template and the prompt in force; ``config_dir`` is the client's, absolute.
+    """Return the template and the prompt to use; ``config_dir`` is the client's absolute folder.
 
-    The file that the settings name comes before the one in the client's folder. A file that is
-    there and cannot be used is a problem, and the built-in text takes its place. Blocks.
+    The settings' file is preferred to the one in the client's folder. A file that cannot be used is
+    a problem, and the built-in text is used instead. Blocks.
     """
     problems: list[str] = []
-    text = _own(_TEMPLATE, settings.template, config_dir, problems)
-    prompt = _own(_PROMPT, settings.prompt, config_dir, problems)
+    text = _own_or_built_in(_TEMPLATE, settings.template, config_dir, problems)
+    prompt = _own_or_built_in(_PROMPT, settings.prompt, config_dir, problems)
     return NotesTemplate(text, prompt, tuple(problems))
 
 
-def _own(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
-    """Return the text of a person's own file, or the built-in one."""
+def _own_or_built_in(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
+    """Return the text of a person's own file, or the built-in one, and add to ``problems``."""
     path = os.path.expanduser(setting) or f"{config_dir}/session-memory/config/{name}"
     text, problem = _read(path)
     titles = [section.title.strip() for section in sections.parse(text).sections]
