@@ -1,4 +1,4 @@
-"""extract: what was worth remembering in a conversation.
+"""Extraction: find what is worth remembering in a conversation and write it as memories.
 
 Doors: ``candidates``, ``service``.
 """

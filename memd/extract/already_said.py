@@ -1,7 +1,6 @@
-"""What a project's instruction files say already, so that it becomes no memory. Pure.
+"""Leave out what a project's instruction files say already. Pure.
 
-Whether a file says a text is answered by a ``Covered``, which the composition gives; here are the
-texts that it is asked about.
+A ``Covered``, which the daemon passes in, returns the file that says a text, "" for none.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,49 +17,50 @@ from memd.extract.sentences import sentences
 from memd.text.statements import undated
 
 _SHOWN = 200  # characters of what a result names
-_LISTED = 10  # sentences that a model is told of
-_MESSAGES = 50  # of the person's, the newest, in which they are looked for
+_LISTED = 10  # covered sentences that a model is shown
+_MESSAGES = 50  # newest messages of the person that are searched for them
 
 
 def already_said(text: str, covered: Covered) -> Iterator[CoveredText]:
-    """Yield a text with the file that says it; nothing where none does."""
+    """Yield a text with the instruction file that says it, or nothing if none does."""
     file = covered(undated(text))
     if file:
         yield shown(text, file)
 
 
 def shown(text: str, file: str) -> CoveredText:
-    """Return what a result names: a text on one line, cut, without credentials."""
+    """Return a text for a result, on one line, cut and without credentials, with its file."""
     return CoveredText(one_line(secrets.scrub(text), _SHOWN), file)
 
 
 def without(result: Candidates, covered: Covered) -> Candidates:
-    """Return what was looked for without the suggestions that files say, which are named."""
+    """Return the result without suggestions that files say; these are in ``already_said``."""
     rest: list[Suggestion] = []
     covered_texts: list[CoveredText] = []
     for suggestion in result.suggestions:
-        said = [*already_said(suggestion.text, covered)]
-        covered_texts += said
-        rest += [] if said else [suggestion]
+        covering = [*already_said(suggestion.text, covered)]
+        covered_texts += covering
+        if not covering:
+            rest.append(suggestion)
     return replace(result, suggestions=tuple(rest), already_said=tuple(covered_texts))
 
 
 def in_messages(messages: Sequence[Message], covered: Covered) -> tuple[CoveredText, ...]:
-    """Return the person's newest sentences that files say."""
-    own = [message.text for message in messages if message.role == message.origin == "user"]
-    said = (
-        each
-        for text in own[-_MESSAGES:][::-1]
+    """Return the person's newest sentences that instruction files say, 10 at most."""
+    texts = [message.text for message in messages if message.role == message.origin == "user"]
+    covered_texts = (
+        covered_text
+        for text in texts[-_MESSAGES:][::-1]
         for sentence in sentences(text)
-        for each in already_said(sentence.text, covered)
+        for covered_text in already_said(sentence.text, covered)
     )
-    return tuple(dict.fromkeys(islice(said, _LISTED)))
+    return tuple(dict.fromkeys(islice(covered_texts, _LISTED)))
 
 
 def in_memory(old: Document, new: Document, covered: Covered) -> str:
-    """Return the file that says all that a memory would newly say, "" where none does.
+    """Return the instruction file that says all new lines of a memory, "" if none does.
 
-    A memory that loses something is corrected, which no file can do.
+    "" too for a memory that loses a line, since that corrects it.
     """
     before, after = (
         dict.fromkeys(f"{each.description}\n\n{each.body}".splitlines()) for each in (old, new)

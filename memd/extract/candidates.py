@@ -1,11 +1,11 @@
-"""What the local extractor keeps of a person's messages: memories, suggestions, the rest counted.
+"""Select the sentences of a person's messages that are saved or suggested, without a model.
 
 Rules of this file
-- Only the person's own sentences are looked at; a sentence that is kept stays word for word.
-- A sentence is saved when the person marked it as standing (``_is_standing``), nothing speaks
-  against it and the scorer agrees. What looks lasting but is not certain is suggested, and so is
-  every request to remember that was not saved.
-- A sentence that holds a credential is neither.
+- Only the person's own sentences are used, and copied word for word.
+- A sentence is saved if it asks for something from now on (``_is_standing``), nothing speaks
+  against it and its score is high enough. A sentence that is probably lasting is suggested, and so
+  is every request to remember that was not saved.
+- A sentence with a credential is neither saved nor suggested.
 The same words always give the same candidates. Pure.
 """
 
@@ -24,18 +24,18 @@ from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
 
-# Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
-# at most six give something (benchmarks/train_extractor.py prints what they reach).
+# Least log odds of a saved or suggested sentence, chosen so that at most six of a hundred messages
+# of other people's conversations yield one (benchmarks/train_extractor.py prints the figures).
 SAVED, MARKED, LASTING = -4.5, -2.9, -1.45
-# Of a message that only states something (no task, question, doubt or error): where it opens the
-# conversation, and later on. Nothing but to tell it can be meant.
+# The same for a message that only states something (no task, question, doubt or error), at the
+# start of a conversation and later. The only purpose of such a message is to be known.
 OPENING, STATED = -2.6, -1.0
 _STATED_SENTENCES = 2
-_SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
+_SAVED_CHARACTERS = 180  # of a saved sentence at most; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
 _MOST_OF_A_MESSAGE = 2  # suggestions
-_LEAST_WORDS = 2  # that say something; one more beside "this" or "it"
-_LEAST_WIDE = 6  # characters of Chinese, Japanese or Korean that say something
+_LEAST_WORDS = 2  # telling words of a sentence; one more if it has "this" or "it"
+_LEAST_WIDE = 6  # Chinese, Japanese or Korean characters of a sentence without such words
 _RULE = frozenset(
     {"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"}
 )
@@ -43,14 +43,14 @@ _MARKERS = (_RULE - {"prohibition"}) | {"remember", "identity"}
 _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
 _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
-_PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
+_PRODUCT = frozenset({"interface", "audience"})  # about the product, unless a rule opens the text
 _NO_STATEMENT = TASK | {"error", "doubt"}
 _LASTING = frozenset(
     {"never", "always", "future", "next_time", "remember", "consent", "preference"}
 )  # without any of these nothing is standing
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
-# A place in the source: what stands there changes and is found faster than remembered.
+# A path in the source code: what a sentence says about it changes soon and is easily read there.
 _SOURCE = re.compile(
     r"(?<![\w:/.])(?:src|lib|apps?|cmd|pkg|internal|tests?|docs?|scripts|packages|web)/\w",
     re.IGNORECASE,
@@ -71,10 +71,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What of some messages is saved and suggested.
+    """The sentences of some messages that are saved or suggested.
 
-    ``refused`` is the rule of each sentence refused for a credential, ``passed_over`` the reason
-    for each message of which nothing was kept, ``already_said`` what an instruction file says.
+    ``refused`` has the secret rule of each sentence with a credential, ``passed_over`` the reason
+    for each message without a result, ``already_said`` what an instruction file says.
     """
 
     candidates: tuple[Candidate, ...]
@@ -90,7 +90,10 @@ def find(
     session: str = "",
     score: Callable[[frozenset[str]], Scores] = scorer.score,
 ) -> Candidates:
-    """Return what of a conversation is kept; ``now`` stands in for a missing time."""
+    """Return the saved and suggested sentences of a conversation.
+
+    ``now`` replaces a missing time of a message; ``session`` is named in suggestions.
+    """
     parts: list[Candidates] = []
     before, first = "", True
     for message in messages:
@@ -113,8 +116,8 @@ def find(
 def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sentences of a message that would be saved, and those that correct the assistant.
 
-    ``before`` is what the assistant said last, "" where the message opens the conversation.
-    Blocks at the first call.
+    ``before`` is the assistant's last message, "" if the message opens the conversation. Blocks at
+    the first call, which loads the lists.
     """
     own = sentences(text)
     if _is_pasted(text, own):
@@ -138,12 +141,12 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _is_rule(item: "_Scored") -> bool:
-    """Say whether a sentence asks for something from now on."""
+    """Return whether a sentence asks for something that holds from now on."""
     return _is_standing(item.names) and not item.opens_text and not item.names & _UNFIT
 
 
 def _is_pasted(text: str, own: Sequence[Sentence]) -> bool:
-    """Say whether a message is longer than what a person types, so most of it is pasted."""
+    """Return whether a message is longer than a person types, so that most of it is pasted."""
     return len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
 
 
@@ -154,6 +157,7 @@ def _in_message(
     place: SentencePlace,
     score: Callable[[frozenset[str]], Scores],
 ) -> Candidates:
+    """Return the saved and suggested sentences of one message, or why there are none."""
     own = sentences(text)
     if not own:
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
@@ -198,7 +202,7 @@ def _score(
 
 
 def _is_saved(item: "_Scored") -> bool:
-    """Return whether the person marked a sentence as standing, and it stands on its own."""
+    """Return whether a sentence asks for something from now on and is clear without context."""
     if not _is_standing(item.names) or item.names & _UNFIT or item.asks or item.opens_text:
         return False
     if item.names & _PRODUCT and not item.names & _OPENS:
@@ -209,16 +213,16 @@ def _is_saved(item: "_Scored") -> bool:
 
 
 def _is_spoken_by_another(plain: str) -> bool:
-    """Return whether a few words and a colon come first: "Bob wrote: always …"."""
+    """Return whether a sentence begins with a speaker and a colon: "Bob wrote: always …"."""
     lead = _LEAD.match(plain)
     return lead is not None and not markers(lead.group(1)) & _ASKS
 
 
 def _is_standing(names: frozenset[str]) -> bool:
-    """Return whether a person asks for something that holds from now on.
+    """Return whether the markers of a sentence ask for something that holds from now on.
 
-    One marker is enough where it opens the sentence or asks to remember or for consent; "always",
-    a later "in future" and a preference need a second one that speaks to the assistant.
+    One marker is enough if it opens the sentence, asks to remember or asks for consent. "Always",
+    a later "in future" and a preference need a second marker that addresses the assistant.
     """
     if names & {"starts:never", "starts:always", "starts:future", "remember", "consent"}:
         return True
@@ -232,6 +236,10 @@ def _is_standing(names: frozenset[str]) -> bool:
 
 
 def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
+    """Return whether to suggest a sentence: it asks to remember, or one of its scores is high.
+
+    ``least`` is the least score of a sentence in a message that only states something.
+    """
     if not item.says_something or item.opens_text:
         return False
     if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
@@ -243,6 +251,7 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
 
 
 def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
+    """Return the reason why a message has no result."""
     if pasted:
         return PASTED
     return QUESTION if all(item.asks for item in scored) else NOT_LASTING
@@ -268,22 +277,22 @@ class _Scored:
 
     @property
     def states(self) -> bool:
-        """Whether it wants, asks and complains about nothing."""
+        """Whether it only states something: no question, task, error or doubt."""
         return not self.asks and not self.names & _NO_STATEMENT
 
     @property
     def opens_text(self) -> bool:
-        """Whether what follows, behind a colon, is what is meant."""
+        """Whether it ends with a colon, so that its meaning follows in the next sentence."""
         return self.plain.rstrip().endswith((":", "\uff1a"))
 
     @property
     def length(self) -> int:
-        """How long it is in characters; one of Chinese, Japanese or Korean counts twice."""
+        """Its number of characters; a Chinese, Japanese or Korean one counts twice."""
         return len(self.plain) + len(_WIDE.findall(self.plain))
 
     @property
     def says_something(self) -> bool:
-        """Whether it names what it is about: "never do that again" does not."""
+        """Whether it has enough telling words: "never do that again" has not."""
         least = _LEAST_WORDS + ("deictic" in self.names)
         return (
             len(_WIDE.findall(self.plain)) >= _LEAST_WIDE

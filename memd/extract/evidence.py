@@ -1,12 +1,10 @@
-"""Who said what in a conversation, and whether a text can be proven by it. Pure.
+"""Find texts in a conversation: who said them, and whether they repeat what others said. Pure.
 
 Rules of this file
-- Texts are compared word by word: white space, case, quotation marks and typographic signs do not
-  matter. A Chinese, Japanese or Korean character counts as a word, and as two thirds of one where
-  words are counted.
-- The person's words are their messages without what was pasted or quoted at length. Output of
-  tools, pasted blocks, names of files, memories that are there and whatever a run was shown are
-  others' words.
+- Texts are compared word by word, without white space, case, quotation marks and typographic
+  signs. A Chinese, Japanese or Korean character is a word, and counts as two thirds of one.
+- The person's words are their messages without pasted text and long quotations. Output of tools,
+  pasted blocks, file names, memories and all else that a run was shown are others' words.
 """
 
 import re
@@ -23,11 +21,11 @@ from memd.text.words import WIDE
 
 _WORD_WEIGHT = 3  # of a word; a Chinese, Japanese or Korean character weighs two
 _RUN = 8 * _WORD_WEIGHT  # words in a row that two texts hardly share by chance
-_LINE = 4 * _WORD_WEIGHT  # words of a line that is repeated whole
-_HALF = 4  # words of a short quotation that have to be shared
-_LETTERS, _WORDS = 8, 2  # that a quotation has at least: "ok" and "do it" prove nothing
-_NEAR = timedelta(days=45)  # of the conversation: a relative date that was made absolute
-_SMALL = 32  # a count below it may have been given in words
+_LINE = 4 * _WORD_WEIGHT  # words of a shorter line, which counts if it is repeated whole
+_HALF = 4  # a quotation of fewer words counts as one of so many
+_LETTERS, _WORDS = 8, 2  # of a quotation at least: "ok" and "do it" prove nothing
+_NEAR = timedelta(days=45)  # a date so near the conversation may come from a relative one
+_SMALL = 32  # a smaller number may have been written as a word
 _WORD = re.compile(f"[{WIDE}]|[^\\W_{WIDE}]+")
 _WIDE = re.compile(f"[{WIDE}]")
 _YEAR = re.compile(r"\d{4}\b")
@@ -35,7 +33,7 @@ _TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+"
 _EXACT = re.compile(r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w")
 _DASHED = re.compile(r"\d-|-\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-# Only English tells a name inside a sentence by its capital; German writes every noun so.
+# Capitals mark names only in English; German writes every noun with one.
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|to|and|with|for|in)\b")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
 _CALENDAR = re.compile(
@@ -46,7 +44,7 @@ _CALENDAR = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What the person said in one message; ``at`` is seconds since 1970, 0 where it is unknown."""
+    """The person's words in one message; ``at`` is in seconds since 1970, 0 if unknown."""
 
     text: str
     at: float = 0.0
@@ -54,9 +52,9 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Talk:
-    """The words of the person, of the assistant, and of all others as far as they are known.
+    """The words of the person, the assistant and all others in a conversation.
 
-    ``agents`` are those of other agents' messages; nobody else's words count as theirs.
+    ``agents`` are messages of other agents, ``outside`` all other texts.
     """
 
     person: Sequence[Utterance]
@@ -65,27 +63,37 @@ class Talk:
     agents: str = ""
 
     def quoted(self, quotation: str) -> Utterance | None:
-        """Return the last message in which the person said this; ``None`` for too few words."""
+        """Return the person's last message that contains a quotation, ``None`` if none does.
+
+        ``None`` too for a quotation that is too short.
+        """
         words = _words(quotation)
         letters = sum(2 if _WIDE.match(word) else len(word) for word in words)
         if len(words) < _WORDS or letters < _LETTERS:
             return None
         row = _row(words)
         texts = zip(reversed(self.person), reversed(self._own), strict=True)
-        return next((said for said, text in texts if row in text), None)
+        return next((message for message, text in texts if row in text), None)
 
     def nearest(self, quotation: str) -> Utterance | None:
-        """Return the person's line that has most of a quotation's words, if it has half of them."""
+        """Return the person's line with most of a quotation's words, ``None`` below half of them.
+
+        A quotation has to share two words at least.
+        """
         wanted = set(_words(quotation))
-        lines = [Utterance(line, said.at) for said in self.person for line in said.text.split("\n")]
+        lines = [
+            Utterance(line, message.at)
+            for message in self.person
+            for line in message.text.split("\n")
+        ]
         shares = [(len(wanted & set(_words(line.text))), line) for line in lines]
         most, line = max(shares, key=lambda share: share[0], default=(0, None))
         return line if 2 * most >= max(len(wanted), _HALF) else None
 
     def repeats(self, lines: Iterable[str], exempt: str) -> bool:
-        """Return whether lines say eight words in a row, or a line whole, as others said them.
+        """Return whether lines have eight words in a row, or a whole short line, of others.
 
-        What the person said as well repeats nobody, nor does what stands in the ``exempt`` text.
+        Words that the person said too or that are in the text ``exempt`` do not count.
         """
         own = (*self._own, _row(_words(exempt)))
         for words in map(_words, lines):
@@ -99,17 +107,19 @@ class Talk:
         return False
 
     def unknown(self, lines: Iterable[str], exempt: str) -> tuple[str, bool]:
-        """Return a number, name, date or address that nobody gave, "" where there is none.
+        """Return the first number, name, date or address that nobody said, "" for none.
 
-        The second value says whether one was given by others alone.
+        The second value says whether the person and the assistant did not say one of them.
         """
         own = "\0".join((*self._own, self._reply, _row(_words(exempt))))
-        given = (part for line in lines for part in _particulars(line))
-        strange = [
-            part for part in given if _row(_words(part)) not in own and not self._is_day(part, own)
+        details = (part for line in lines for part in _details(line))
+        foreign = [
+            part
+            for part in details
+            if _row(_words(part)) not in own and not self._is_day(part, own)
         ]
-        missing = (part for part in strange if _row(_words(part)) not in self._others)
-        return next(missing, ""), bool(strange)
+        missing = (part for part in foreign if _row(_words(part)) not in self._others)
+        return next(missing, ""), bool(foreign)
 
     @cached_property
     def _own(self) -> tuple[str, ...]:
@@ -125,31 +135,33 @@ class Talk:
 
     @cached_property
     def _foreign(self) -> frozenset[int]:
-        """The runs of eight words of others, by their hashes."""
+        """The hashes of all runs of eight words that others said."""
         return frozenset(hash(_row(run)) for run in _runs(_words(f"{self.outside}\n{self.agents}")))
 
     @cached_property
     def _resolved(self) -> str:
-        """The person's words with a date behind each relative one; takes a moment."""
+        """The person's words with absolute dates behind relative ones; slow."""
         texts = (dates.resolve(said.text, said.at) for said in self.person if said.at)
         return _row(_words("\n".join(texts)))
 
     def _is_day(self, text: str, own: str) -> bool:
-        """Return whether a date is near the conversation, or was named in other words."""
+        """Return whether a date is near the conversation, or was said in other words."""
         if not _YEAR.match(text):
             return False
-        known = [datetime.fromtimestamp(said.at, UTC).date() for said in self.person if said.at]
-        if any(text == str(day.year) for day in known):
+        dates_of_talk = [
+            datetime.fromtimestamp(message.at, UTC).date() for message in self.person if message.at
+        ]
+        if any(text == str(day.year) for day in dates_of_talk):
             return True
         with suppress(ValueError, TypeError):
             day = date.fromisoformat(text)
             named = f" {day.day} " in own and (f" {day.month} " in own or f" {day.year} " in own)
-            if named or any(abs(day - other) <= _NEAR for other in known):
+            if named or any(abs(day - other) <= _NEAR for other in dates_of_talk):
                 return True
         return _row(_words(text)) in self._resolved
 
 
-def _particulars(line: str) -> Iterator[str]:
+def _details(line: str) -> Iterator[str]:
     """Yield the numbers, names, dates and addresses of a line."""
     for match in _TOKEN.finditer(line):
         token = match.group().strip(".:!?-#~\u2026")
@@ -164,7 +176,7 @@ def _particulars(line: str) -> Iterator[str]:
 
 
 def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield each stretch of eight words."""
+    """Yield each run of eight words; CJK characters count as parts of words."""
     start = weight = 0
     for end, word in enumerate(words, 1):
         weight += _weight(word)
@@ -180,8 +192,10 @@ def _weight(word: str) -> int:
 
 
 def _words(text: str) -> list[str]:
+    """Return the words of a text for comparison."""
     return _WORD.findall(normal(text.encode("utf-8", "replace").decode()).casefold())
 
 
 def _row(words: Sequence[str]) -> str:
+    """Return words as a text with spaces around, in which whole words can be searched."""
     return f" {' '.join(words)} "

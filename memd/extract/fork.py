@@ -1,16 +1,15 @@
-"""What an extraction asks a model: a prefix that caches know, and one message. Pure.
+"""Write the request of an extraction to a model: a prefix that is cached, and the task. Pure.
 
 Rules of this file
-- Given what a client sends itself (``cache``), the request begins with exactly that: its system
-  text, its tools, its model and its messages, untouched. One message is added.
-- Without it the prefix is memd's own: tools, a system text that depends on the directory alone, and
-  the conversation, which only grows. Marks for the cache stand behind the system text, where the
-  conversation ended the last time, where it ends now, and behind the task.
-- What changes from run to run (the manifest, how much is new) stands behind all of that.
-- Learning takes little thought: over memd's own prefix a model is asked for little.
-- A prefix costs little where a cache still knows it, and much where none does. So beside the run
-  over the whole conversation stands a short one, with what is new and at most 4,000 tokens of
-  anything else; which of the two goes out is a matter of money (``cheaper``).
+- With a client's own request (``cache``) the request begins with exactly that: system text, tools,
+  model and messages. One message is added.
+- Without it the prefix is memd's own: tools, a system text that depends only on the directory, and
+  the conversation, which only grows. Cache marks stand behind the system text, at the last and the
+  present end of the conversation, and behind the task.
+- What changes from run to run (the manifest, how much is new) comes after the prefix.
+- Over memd's own prefix the model is asked for little thinking.
+- A long prefix is cheap only while a cache has it. So there is also a short request with the new
+  messages and at most 4,000 tokens of anything else; the cheaper one is sent (``cheaper``).
 """
 
 import json
@@ -34,16 +33,16 @@ KIND = "extract"
 TURNS = 5
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _FINGERPRINT = 12  # characters
-_NEWS = 2_000  # tokens of what is new, the person's own words aside
-_BEFORE = 400  # tokens of what was said just before
-_LISTED = 700  # tokens of the memories that are there
+_NEWS = 2_000  # tokens of the new pieces, without the person's own words
+_BEFORE = 400  # tokens of the pieces just before
+_LISTED = 700  # tokens of the list of existing memories
 _BYTES_A_TOKEN = 4
-_LITTLE_TOKENS = 4_750  # of the short run's model: what a turn without news may cost
-_LAST = 4  # pieces
+_LITTLE_TOKENS = 4_750  # a whole run that costs no more than so many is always allowed
+_LAST = 4  # pieces before the new ones
 _WAITING = 500  # characters of a suggestion
-_WHOLE = 3  # memories that a single request shows with their text
-_WHOLE_BYTES = 3_500  # that these may have together
-_RANKED = 2_000  # memories, the newest
+_WHOLE = 3  # memories whose text a single request shows
+_WHOLE_BYTES = 3_500  # of these together
+_RANKED = 2_000  # newest memories that are ranked by words
 _SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
 _PACKAGE = "memd.extract"
 
@@ -66,17 +65,17 @@ _RUN = Task(
 
 
 def prefix(cache: Mapping[str, Any] | None) -> Task | None:
-    """Return a run over a client's prefix without the task, ``None`` where that is of no use."""
+    """Return a run over a client's own request, without the task; ``None`` if it is unusable."""
     return prefixed(_RUN, cache)
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a run is about: the last ``count`` pieces of a conversation, and the memories there.
+    """What a run is about: the last ``count`` pieces of a conversation, and existing memories.
 
-    ``now`` is seconds since 1970. ``waiting`` are suggestions that nobody has decided yet. With
-    ``team`` some of what is learnt may be shared. ``said`` is what of the new pieces the project's
-    instruction files say already.
+    ``now`` is in seconds since 1970. ``waiting`` are suggestions that nobody has decided yet. With
+    ``team`` memories may be shared with a team. ``said`` are sentences of the new pieces that the
+    project's instruction files say already.
     """
 
     directory: str
@@ -90,45 +89,45 @@ class News:
 
     @property
     def start(self) -> int:
-        """Where in the conversation the new pieces begin."""
+        """The index of the first new piece in the dialogue."""
         return len(self.dialogue.pieces) - self.count
 
 
 def own(news: News, model: str, before: int) -> Task:
-    """Return the run over memd's own prefix; a cache still knows ``before`` pieces of it."""
+    """Return the run over memd's own prefix, of which ``before`` pieces may be cached."""
     last = len(news.dialogue.pieces)
     return _own(news, model, tools.NAMES, {before - news.dialogue.dropped - 1, last - 1, last})
 
 
 def short(news: News, model: str) -> Task:
-    """Return the run over what is new, with little of anything else and nothing for a cache."""
+    """Return the short run: the new pieces, little else, and no cache marks."""
     return _own(_tail(news), model, _SHORT_TOOLS)
 
 
 def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
-    """Return the run with one request over what is new, for a model that calls no tools.
+    """Return the run with one request about the new pieces, for a model that calls no tools.
 
-    ``files`` are memories that it is shown whole, as far as there is room.
+    ``files`` are memories whose text it is shown, up to 3,500 bytes.
     """
-    shown, room = [], _WHOLE_BYTES
+    shown, bytes_left = [], _WHOLE_BYTES
     for file in files:
-        room -= len(file.content)
-        if room >= 0:
+        bytes_left -= len(file.content)
+        if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
     tail = _tail(news)
-    said = map(rendered, tail.dialogue.pieces)
+    pieces = map(rendered, tail.dialogue.pieces)
     system = _filled("system", ("single",), news)
-    request = "\n\n".join((system, *said, _task(tail, "single")))
+    request = "\n\n".join((system, *pieces, _task(tail, "single")))
     return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
 
 
 def touched(news: News) -> tuple[str, ...]:
-    """Return the paths of the few memories that what is new is most likely about."""
+    """Return the paths of the three memories that share most words with the new pieces."""
     return tuple(header.path for header in _likely(_tail(news))[:_WHOLE])
 
 
 def _tail(news: News) -> News:
-    """Return what is new, and what was said just before, with bounded lengths."""
+    """Return the news with only the new pieces and a few before, shortened."""
     new = squeezed(news.dialogue.pieces[news.start :], _NEWS * _BYTES_A_TOKEN)
     before = news.dialogue.pieces[: news.start][-_LAST:]
     before = squeezed(before, _BEFORE * _BYTES_A_TOKEN, strict=True)
@@ -137,7 +136,7 @@ def _tail(news: News) -> News:
 
 
 def shared(client: Task, news: News) -> Task:
-    """Return the run over a client's own prefix."""
+    """Return the run over a client's own request, with the task added."""
     task = {"role": "user", "content": _task(news, "shared")}
     return replace(client, messages=(*client.messages, task), project=news.directory)
 
@@ -145,10 +144,11 @@ def shared(client: Task, news: News) -> Task:
 def cheaper(
     news: News, model: str, client: Task | None, before: int, prices: str
 ) -> tuple[Task, bool]:
-    """Return the run that costs less, and whether that goes over the whole conversation.
+    """Return the cheaper of the short and the long run, and whether it is the long one.
 
-    Compared are the first requests of the short run and of the long one, which it is where that
-    costs little. A cache still knows all of a ``client``'s prefix, or ``before`` pieces of memd's.
+    The cost of their first requests is compared; the long run is also chosen if it costs no more
+    than 4,750 tokens. All of a ``client``'s request is taken to be cached, or ``before`` pieces of
+    memd's own prefix.
     """
     little = short(news, model)
     if client is not None:
@@ -166,9 +166,9 @@ def cheaper(
 
 
 def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] = ()) -> Task:
-    """Return a run with some tools; a cache may begin behind the pieces at the ``marked`` places.
+    """Return a run with the tools ``names`` and cache marks behind the ``marked`` pieces.
 
-    Its task stands at the place behind the last piece.
+    The task has the index behind the last piece.
     """
     system = _filled("system", (), news)
     texts = (*map(rendered, news.dialogue.pieces), _task(news))
@@ -190,39 +190,39 @@ def _block(text: str, *, marked: bool) -> Block:
 
 
 def _likely(news: News) -> list[Header]:
-    """Return the memories that share most words with what is new, as many as have room."""
+    """Return the memories that share most words with the new pieces, up to 700 tokens."""
     wanted = frozenset(words(" ".join(map(rendered, news.dialogue.pieces[news.start :]))))
 
     def shared(header: Header) -> int:
         return len(wanted.intersection(words(f"{header.name} {header.description}")))
 
-    retained: list[Header] = []
-    room = _LISTED * _BYTES_A_TOKEN
+    listed: list[Header] = []
+    bytes_left = _LISTED * _BYTES_A_TOKEN
     for header in sorted(news.headers[:_RANKED], key=shared, reverse=True):
-        room -= len(manifest([header]).encode())
-        if room < 0:
+        bytes_left -= len(manifest([header]).encode())
+        if bytes_left < 0:
             break
-        retained.append(header)
-    return retained
+        listed.append(header)
+    return listed
 
 
 def fingerprints(task: Task) -> dict[str, str]:
-    """Return what each part of a run's prefix is known by, to see which of them changed.
+    """Return a fingerprint of each part of a run's prefix, to see which of them changed.
 
-    What a conversation is known by grows as it does, at the end.
+    The fingerprint of a longer conversation begins with that of the shorter one.
     """
-    said: list[Any] = []
+    blocks_by_role: list[Any] = []
     for message in task.messages:
         content = message.get("content", "")
-        # A plain text is the same to a cache as one block with that text.
+        # For a cache a plain text equals one block with that text.
         blocks = [_block(content, marked=False)] if isinstance(content, str) else content
-        said += [(message.get("role"), block) for block in blocks]
+        blocks_by_role += [(message.get("role"), block) for block in blocks]
     parts: dict[str, list[Any]] = {
         "model": [task.model],
         "tools": [task.tools],
         "system": [task.system],
         "options": [tuple(task.extra.items())],
-        "conversation": said[:-1],  # without the task
+        "conversation": blocks_by_role[:-1],  # without the task
     }
     return {name: "".join(map(_fingerprint, part)) for name, part in parts.items()}
 
@@ -232,12 +232,15 @@ def _fingerprint(part: object) -> str:
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the parts of a prefix that are not what they were at an earlier run's."""
+    """Return the names of the parts whose fingerprint no longer begins with the earlier one."""
     return tuple(name for name, known in before.items() if not now[name].startswith(known))
 
 
 def _task(news: News, form: str = "") -> str:
-    """Return what is to be done; only a client's own prefix (``shared``) gets the whole list."""
+    """Return the text of the task; ``form`` is "", ``single`` or ``shared``.
+
+    Only with ``shared``, a client's own request, all memories are listed.
+    """
     listed = news.headers if form == "shared" else _likely(news)
     more = len(news.headers) - len(listed)
     values = {
@@ -249,14 +252,15 @@ def _task(news: News, form: str = "") -> str:
         "turns": str(TURNS),
         "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
     }
-    flags = (form, "more" * bool(more), "waiting" * bool(news.waiting), "said" * bool(news.said))
+    parts = {"more": more, "waiting": news.waiting, "said": news.said}
+    flags = (form, *(name for name, content in parts.items() if content))
     return _filled("task", flags, news, values)
 
 
 def _filled(
     name: str, flags: Collection[str], news: News, values: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Return a template with its values, and with what every prompt says of memories."""
+    """Return the template ``name`` with values and the guidance that every prompt has."""
     where, team = {"directory": news.directory}, ("team",) * news.team
     types = [prose.fill(prose.template("types"), ("brief", *team), {})]
     types += [prose.fill(prose.template(each, _PACKAGE), (), where) for each in team]
@@ -269,12 +273,13 @@ def _filled(
 
 
 def _tokens(*parts: object) -> int:
+    """Return the estimated tokens of parts of a request."""
     text = json.dumps(parts, ensure_ascii=False, default=dict)
     return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN
 
 
 def _unmarked(value: Any) -> Any:
-    """Return blocks without their marks, which move and are no part of what is cached."""
+    """Return blocks without cache marks, which move and do not affect what is cached."""
     if isinstance(value, list | tuple):
         return [_unmarked(item) for item in value]
     if isinstance(value, Mapping):

@@ -1,14 +1,13 @@
-"""Taking in what is new in a conversation, and keeping what a model has read of it before.
+"""Read the new part of a conversation, and remember what a model has read of it before.
 
-Blocks: call it from a worker thread. One extraction of a directory runs at a time, so nothing here
-is used by two threads for one conversation.
+Blocks: call it from a worker thread. Extractions of a directory run one at a time, so no two
+threads use it for one conversation.
 
 Rules of this file
-- What was read stays in memory in the form in which a model reads it, for a bounded number of
-  conversations: the next turn costs only its new bytes. After a restart it is read once more, from
-  the end of the transcript.
-- Of a conversation that is read for the first time the end alone is taken (``TAIL_BYTES``).
-- For the rules of the local extractor only the person's words and what the assistant wrote stay.
+- The last 16 conversations stay in memory as a model reads them, so that the next turn reads only
+  its new bytes. After a restart a conversation is read again from the end of its transcript.
+- At the first reading only the end of a conversation is read (``TAIL_BYTES``).
+- The local extractor gets only the person's and the assistant's messages, and calls that write.
 """
 
 import os
@@ -31,23 +30,24 @@ from memd.transcripts import reading
 from memd.transcripts.reading import TranscriptRefusedError, from_messages
 
 _CONVERSATIONS = 16
-_CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
+_CACHE_SECONDS = 240.0  # a server's cache lives five minutes, of which a run may take one
 _MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 _MARKER_CHARACTERS = 16
 _OUTSIDE = ("web", "mcp", AGENT)
 _QUOTATION = re.compile(f"{BLANK}{{18,}}")
-_RECENT, _RECENT_BYTES = 4, 1024 * 1024  # transcripts in which a quotation is looked up
-_SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
+_RECENT, _RECENT_BYTES = 4, 1024 * 1024  # transcripts in which a quotation is searched
+_SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the person's
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is new in a conversation, the cursor that counts it as read, and the conversation.
+    """The new messages of a conversation, the cursor behind them, and the conversation.
 
-    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many of all a
-    model's cache still knows: those of the last request, which began with ``prefix``, ``until``
-    some monotonic second. ``outside`` says that what is new holds output of the web or of other
-    servers' tools, ``problem`` why a transcript could not be understood.
+    ``pieces`` is how many of the dialogue's last pieces are new. ``before`` is how many of all
+    pieces the model's cache has from the last request, which had the fingerprints ``prefix``; the
+    cache lives ``until`` that monotonic second. ``outside`` says that the new messages have output
+    of the web, of MCP tools or of other agents. ``problem`` says what in a transcript could not be
+    understood.
     """
 
     messages: tuple[Message, ...]
@@ -81,17 +81,16 @@ class ConversationReader:
         whole: bool,
         now: float = 0.0,
     ) -> Heard:
-        """Return what is new since a cursor; with ``whole`` the conversation that it belongs to.
+        """Return the messages since a cursor; with ``whole`` also the conversation before.
 
-        ``now`` is monotonic seconds.
-        Raises TranscriptRefusedError and InvalidMessagesError.
+        ``now`` is in monotonic seconds. Raises TranscriptRefusedError and InvalidMessagesError.
         """
         known = self._known.get((directory, request.session)) if whole else None
         known = known if known and known.cursor == cursor else None
         if request.transcript_path is None:
             heard = _from_messages(request, cursor)
         else:
-            dialogue = known.dialogue if known else _again(request, cursor, whole=whole)
+            dialogue = known.dialogue if known else _read_again(request, cursor, whole=whole)
             heard = _from_transcript(request, cursor, dialogue, whole=whole)
         warm = known and known.prefix and now < known.until
         return replace(heard, before=known.before) if known and warm else heard
@@ -104,10 +103,10 @@ class ConversationReader:
         prefix: Mapping[str, str] | None = None,
         now: float = 0.0,
     ) -> Mapping[str, str]:
-        """Remember a conversation that was looked at; return what its last request began with.
+        """Remember a conversation; return the fingerprints of its last request's prefix.
 
-        ``prefix`` is what a request of ``now`` (monotonic seconds) began with, ``None`` where no
-        model was asked over the whole conversation.
+        ``prefix`` are those of a request made at ``now`` (monotonic seconds), ``None`` if no model
+        read the whole conversation.
         """
         past = self._known.pop((directory, session), Heard((), heard.cursor))
         known = replace(past, cursor=heard.cursor, dialogue=heard.dialogue)
@@ -118,8 +117,11 @@ class ConversationReader:
         return past.prefix
 
 
-def _again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -> Dialogue:
-    """Return the conversation up to a cursor, read from the transcript's end once more."""
+def _read_again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -> Dialogue:
+    """Return the conversation up to a cursor, read again from the end of the transcript.
+
+    Empty without ``whole``, without a cursor, or if the cursor is of another transcript.
+    """
     path = request.transcript_path
     if not whole or cursor is None or path is None or cursor.source != path:
         return Dialogue()
@@ -128,6 +130,7 @@ def _again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -
 
 
 def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
+    """Return the new messages of a request that has the messages themselves."""
     messages = from_messages(request.messages)
     start = _start(messages, cursor)
     new = messages[start:]
@@ -141,30 +144,32 @@ def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
 def _start(messages: Sequence[Message], cursor: CursorMove | None) -> int:
     """Return how many of the messages a cursor counts as read.
 
-    A cursor whose message is not where it was is looked for from the end; one that vanished (the
-    client compacted) falls back to all that is there.
+    If the cursor's message has moved, its last position counts. If it has vanished, since the
+    client compacted, the result is 0 and all messages are new.
     """
     if cursor is None or cursor.source != _MESSAGES:
         return 0
-    here = [number for number, item in enumerate(messages, 1) if _mark(item) == cursor.marker]
-    return cursor.position if cursor.position in here else max(here, default=0)
+    positions = [n for n, message in enumerate(messages, 1) if _mark(message) == cursor.marker]
+    return cursor.position if cursor.position in positions else max(positions, default=0)
 
 
 def _mark(message: Message) -> str:
-    # A message of calls alone has no words to be known by.
-    said = "\0".join((message.role, message.origin, message.text, *message.calls))
-    return sha256(said.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]
+    """Return a hash by which a message is found again."""
+    # With the calls, since a message may have calls but no text.
+    content = "\0".join((message.role, message.origin, message.text, *message.calls))
+    return sha256(content.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]
 
 
 def _last_said(messages: Sequence[Message]) -> str:
-    """Return the id of the person's last message, "" where the person said nothing."""
-    said = (item.id for item in reversed(messages) if item.origin == "user" and item.text)
-    return next(said, "")
+    """Return the id of the person's last message with text, "" if there is none."""
+    ids = (item.id for item in reversed(messages) if item.origin == "user" and item.text)
+    return next(ids, "")
 
 
 def _from_transcript(
     request: ExtractRequest, cursor: CursorMove | None, dialogue: Dialogue, *, whole: bool
 ) -> Heard:
+    """Return the new messages of a request's transcript; ``dialogue`` is what came before."""
     path = request.transcript_path or ""
     known = cursor is not None and cursor.source == path
     offset, marker = (cursor.position, cursor.marker) if cursor and known else (0, "")
@@ -189,6 +194,7 @@ def _from_transcript(
 
 
 def _heard(heard: Heard, before: Dialogue, now: Dialogue) -> Heard:
+    """Return the new messages with the dialogue ``now`` and how many of its pieces are new."""
     return replace(heard, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
 
 
@@ -198,14 +204,14 @@ def conversation(
     earlier: Iterable[Utterance] = (),
     shown: Iterable[str] = (),
 ) -> Talk:
-    """Return who said what in all that a model is shown. Takes a moment on a long conversation.
+    """Return who said what in all that a model is shown. Slow for a long conversation.
 
-    ``sent`` are the messages that a client sends itself, where a model is shown those; ``earlier``
-    is what the person said in other conversations, ``shown`` whatever else a run is shown. What the
-    person pasted or quoted at length is others' words.
+    ``sent`` are the messages of a client's own request, if the model is shown those. ``earlier``
+    are the person's words in other conversations, ``shown`` other texts that the run is shown.
+    Pasted text and long quotations count as others' words.
     """
     person, assistant, outside, agents = [*earlier], list[str](), [*shown], list[str]()
-    # A piece may be cut; what is new is there whole.
+    # The new messages are added too, since their pieces in the dialogue may be cut.
     for message in (*heard.dialogue.pieces, *from_messages(sent), *heard.messages):
         if message.origin == "user":
             own = own_words(message.text)
@@ -218,9 +224,9 @@ def conversation(
 
 
 def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
-    """Return what the person said last that has a quotation, ``None`` where nothing has it.
+    """Return the person's last message that contains a quotation, ``None`` if none does.
 
-    Only the ends of the few transcripts that changed last are read.
+    Only the ends of the four transcripts that changed last are searched.
     """
     for messages in _recent(transcripts):
         if message := Talk(_said(messages)).quoted(quotation):
@@ -229,9 +235,9 @@ def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
 
 
 def repeats_agents(transcripts: Iterable[str], text: str) -> bool:
-    """Say whether a text repeats what messages of other agents say, and the person does not.
+    """Return whether a text repeats messages of other agents that the person did not say too.
 
-    Looked up where ``quoted`` looks.
+    The same transcripts as for ``quoted`` are searched.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     for messages in _recent(transcripts):
@@ -242,7 +248,7 @@ def repeats_agents(transcripts: Iterable[str], text: str) -> bool:
 
 
 def _recent(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
-    """Yield the ends of the few transcripts that changed last, the newest first."""
+    """Yield the messages at the ends of the four last changed transcripts, the newest first."""
     changed: list[tuple[float, str]] = []
     for path in transcripts:
         with suppress(OSError):
@@ -253,8 +259,9 @@ def _recent(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
 
 
 def _said(messages: Iterable[Message]) -> list[Utterance]:
-    said = (item for item in messages if item.origin == "user" and item.text)
-    return [Utterance(own_words(item.text), item.at or 0.0) for item in said]
+    """Return the person's own words in each message of theirs."""
+    of_person = (item for item in messages if item.origin == "user" and item.text)
+    return [Utterance(own_words(item.text), item.at or 0.0) for item in of_person]
 
 
 def own_words(text: str) -> str:
@@ -263,7 +270,7 @@ def own_words(text: str) -> str:
 
 
 def _unquoted(sentence: Sentence) -> str:
-    """Return a sentence without what stands in it in quotation marks at length."""
+    """Return a sentence without long quotations in it."""
     text = sentence.text
     for match in reversed(list(_QUOTATION.finditer(sentence.masked))):
         quoted = text[match.start() : match.end()]

@@ -1,7 +1,6 @@
-"""Which markers of ten languages a sentence has. Pure; the lists are data (``markers.toml``).
+"""Find marker words of ten languages in a sentence. Pure; the lists are data (``markers.toml``).
 
-A marker is a name such as ``always`` or ``question``; which of them speak for a memory, and how
-much, is trained (``scorer``), not said here.
+A marker is a name such as ``always`` or ``question``. Their weights are trained (``scorer``).
 """
 
 import re
@@ -18,13 +17,13 @@ _WORD = re.compile(r"[^\W\d_]+")
 _EDGES = " \t\n,.!:;-*#>"
 _OPENINGS = 4
 _OTHER = "other"
-_CORRECTED = ("remember", "always", "never", "future")  # their words count with a typing error
+_CORRECTED = ("remember", "always", "never", "future")  # their words match despite a typing error
 _LEAST_LETTERS = 6
 _CJK = re.compile(f"[{WIDE}]")
 
 
 def has_any(sentence: str, names: frozenset[str]) -> bool:
-    """Say whether a sentence has any of these markers, sooner than which ones it has."""
+    """Return whether a sentence has any of these markers; faster than ``markers``."""
     plain = _plain(sentence)
     return _any(names, wide=not plain.isascii()).search(plain) is not None
 
@@ -42,31 +41,32 @@ def markers(sentence: str) -> frozenset[str]:
 
 
 def _plain(sentence: str) -> str:
-    """Return a sentence in small letters, as all lists are, without what only opens it.
+    """Return a sentence in lower case, as the lists are, without its opening words.
 
-    Words that are one letter off a standing marker are spelled right.
+    Words with one wrong letter are corrected if they then are a word of some lists.
     """
     opened = _opened(sentence.replace("\u2019", "'"))
     return _WORD.sub(lambda match: _spelled(match.group()), opened.lower())
 
 
-@lru_cache(maxsize=4_096)  # people say most words again
+@lru_cache(maxsize=4_096)  # most words occur again
 def _spelled(typed: str) -> str:
-    known, right = _spellings()
-    if typed in right or len(typed) < _LEAST_LETTERS - 1:
+    """Return the marker word that a word misspells by one letter, or the word itself."""
+    words_by_form, correct = _spellings()
+    if typed in correct or len(typed) < _LEAST_LETTERS - 1:
         return typed
-    near = (known[form] for form in _shortened(typed) if form in known)
+    near = (words_by_form[form] for form in _shortened(typed) if form in words_by_form)
     return next((word for word in near if word[0] == typed[0]), typed)
 
 
 def _shortened(word: str) -> list[str]:
-    """Return a word and what is left of it without any one letter."""
+    """Return a word, and the word without each one of its letters."""
     return [word, *(word[:at] + word[at + 1 :] for at in range(len(word)))]
 
 
 @cache
 def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
-    """Return each marker word by its forms with a letter left out, and all words of all lists."""
+    """Return each long marker word by its shortened forms, and all words of all lists."""
     lists = _lists()
     long = {
         word
@@ -87,17 +87,19 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
 
 @cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
+    """Return the pattern of each marker."""
     return {name: re.compile(_pattern(entries)) for name, entries in _lists().items()}
 
 
 @cache
 def _any(names: frozenset[str], *, wide: bool) -> re.Pattern[str]:
+    """Return one pattern for several markers; CJK words are left out unless ``wide``."""
     entries = (entry for name in sorted(names) for entry in _lists()[name])
     return re.compile(_pattern([e for e in entries if wide or not _CJK.search(e)]))
 
 
 def is_question(plain: str) -> bool:
-    """Return whether a sentence asks something; "…, ok?" at its end only asks for a nod."""
+    """Return whether a sentence asks something; a final "…, ok?" does not count."""
     end = plain.rstrip(" ?\uff1f!.\"')")
     nod = _nod().search(end)
     return _QUESTION.search(plain[: nod.start()] if nod else plain) is not None
@@ -110,7 +112,7 @@ def _nod() -> re.Pattern[str]:
 
 @cache
 def other(name: str) -> re.Pattern[str]:
-    """Return the pattern of a list that is no marker: opening, asking, nod, denial, change."""
+    """Return the pattern of another list: opening, asking, nod, denial, change or correction."""
     return re.compile(_pattern(_tables()[_OTHER][name]), re.IGNORECASE)
 
 
@@ -124,7 +126,7 @@ def _lists() -> dict[str, list[str]]:
 
 
 def _pattern(entries: list[str]) -> str:
-    """Return one pattern for a list: whole words, or any place for scripts without spaces."""
+    """Return one pattern for a list; only CJK entries match within a word."""
     whole = "|".join(entry for entry in entries if not _CJK.search(entry))
     anywhere = [entry for entry in entries if _CJK.search(entry)]
     words = [rf"(?<![^\W_])(?:{whole})(?![^\W_])"] if whole else []
@@ -132,7 +134,7 @@ def _pattern(entries: list[str]) -> str:
 
 
 def _opened(sentence: str) -> str:
-    """Return a sentence without the words that only open it, if anything is left."""
+    """Return a sentence without up to four opening words, unless nothing else would be left."""
     plain = sentence.strip(_EDGES)
     for _ in range(_OPENINGS):
         opening = other("opening").match(plain)

@@ -1,13 +1,13 @@
-"""What becomes of candidates beside the memories that are there: the plan of a change set. Pure.
+"""Plan the change set that adds candidates to the existing memories. Pure.
 
 Rules of this file
-- What a memory already says is nothing new, whatever its type; ``sameness`` compares. One that came
-  from outside gives no orders, so the person's words never go into it and count as new beside it.
-- A restatement that says more and a correction update that memory: one in the form that memd
-  writes is written anew, any other gets a dated paragraph and keeps every line.
-- Everything else is a memory of its own, unless an instruction file says it and no memory is about
-  the same: beside one that is, it may be what holds. A damaged memory is never touched.
-- The same candidates again change nothing: a stretch that a crash made run twice is harmless.
+- A candidate that a memory already says is dropped, whatever its type; ``sameness`` compares.
+  Memories of outside origin are not compared or updated with the person's words.
+- A correction, or a restatement that says more, updates that memory. A memory in the form that memd
+  writes gets a new body; any other keeps all lines and gets a dated paragraph.
+- Other candidates become new memories. One that an instruction file says is dropped, unless a
+  similar memory exists, which it may correct. Damaged memories are not changed.
+- Merging the same candidates again changes nothing, so an extraction may be repeated after a crash.
 """
 
 import re
@@ -32,17 +32,17 @@ from memd.text.dates import resolve
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import Statement, crude_words
 
-_MOST_BYTES = 32 * 1024  # a memory above is not made longer
-_MOST_COMPARED = 8  # memories that share most words with a candidate
+_MOST_BYTES = 32 * 1024  # a larger memory is not updated
+_MOST_COMPARED = 8  # memories that are compared with a candidate, by shared words
 _OWN_BODY = re.compile(rf'[^\n]+\n\n{re.escape(SAID)} "[^\n]*" \(\d{{4}}-\d\d-\d\d\)\n')
 _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The change set of candidates, and what is not in it since an instruction file says it.
+    """The change set of candidates, and the texts left out since an instruction file says them.
 
-    ``said_again`` are the memories that say already what a candidate does.
+    ``said_again`` are the paths of memories that already say a candidate.
     """
 
     draft: Draft
@@ -58,21 +58,21 @@ def merge(
     at: float,
     covered: Covered = in_no_file,
 ) -> Merged:
-    """Return what brings candidates into a directory; ``at`` stamps the files.
+    """Return the changes that add candidates to a directory; ``at`` stamps the files.
 
-    Raises what reading the tree raises.
+    Raises the errors of reading the tree.
     """
-    if not candidates:  # the directory, which may be long, need not be looked at
+    if not candidates:  # without reading the directory, which may be large
         return Merged(Draft())
     work = _Work(tree, session, text.iso_time(at), covered)
     for statement, candidate in _last_words(candidates).items():
         yield_to_requests()
-        work.take(candidate, statement)
+        work.add(candidate, statement)
     return Merged(work.draft(), tuple(work.already_said), tuple(work.said_again))
 
 
 def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
-    """Return by their statements the candidates that no later one corrects or says again."""
+    """Return the candidates that no later one corrects or repeats, by their statements."""
     retained: dict[str, Candidate] = {}
     for candidate in candidates:
         yield_to_requests()
@@ -85,7 +85,7 @@ def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
 
 
 class _Work:
-    """What the plan has decided so far; a memory is updated once."""
+    """The change set being planned; a memory is updated once."""
 
     def __init__(self, tree: Tree, session: str, modified: str, covered: Covered) -> None:
         self.already_said: list[CoveredText] = []
@@ -105,25 +105,25 @@ class _Work:
             if header.type and not header.damaged and header.origin not in FOREIGN:
                 self._words[header.path] = crude_words(header.description)
 
-    def take(self, candidate: Candidate, new: str) -> None:
-        """Take in a candidate and what it states, where nothing says it yet."""
+    def add(self, candidate: Candidate, new: str) -> None:
+        """Add a candidate, whose statement is ``new``, unless something says it already."""
         near: MemoryFile | None = None
         others: list[str] = []
         for path in self._nearest(crude_words(new)):
             file = self._read(path)
             if file is None or not file.content:
-                continue  # it is gone
-            known = (file.header.description, _current(file.body))
-            others += known
-            results = [compare(new, statement) for statement in known]
+                continue  # it was removed meanwhile
+            statements = (file.header.description, _current(file.body))
+            others += statements
+            results = [compare(new, statement) for statement in statements]
             if Sameness.NOTHING in results:
                 self.said_again.append(path)
                 return
             if Sameness.UPDATE in results and path not in self._edits:
                 near = near or file
-        said = [] if near else [*already_said(new, self._covered)]
-        if said and not any(_alike(new, other) for other in others):
-            self.already_said += said
+        covered = [] if near else [*already_said(new, self._covered)]
+        if covered and not any(_alike(new, other) for other in others):
+            self.already_said += covered
             return
         quotation = said_line(" ".join(candidate.text.split()), candidate.at)
         worded = self._word(new, candidate.type, quotation, self._taken)
@@ -140,7 +140,7 @@ class _Work:
         return Draft((*self._edits.values(), *self._index_edit()), self._pointers)
 
     def _nearest(self, words: set[str]) -> list[str]:
-        """Return the paths of the memories that are most alike by their words, best first."""
+        """Return the paths of the memories whose descriptions share most words, best first."""
         alike = {
             path: len(words & own) / len(words | own)
             for path, own in self._words.items()
@@ -149,9 +149,13 @@ class _Work:
         return sorted(alike, key=lambda path: (-alike[path], path))[:_MOST_COMPARED]
 
     def _update(self, worded: WordedMemory, note: str, near: MemoryFile) -> None:
+        """Update an existing memory: replace the body that memd wrote, or append a note.
+
+        A memory that is too large or whose frontmatter cannot be edited is not changed.
+        """
         path, old = near.header.path, near.body.encode("utf-8", "replace")
         if len(near.content) > _MOST_BYTES or not near.content.endswith(old):
-            return  # too long, or its head cannot be told from its body for certain
+            return  # too large, or its body cannot be separated from its head
         body = worded.body
         if not _OWN_BODY.fullmatch(near.body):
             body = f"{near.body.rstrip()}\n\n{note}"
@@ -164,7 +168,10 @@ class _Work:
         self._hooks[path] = (near.header.description, worded.description)
 
     def _index_edit(self) -> list[FileEdit]:
-        """Return the edit of the hooks of updated memories, where memd wrote the old hook."""
+        """Return an edit of the index that updates the hooks of updated memories, if any.
+
+        A hook is replaced only if it is the beginning of the old description.
+        """
         before = self._tree.index() if self._hooks else None
         content = before or b""
         for entry in entries(content):
@@ -177,11 +184,11 @@ class _Work:
 
 
 def stated(candidate: Candidate) -> str:
-    """Return what a candidate says: with absolute dates, without the words that ask for it."""
-    said = " ".join(candidate.text.split())
-    asking = other("asking").match(said)
-    plain = said[asking.end() :].strip(" ,:") if asking else ""
-    return resolve(plain[:1].upper() + plain[1:] if plain else said, candidate.at)
+    """Return a candidate's statement: with absolute dates, without "remember that" and the like."""
+    text_line = " ".join(candidate.text.split())
+    asking = other("asking").match(text_line)
+    plain = text_line[asking.end() :].strip(" ,:") if asking else ""
+    return resolve(plain[:1].upper() + plain[1:] if plain else text_line, candidate.at)
 
 
 def _alike(one: str, two: str) -> bool:
@@ -189,6 +196,6 @@ def _alike(one: str, two: str) -> bool:
 
 
 def _current(body: str) -> str:
-    """Return what a body says now: its latest dated paragraph, else its first one."""
+    """Return the last dated update in a body, or its first paragraph if there is none."""
     updates = _UPDATE.findall(body)
     return str(updates[-1]) if updates else body.strip().split("\n\n", 1)[0]

@@ -1,4 +1,4 @@
-"""What an extraction is asked, and what it answers. Pure."""
+"""The request and the result of an extraction. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none with
 
 @dataclass(frozen=True, slots=True)
 class ExtractRequest:
-    """What to look at: a session and either its transcript's path or its messages.
+    """The conversation to read: a session and either its transcript's path or its messages.
 
-    ``cache`` is what the client itself sends to its model: system, tools, model and messages.
+    ``cache`` is the client's own last request to its model: system, tools, model and messages.
     """
 
     session: str
@@ -41,15 +41,15 @@ class ExtractRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """How an extraction ended; paths relative to the memory directory.
+    """The result of an extraction; paths are relative to the memory directory.
 
-    ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each
-    candidate that held a credential. ``problem`` is a sentence about a transcript that could not
-    be understood. ``suggested`` is how many statements wait for somebody to decide, ``passed_over``
-    the reason for each message of which nothing was kept. ``already_said`` is what was not kept
-    since an instruction file says it; each of these is among ``passed_over`` too.
-    ``engine`` is ``local`` or the model's name, ``turns`` how often it was asked, and
-    ``prefix_changed`` what of its request's prefix was not as at the session's last run.
+    ``status`` is completed or skipped (with a ``reason``). ``refused`` has the secret rule of each
+    candidate with a credential. ``problem`` is a sentence about a transcript that could not be
+    understood or a model that was not used. ``suggested`` counts new suggestions. ``passed_over``
+    has the reason for each message without a result. ``already_said`` are texts that an
+    instruction file says; they are in ``passed_over`` too. ``engine`` is ``local`` or the model's
+    name, ``turns`` the number of its requests, and ``prefix_changed`` names the parts of its prefix
+    that differ from the session's last run.
     """
 
     status: str
@@ -69,18 +69,18 @@ class ExtractionResult:
     prefix_changed: tuple[str, ...] = ()
 
     def of(self, draft: Draft) -> "ExtractionResult":
-        """Return it with the memories that a change set makes, changes and removes."""
+        """Return it with the paths that a change set creates, changes and removes."""
         memories = [edit for edit in draft.edits if edit.path != INDEX]
-        there = [edit for edit in memories if edit.content is not None]
+        written = [edit for edit in memories if edit.content is not None]
         return replace(
             self,
-            saved=tuple(edit.path for edit in there if not edit.base),
-            updated=tuple(edit.path for edit in there if edit.base),
+            saved=tuple(edit.path for edit in written if not edit.base),
+            updated=tuple(edit.path for edit in written if edit.base),
             removed=tuple(edit.path for edit in memories if edit.content is None),
         )
 
     def without(self, said: Sequence[CoveredText]) -> "ExtractionResult":
-        """Return it with what was not kept since instruction files say it."""
+        """Return it with more texts that were left out since instruction files say them."""
         return replace(
             self,
             already_said=(*self.already_said, *said),
@@ -88,7 +88,7 @@ class ExtractionResult:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON values, as a job's result and on the wire."""
+        """Return it as a JSON object for a job's result and the wire."""
         used = self.usage
         read = used["input"] + used["cache_read"] + used["cache_created"]
         facts = asdict(self) | {
@@ -106,9 +106,10 @@ class ExtractionResult:
 
 
 class ExtractionTally:
-    """How the extractions of this daemon ended, and what they kept, since its start.
+    """Counts of the extractions since the daemon's start.
 
-    ``outcomes`` are reasons to skip, ``COMPLETED`` or ``FAILED``; ``memories`` is by what was done.
+    ``outcomes`` counts them by reason to skip, ``COMPLETED`` or ``FAILED``; ``memories`` counts
+    memories that were saved, updated, removed and suggested.
     """
 
     def __init__(self) -> None:

@@ -1,21 +1,20 @@
-"""Whether a memory that a model writes may stand, and whose words it carries. Pure.
+"""Review the memories that a model writes: refuse the unproven, mark the origin of others. Pure.
 
 Rules of this file
-- A memory of who the person is, or of how to work for them, stands on their own words, quoted in
-  the last lines of its body: ``**Said:** "…" (2026-11-22)``. So does a memory of another type that
-  says what the person wants. The quotation is looked up; how the memory words it is free.
-- Such a memory repeats no eight words in a row, and no whole line, that others said and the person
-  did not. A fact that does is marked ``outside``, and so is one whose numbers, names, dates or
-  addresses only others gave. What nobody gave is refused.
-- What messages of other agents alone bear out is refused too; a fact that rests on more and repeats
-  some of their words is marked ``agent``.
-- Beside the type, what the person wants is known by one pattern: the person as subject of a verb of
-  wanting or saying, in ten languages. A memory that says it otherwise counts as a fact.
-- A memory that a team shares says what the person said, whatever its type: the assistant's words
-  are others' there.
-- Nothing in a private memory repeats what a team's memory says and the person did not.
-- What an instruction file says already becomes no memory, and is added to none.
-- A removal needs a quotation as its reason, and a run may make a few.
+- A memory about the person or how to work for them needs the person's own words, quoted in the
+  last lines of its body: ``**Said:** "…" (2026-11-22)``. So does a memory of another type that says
+  what the person wants. The quotation is checked; the other wording is free.
+- Such a memory may not repeat eight words in a row, or a whole line, that others said and the
+  person did not. A fact that does so is marked ``outside``, and so is one whose numbers, names,
+  dates or addresses only others gave. A fact with such details that nobody gave is refused.
+- A memory that rests only on messages of other agents is refused. A fact that also rests on other
+  words, but repeats some of theirs, is marked ``agent``.
+- Apart from the type, a memory says what the person wants if one pattern matches: the person as
+  subject of a verb of wanting or saying, in ten languages. All others count as facts.
+- In a memory that a team shares the assistant's words count as others', whatever its type.
+- A private memory may not repeat a team's memory, except what the person said.
+- A memory may not add only what an instruction file says already.
+- A removal needs a quotation as its reason, and a run may make three.
 """
 
 # ruff: noqa: RUF001 - a pattern in ten languages
@@ -97,7 +96,7 @@ _TOO_MANY = f"a run removes at most {_REMOVALS} memories"
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What is wrong with a change, as a kind and as a sentence; or whose words it carries.
+    """The fault of a change as a kind and a sentence, or the origin of its words.
 
     ``file`` is the path of the instruction file that says it already.
     """
@@ -109,10 +108,10 @@ class Review:
 
 
 class Reviewer:
-    """The reviews of one run over a conversation; ``answers`` of its tools are others' words.
+    """Reviews the changes of one run; ``answers``, the output of its tools, are others' words.
 
-    ``shared`` are the texts of a team's memories as far as the run was shown them; what of these
-    its tools answer is in ``theirs``. ``covered`` tells what instruction files say.
+    ``shared`` are the texts of a team's memories that the run was shown; ``theirs`` are those that
+    its tools returned. ``covered`` returns the instruction file that says a text.
     """
 
     def __init__(
@@ -131,9 +130,9 @@ class Reviewer:
         self.theirs: Sequence[str] = ()
 
     def problem(self, file: Proposed) -> str:
-        """Return why a change may not stand, in words for the model; "" where it may."""
+        """Return why a change is refused, in words for the model, "" if it is accepted."""
         if file.path == INDEX:
-            return ""  # of it only titles and hooks are taken
+            return ""  # only its titles and hooks are used, which ``_pointers`` checks
         result = self._review(file)
         if file.content is None and not result.fault:
             removed = self._removed | {file.path}
@@ -145,7 +144,10 @@ class Reviewer:
     def reviewed(
         self, proposal: RunProposal, refused: Sequence[Proposed], session: str
     ) -> "ReviewedRun":
-        """Return what of a run's work may stand, and what becomes of the rest."""
+        """Return a run's accepted changes with their origin, and suggestions from the others.
+
+        ``refused`` are changes that ``problem`` refused during the run.
+        """
         talk = self._heard()
         files = [file for file in proposal.files if file.path != INDEX]
         reviews = [(file, self._review(file)) for file in (*refused, *files)]
@@ -166,7 +168,7 @@ class Reviewer:
         )
 
     def _review(self, file: Proposed) -> Review:
-        """Return the review of a change; none repeats an instruction file or a team's memory."""
+        """Return the review of a change, also for repeated instruction files and team memories."""
         team = Talk(self._talk.person, outside="\n".join((*self._shared, *self.theirs)))
         old, new = (document.parse(text or b"", file.path) for text in (file.base, file.content))
         private = file.content is not None and not file.path.startswith(TEAM)
@@ -178,7 +180,7 @@ class Reviewer:
         return review(file, self._heard())
 
     def _heard(self) -> Talk:
-        """Return the conversation with what the tools have answered by now."""
+        """Return the conversation with all output of the run's tools so far."""
         new = self.answers[self._known :]
         if new:
             self._known += len(new)
@@ -188,11 +190,10 @@ class Reviewer:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedRun:
-    """What a run's work comes to; ``origin`` is the least trusted of all its memories.
+    """The reviewed work of a run; ``origin`` is the least trusted one of its memories.
 
-    ``faults`` says why something was left out, ``already_said`` which of it an instruction file
-    says, ``pointers`` are the titles and hooks that the run
-    gave in the index.
+    ``faults`` are the kinds of fault of refused changes, ``already_said`` those that an instruction
+    file says. ``pointers`` are the titles and hooks that the run wrote in the index.
     """
 
     proposal: RunProposal
@@ -204,7 +205,7 @@ class ReviewedRun:
 
 
 def review(file: Proposed, talk: Talk) -> Review:
-    """Return what is wrong with a change of a memory, or whose words it carries."""
+    """Return the fault of a change of a memory, or the origin of its words."""
     if file.content is None:
         texts = _QUOTATION.findall(file.reason) or [_unquoted(file.reason)]
         taken_back = any(talk.quoted(text) for text in texts)
@@ -225,7 +226,7 @@ def review(file: Proposed, talk: Talk) -> Review:
     elif not (own or personal or _WANTS.search("\n".join(added))):
         exempt = f"{before}\n{new.name}\n{file.path.removesuffix('.md')}"
         return _fact(talk, added, exempt) if not wrong else _unproven(wrong)
-    # What was no rule before is looked at whole: a planted fact becomes none by its type.
+    # A memory that becomes a rule is checked as a whole, as an old line of it may be others' words.
     if talk.repeats(added if own else _statements(new), before if own else ""):
         return Review(OTHERS_WORDS, _REPEATED)
     if wrong or not any(talk.quoted(text) for text in quoted.values()):
@@ -234,6 +235,10 @@ def review(file: Proposed, talk: Talk) -> Review:
 
 
 def _fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
+    """Return the review of a memory that needs no quotation; ``added`` are its new lines.
+
+    Details in the text ``exempt`` are not checked.
+    """
     missing, foreign = talk.unknown(added, exempt)
     if missing:
         return Review(UNKNOWN, _MISSING.format(missing[:80]))
@@ -244,45 +249,47 @@ def _fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
 
 
 def _of_agents(talk: Talk, added: Sequence[str], exempt: str) -> Review:
-    """Return the review of a fact with others' words, where messages of agents were read."""
-    without, alone = replace(talk, agents=""), replace(talk, outside="")
-    missing, foreign = without.unknown(added, exempt)
-    if missing or all(alone.repeats([line], exempt) for line in added):
+    """Return the review of a fact with others' words, if messages of agents were read."""
+    no_agents, only_agents = replace(talk, agents=""), replace(talk, outside="")
+    missing, foreign = no_agents.unknown(added, exempt)
+    if missing or all(only_agents.repeats([line], exempt) for line in added):
         return Review(OTHERS_WORDS, _MESSAGE)
-    foreign = foreign or without.repeats(added, exempt)
+    foreign = foreign or no_agents.repeats(added, exempt)
     return Review(origin=OUTSIDE if foreign else AGENT)
 
 
 def _unproven(wrong: Sequence[str]) -> Review:
+    """Return the review of a memory with ``wrong`` quotations, or without any."""
     return Review(NO_EVIDENCE, _WRONG.format(wrong[0][:80]) if wrong else _NONE)
 
 
 def _added(old: Document, new: Document) -> list[str]:
+    """Return the lines that a memory states now and did not before."""
     known = set(_statements(old))
     return [line for line in _statements(new) if line not in known]
 
 
 def _statements(memory: Document) -> list[str]:
-    """Return what a memory states: its description and the lines that quote nobody."""
+    """Return a memory's description and the lines of its body that are no quotations."""
     lines = memory.body.split("\n")
     quoted = quotations(memory.body)
     return [line for line in (memory.description, *lines) if line.strip() and line not in quoted]
 
 
 def _title(file: Proposed) -> str:
-    """Return what a memory is about, in a line."""
+    """Return a memory's description, or its name if it has none."""
     memory = document.parse(file.content or b"", file.path)
     return memory.description or memory.name
 
 
 def quotations(body: str) -> dict[str, str]:
-    """Return the lines that quote the person, each with what it quotes."""
+    """Return the lines of a body that quote the person, each with the quoted words."""
     matches = ((line, _SAID.fullmatch(line)) for line in body.split("\n"))
     return {line: _unquoted(match[1]) for line, match in matches if match}
 
 
 def _unquoted(text: str) -> str:
-    """Return a quotation without its marks and the day behind it."""
+    """Return a quotation without its label, its quotation marks and the day behind it."""
     result = _SAID.fullmatch(text)
     return _DAY.sub("", result[1] if result else text).strip(_SIGNS)
 
@@ -307,9 +314,12 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
 
 
 def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
-    """Return what a person may decide of a memory that was not proven."""
+    """Return a suggestion from a refused memory for a person to decide, ``None`` for none.
+
+    There is none for removals, others' words, covered texts and credentials.
+    """
     if file.content is None or fault in (OTHERS_WORDS, ALREADY_SAID):
-        return None  # what others planted is nobody's to suggest
+        return None
     memory = document.parse(file.content, file.path)
     said = next(filter(None, map(talk.nearest, quotations(memory.body).values())), None)
     text = one_line(said.text if said else memory.description, _SUGGESTED)
@@ -323,7 +333,10 @@ def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggest
 def _pointers(
     proposal: RunProposal, accepted: Sequence[Proposed], talk: Talk
 ) -> Iterator[tuple[str, Pointer]]:
-    """Yield the titles and hooks that a run gave the memories that it wrote."""
+    """Yield the titles and hooks that a run wrote in the index for its accepted memories.
+
+    Left out are hooks that say what the person wants, credentials, and others' words.
+    """
     written = {file.path: file.content for file in accepted if file.content is not None}
     for edited in (file for file in proposal.files if file.path == INDEX):
         before = index.pointers(edited.base).items()

@@ -1,12 +1,10 @@
-"""Whether a statement says again, corrects, or stands beside one that is known. Pure.
+"""Decide whether a statement repeats, corrects or adds to a known one. Pure.
 
 Rules of this file
-- What resembles and what contradicts is found by ``text.similarity``; here it is decided what
-  follows. A restatement that has all words of the other and more takes its place.
-- The same words denied, or the same words with a sign of change ("no longer", "statt"), correct
-  what was known.
-- Of two prohibitions the shorter one forbids more, so neither stands for the other.
-- In doubt both are kept: one too many is merged later, an overwritten one is gone.
+- A statement with all words of the known one and more replaces it.
+- The same words negated, or with a sign of change ("no longer", "statt"), correct the known one.
+- Of two prohibitions the shorter one forbids more, so neither replaces the other.
+- In doubt both stay: a duplicate can be merged later, an overwritten statement is lost.
 """
 
 from enum import Enum
@@ -16,12 +14,12 @@ from memd.extract.markers import other
 from memd.text.similarity import contradiction
 from memd.text.statements import Statement, is_telling
 
-_CACHED = 1024  # statements, some 3 MB: those of the last conversations and of what is like them
-_SAME = 0.5  # of the words of both, shared: below, the longer one is about more
+_CACHED = 1024  # parsed statements, some 3 MB
+_SAME = 0.5  # share of common words; with a smaller one the statements are about different things
 
 
 class Sameness(Enum):
-    """What becomes of a statement beside a known one."""
+    """What to do with a statement beside a known one: add it, update the known one or nothing."""
 
     ADD = "add"
     UPDATE = "update"
@@ -29,15 +27,15 @@ class Sameness(Enum):
 
 
 def compare(new: str, old: str) -> Sameness:
-    """Return what becomes of ``new`` beside the known ``old``."""
+    """Return what to do with the statement ``new`` beside the known statement ``old``."""
     (one, denials, changes), (two, denied, _) = _statement(new), _statement(old)
     shared = one.words & two.words
     extra, lost = one.words - shared, two.words - shared
     if not shared or len(shared) < _SAME * len(one.words | two.words):
         return Sameness.NOTHING if new == old else Sameness.ADD
     if (extra and lost) or contradiction(one, two):
-        # A new value takes the place of the old one, which stood last: "service 4 now uses Redis"
-        # is about another service than "service 3 uses Redis".
+        # A changed value has to be the last words of the old statement: "service 4 now uses Redis"
+        # does not correct "service 3 uses Redis".
         last = [token.form for token in two.tokens if is_telling(token)][-len(lost) :]
         exchanged = changes and denials == denied and set(last) == lost
         return Sameness.UPDATE if exchanged else Sameness.ADD
@@ -50,7 +48,10 @@ def compare(new: str, old: str) -> Sameness:
 
 @lru_cache(_CACHED)
 def _statement(text: str) -> tuple[Statement, int, bool]:
-    """Return a statement without denials and signs of change, and how many and whether it has."""
+    """Return a text's statement without negations and signs of change.
+
+    With it come the number of negations and whether there is a sign of change.
+    """
     plain = text.replace("\u2019", "'")
     denial, change = other("denial"), other("change")
     rest = Statement(denial.sub(" ", change.sub(" ", plain)))

@@ -1,9 +1,9 @@
-"""How much a sentence looks like something to remember: a linear scorer over markers and words.
+"""Score how much a sentence looks worth remembering: a linear model over markers and words. Pure.
 
-Three scores, in log odds: ``lasting``, that the sentence holds beyond its conversation, ``marked``,
-that the person says so, and ``stated``, that it holds where its message wants nothing. The weights
-(``weights.tsv``) are trained by ``benchmarks/train_extractor.py``; what they reach is in
-docs/extraction.md. Pure.
+The scores are log odds: ``lasting``, that the sentence holds beyond its conversation; ``marked``,
+that the person says so; ``stated``, that it is lasting in a message that only states something.
+``benchmarks/train_extractor.py`` trains the weights (``weights.tsv``); docs/extraction.md has the
+measured quality.
 """
 
 import re
@@ -52,10 +52,10 @@ _PAIRS = tuple((one, other) for one, others in _TOGETHER.items() for other in ot
 
 @dataclass(frozen=True, slots=True)
 class SentencePlace:
-    """Where a sentence stands: its number in a message, and what is around.
+    """The place of a sentence: its index in a message, and what is around it.
 
-    ``sentences`` and ``characters`` are the message's; ``first`` says that the session began with
-    it, ``before`` is the end of what the assistant said before.
+    ``sentences`` and ``characters`` count those of the message. ``first`` says that the message is
+    the session's first one; ``before`` is the assistant's message before it.
     """
 
     number: int = 0
@@ -80,13 +80,13 @@ def score(features: frozenset[str]) -> Scores:
 
 
 def added(features: frozenset[str], weights: Mapping[str, Sequence[float]]) -> Scores:
-    """Return the sum of the weights that features have; "" has what every sentence begins with."""
+    """Return the sums of the features' weights; the weights of "" are added for every sentence."""
     parts = [weights[feature] for feature in ("", *features) if feature in weights]
     return Scores(*map(sum, zip(*parts, strict=True)))
 
 
 def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) -> frozenset[str]:
-    """Return what the scorer goes by, each a name; ``names`` are the sentence's markers.
+    """Return the names of a sentence's features; ``names`` are its markers.
 
     Blocks at the first call.
     """
@@ -105,6 +105,7 @@ def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) ->
 
 
 def _around(place: SentencePlace, *, answers: bool) -> set[str]:
+    """Return the features of a sentence's place; ``answers`` says that it may be an answer."""
     result = {
         f"sentences {_step(place.sentences, _SENTENCES)}",
         f"message {_step(place.characters, _MESSAGE_LENGTHS)}",
@@ -121,7 +122,7 @@ def _around(place: SentencePlace, *, answers: bool) -> set[str]:
 
 
 def _words(masked: str) -> set[str]:
-    """Return words and pairs of neighbours; of CJK text, pairs of characters."""
+    """Return the features of words and pairs of words; of CJK text those of character pairs."""
     plain = masked.replace(BLANK, " Q ").lower().replace("\u2019", "'")
     runs = _CJK.findall(plain)
     typed = _TOKEN.findall(_CJK.sub(" ", plain))[:_TOKENS]
@@ -135,6 +136,7 @@ def _words(masked: str) -> set[str]:
 
 
 def _step(value: int, bounds: tuple[int, ...]) -> int:
+    """Return how many of the bounds a value reaches."""
     return sum(value >= bound for bound in bounds)
 
 

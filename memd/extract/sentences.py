@@ -1,12 +1,11 @@
-"""A person's message as sentences of the person's own. Pure.
+"""Split a person's message into sentences, leaving out what is not the person's own. Pure.
 
 Rules of this file
-- What a client put into the message itself (its own notes in tags, marks in brackets) is gone.
-- What stands in fences, between rules or tags, in indented blocks, behind ``>``, from a letter's
-  head on, or looks like pasted output is not the person's word and is gone before anything else
-  looks.
-- Inline code and words in quotation marks stay readable but are blanked out in ``masked``, the
-  form that markers are looked for in; both forms have the same length.
+- What a client inserted (notes in tags, marks in brackets) is left out.
+- Text in fences, between rules or tags, in indented blocks, behind ``>``, from the head of a letter
+  on, or that looks like pasted output is left out first.
+- Inline code and quotations stay in ``text`` but are blanked out in ``masked``, which is searched
+  for markers. Both forms have the same length.
 """
 
 import re
@@ -14,15 +13,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SENTENCE_CHARACTERS = 600  # a longer one is a paste, and bounds what a pattern can cost
-_PASTED_LINES = 40  # a message with more lines is mostly pasted: only its first and last ones count
+SENTENCE_CHARACTERS = 600  # a longer one is pasted; the limit also bounds the cost of patterns
+_PASTED_LINES = 40  # of a message with more lines only the first and last eight are used
 _EDGE_LINES = 8
 _LINE_CHARACTERS = 4000
 BLANK = "\ufffc"
 
 _FENCE = re.compile(r"^\s{0,3}(```+|~~~+|\"{3}|\'{3})")
 _RULE = re.compile(r"^\s*([-=_*])\1{2,}(?: ?[\w ]{1,40} ?[-=]{3,})?\s*$")
-# From here on a message is a letter.
+# Lines from which on the rest of a message is a letter.
 _LETTER = re.compile(
     r"^\s*(?:(?:From|Subject|Sent|Betreff|\u53d1\u4ef6\u4eba|\u4e3b\u9898)\s*[:\uff1a]"
     r"|On .{6,80} wrote:\s*$|Dear .{2,40}[,:]\s*$|\u5c0a\u656c\u7684"
@@ -39,15 +38,15 @@ _OUTPUT = re.compile(
     r"(?:User|Assistant|Human|System|AI|Customer|Reviewer|Q|A)\s?:\s|"
     r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
 )
-# A tag of any name: clients wrap commands, their output and what an editor shows in such.
+# A tag of any name: clients wrap commands, their output and an editor's content in tags.
 _TAG = re.compile(r"<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
-# What clients write in the person's place.
+# Texts that clients insert into or send as a person's message.
 _CLIENT_MARK = re.compile(r"\[(?:Request interrupted|Pasted text|Image)[^\]\n]{0,80}\]")
 _CLIENT_MESSAGE = re.compile(
     r"\s*(?:Caveat: The messages below|This session is being continued from|Base directory for this"
     r"|Unknown (?:skill|slash command)|/[a-z][\w:-]*\s*$)"
 )
-# Bounded, so that a thousand opening marks cost no more than one.
+# Lengths are bounded, so that many opening marks do not make the search slow.
 _MASKED = re.compile(
     r"`[^`\n]{1,300}`"
     r'|"[^"\n]{1,300}"'
@@ -56,7 +55,7 @@ _MASKED = re.compile(
     "|\u00ab[^\u00bb\n]{1,300}\u00bb"
     "|\u300c[^\u300d\n]{1,300}\u300d|\u300e[^\u300f\n]{1,300}\u300f"
 )
-# An end is followed by a space, or is one of the marks that need none.
+# A sentence ends before a space, or at a CJK mark, which needs none.
 _END = re.compile(
     r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s+|(?<=[\u3002\uff01\uff1f])\s*"
 )
@@ -75,7 +74,7 @@ class Sentence:
         return self.masked.replace(BLANK, "")
 
     def part(self, start: int, end: int) -> "Sentence":
-        """Return a stretch of it, without white space at its ends."""
+        """Return the part from ``start`` to ``end``, without white space at its ends."""
         text = self.text[start:end]
         left = len(text) - len(text.lstrip())
         right = len(text.rstrip())
@@ -91,7 +90,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _without_tagged(text))):
         whole = Sentence(paragraph, mask(paragraph))
         start = 0
-        # Ends are looked for in the masked form: a full stop in a quotation ends nothing.
+        # The masked form is searched, since a full stop in a quotation ends no sentence.
         for end in (*_END.finditer(whole.masked), None):
             stop = end.start() if end else len(paragraph)
             piece = whole.part(start, stop)
@@ -107,7 +106,7 @@ def mask(text: str) -> str:
 
 
 def _without_tagged(text: str) -> str:
-    """Return a text without what stands between a tag and its end; each tag is met once."""
+    """Return a text without tagged elements, in time proportional to the number of tags."""
     tags = list(_TAG.finditer(text))
     ends: dict[str, list[int]] = {}
     for tag in tags:
@@ -127,7 +126,7 @@ def _without_tagged(text: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield stretches of prose: wrapped lines joined, a bullet a stretch of its own."""
+    """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own."""
     current: list[str] = []
     for line in _own_lines(text):
         stripped = _BULLET.sub("", line).strip()
@@ -142,7 +141,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _own_lines(text: str) -> Iterator[str]:
-    """Yield the lines that the person typed; an empty one for each that was pasted or quoted."""
+    """Yield the lines that the person typed, and an empty line for each pasted or quoted one."""
     lines = text.splitlines()
     inside: _Inside | None = None
     previous = ""
@@ -159,7 +158,10 @@ def _own_lines(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """A block of lines that are not the person's: what ends it, nothing before the message does."""
+    """A block of lines that are not the person's.
+
+    Its closing line begins with ``closing`` and matches ``kind``; without one it has no end.
+    """
 
     closing: str = ""
     kind: re.Pattern[str] | None = None
@@ -168,7 +170,7 @@ class _Inside:
         """Return whether a line is the block's last one."""
         if self.kind is None:
             return False
-        # Only a fence of the same kind, at least as long, ends one; else the rest is code.
+        # A fence ends only with one of the same characters that is at least as long.
         mark = self.kind.match(line)
         return mark is not None and mark.group(1).startswith(self.closing)
 
@@ -183,6 +185,7 @@ def _opened(line: str) -> _Inside | None:
 
 
 def _pasted(line: str, previous: str) -> bool:
+    """Return whether a line is quoted, output, too long, or begins an indented block."""
     if len(line) > _LINE_CHARACTERS or _QUOTED_LINE.match(line) or _OUTPUT.match(line):
         return True
     indented = _INDENTED.match(line) and not _BULLET.match(line)

@@ -1,9 +1,9 @@
-"""Extraction as the daemon runs it: what is new in a conversation becomes memories.
+"""Run extractions: turn the new part of a conversation into memories.
 
-With a model that the settings name, an agent reads the conversation and works in a workspace; what
-it leaves there is one change set. Without one, or where a cap is reached or the server will not let
-memd in, the local extractor does it, and its work is one change set as well. The
-cursor and the job's end move with it: after a crash the stretch is read again.
+If the settings name a model, an agent reads the conversation and writes in a workspace. Without a
+model, or if a cap is reached or the server refuses memd, the local extractor is used. Either way
+the result is one change set, committed together with the cursor and the job's end, so that after a
+crash the same messages are read again.
 """
 
 import json
@@ -57,14 +57,14 @@ __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
 Progress = Callable[..., None]
 Note = Callable[..., None]
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
-TOO_MANY = "too_many"  # of one stretch of a conversation
+TOO_MANY = "too_many"  # candidates in one extraction
 _MOST_AT_ONCE = 400  # a change set may have 500 files
 _QUOTATIONS = 5  # of one memory
 _FLUSHED_SECONDS = 0.5
 
 
 class ExtractionFailedError(MemdError):
-    """A model did not come to an end with a conversation; nothing was kept of its work."""
+    """A model did not finish an extraction; its work is discarded."""
 
     code = 1022
     kind = "extraction_failed"
@@ -77,14 +77,13 @@ class ExtractionFailedError(MemdError):
 
 
 class Extractions:
-    """Extractions of one daemon; one at a time per memory directory is the jobs' business.
+    """Extractions of one daemon; the jobs run one at a time for each memory directory.
 
-    ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
-    ``waiting`` gives a directory's suggestions that a model is to decide; ``note`` is told what
-    belongs into the log. ``joined`` says whether a directory joined a team, and blocks;
-    ``covered`` gives what tells which texts a project's instruction files say. ``said_again``
-    counts the memories of a directory that a person had to say again; it blocks and raises
-    nothing.
+    ``models`` returns the model of the settings; ``runs`` stores the records of its runs;
+    ``waiting`` returns a directory's open suggestions; ``note`` writes to the log. ``joined``
+    returns whether a directory joined a team, ``covered`` a function that finds a text in a
+    project's instruction files. ``said_again`` counts memories that a person had to say again.
+    ``joined`` and ``said_again`` block and never raise.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class Extractions:
         self.tally = requests.ExtractionTally()
 
     def gate(self, settings: Settings, project: Project) -> str:
-        """Return the reason to extract nothing, "" to go on."""
+        """Return the reason why nothing may be extracted, "" if it may."""
         if not (project.enabled and settings.enabled):
             return requests.MEMORY_OFF
         return "" if settings.extract.enabled else requests.EXTRACTION_OFF
@@ -131,11 +130,11 @@ class Extractions:
         progress: Progress,
         allow_model: bool = True,
     ) -> ExtractionResult:
-        """Read what is new since the session's cursor, keep what is worth keeping, move on.
+        """Extract memories from the messages since the session's cursor, and move the cursor.
 
-        Unless ``allow_model`` the local extractor does it, although a model is configured.
-        Raises TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and what
-        ``Store.commit`` raises; then the cursor stays where it was.
+        Without ``allow_model`` the local extractor is used even if a model is configured. Raises
+        TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and the errors of
+        ``Store.commit``; the cursor does not move then.
         """
         reason = self.gate(settings, project)
         if reason:
@@ -166,27 +165,28 @@ class Extractions:
         return await self._locally(query, reason, problem)
 
     async def has_read(self, directory: str, session: str) -> bool:
-        """Say whether a session of a memory directory was read before, to whatever place."""
+        """Return whether a session of a memory directory was ever read."""
         return await to_thread.run_sync(self._cursors.get, directory, session) is not None
 
     async def proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
-        """Return an assistant's text with the person's words that it rests on, and its origin.
+        """Return an assistant's text with verified quotations of the person, and its origin.
 
-        ``said`` are those words, "" where the text has them in lines of its own. They are looked
-        up in the ends of the project's newest transcripts; what is nowhere there goes, and the text
-        is the assistant's, or another agent's whose message it repeats. Raises StateUnusableError.
+        ``said`` is a quotation; if it is "", those in the text itself are verified. They are
+        searched in the ends of the project's newest transcripts, and removed if they are not there.
+        The origin is the person only if all were there, else the assistant; it is an agent if
+        the text repeats another agent's message. Raises StateUnusableError.
         """
         search = partial(to_thread.run_sync, self._proven, project, body, said)
         proven = await search()
         if proven[1] != PERSON and (said or quotations(body)):
-            await anyio.sleep(_FLUSHED_SECONDS)  # a client writes its transcript a little late
+            await anyio.sleep(_FLUSHED_SECONDS)  # the client may not have written it yet
             proven = await search()
         return proven
 
     async def _locally(
         self, request: "_Extraction", skipped: str, problem: str
     ) -> ExtractionResult:
-        """Keep what the local extractor finds; nothing where the stretch is skipped."""
+        """Commit the local extractor's result; only the cursor for a reason ``skipped``."""
         session, now, result = request.request.session, self._clock.now(), candidates.Candidates(())
         covered: Covered = in_no_file
         if not skipped:
@@ -218,12 +218,12 @@ class Extractions:
         plan: Callable[[Tree], Merged],
         origin: str,
     ) -> ExtractionResult:
-        """Commit a plan; its result, the suggestions and the cursor move with it."""
+        """Commit a plan together with its result, the suggestions and the cursor."""
         suggestions = suggestions if request.settings.extract.suggest else ()
         done = extracted = replace(extracted, suggested=len(suggestions))
         again: tuple[str, ...] = ()
 
-        def whole(tree: Tree) -> Draft:  # runs again where the directory has changed
+        def whole(tree: Tree) -> Draft:  # called again if the directory has changed
             nonlocal done, again
             merged = plan(tree)
             again = merged.said_again
@@ -250,9 +250,9 @@ class Extractions:
     async def _by_model(
         self, request: "_Extraction", model: Model, progress: Progress
     ) -> "ExtractionResult | str":
-        """Let an agent look at what is new; return how it ended, or why it did not begin.
+        """Have an agent extract; return the result, or the sentence why no model can be used.
 
-        Raises ExtractionFailedError and what ``Store.commit`` raises.
+        Raises ExtractionFailedError and the errors of ``Store.commit``.
         """
         directory, heard = request.project.memory_dir, request.heard
         session, now = request.request.session, self._clock.now()
@@ -314,7 +314,7 @@ class Extractions:
     async def _request(
         self, request: "_Extraction", model: Model, client: Task | None, news: fork.News
     ) -> tuple[Task, bool, Sequence[MemoryFile]]:
-        """Return the run, whether it goes over the whole conversation, and what it shows whole."""
+        """Return the task, whether it has the whole conversation, and the memories it shows."""
         name = self._models.name(request.settings, fork.KIND)
         if model.calls_tools:
             rest = (client, request.heard.before, request.settings.spend.prices)
@@ -325,21 +325,21 @@ class Extractions:
         return task, False, files
 
     def _proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
-        """Look quotations up. Blocks: runs in a worker thread."""
+        """Return the text and origin for ``proven``. Blocks: runs in a worker thread."""
         folders, directory = transcript_folders(project), os.path.realpath(project.memory_dir)
         paths = {f"{folder}/{name}.jsonl" for folder in folders for name in sessions_of(folder)}
         paths |= {move.source for at, move in self._cursors.transcripts() if at == directory}
         claims = quotations(body)
-        wanted = [said] if said else [*claims.values()][:_QUOTATIONS]
-        answers = [(" ".join(words.split()), quoted(paths, words)) for words in wanted]
-        lines = [text.said_line(words, message.at) for words, message in answers if message]
+        claimed = [said] if said else [*claims.values()][:_QUOTATIONS]
+        sources = [(" ".join(words.split()), quoted(paths, words)) for words in claimed]
+        lines = [text.said_line(words, message.at) for words, message in sources if message]
         own = "\n".join(line for line in body.split("\n") if line not in claims).strip()
-        whole = 0 < len(lines) == len(wanted)
-        origin = AGENT if repeats_agents(paths, own) else PERSON if whole else ASSISTANT
+        all_proven = 0 < len(lines) == len(claimed)
+        origin = AGENT if repeats_agents(paths, own) else PERSON if all_proven else ASSISTANT
         return "\n\n".join(filter(None, (own, *lines))), origin
 
     def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
-        """Return what of a run's prefix is not as at the session's last run, and log it."""
+        """Remember a run's prefix; return and log its parts that changed since the last run."""
         directory, session = request.project.memory_dir, request.request.session
         parts, now = fork.fingerprints(task) if whole else None, self._clock.monotonic()
         before = self._listener.save(directory, session, request.heard, parts, now)
@@ -379,15 +379,14 @@ def _workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace
 def _unsaid(
     waiting: Sequence[OpenSuggestion], heard: Heard, covered: Covered
 ) -> tuple[Sequence[OpenSuggestion], Sequence[CoveredText]]:
-    """Return the suggestions that no file says, and what files say of what is new. Blocks."""
+    """Return the suggestions that no file covers, and the covered new sentences. Blocks."""
     rest = [each for each in waiting if not covered(each.text)]
     return rest, already_said.in_messages(heard.messages, covered)
 
 
 def _wrote_memory(project: Project, heard: Heard) -> bool:
-    """Return whether the assistant wrote a memory itself, by whatever way it went. Blocks."""
+    """Return whether the assistant wrote a memory file itself, also through a link. Blocks."""
     named = {path for message in heard.messages for path in message.writes}
-    # Whoever goes through a link writes there too; a file that is no Markdown is no memory.
     real = {os.path.realpath(path) for path in named if path.endswith(".md")}
     places = (project.memory_dir, os.path.realpath(project.memory_dir), reading.MEMORY_ROOT)
     below = tuple(f"{place.rstrip('/')}/" for place in places)
