@@ -1,4 +1,4 @@
-"""prefetch: the few memories that matter for this prompt.
+"""Recall: find the few memories that help with a prompt.
 
 Doors: ``indexes``, ``local``, ``service``.
 """

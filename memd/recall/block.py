@@ -1,15 +1,15 @@
-"""Memories as one block of text for clients that only paste. Pure.
+"""Render memories as one block of text that a client inserts into a prompt. Pure.
 
 Rules of this file
-- The block stands inside one tag of memd's own, so that it can be cut out of a transcript again.
-- What the person said of themselves and of the work is an instruction and stands under a heading
-  that says so. What came from outside, an import or the team stands under one that says that it
-  gives no orders. Everything else is background.
-- What a memory says is quoted line by line, as data. No text of a memory can open or close the
-  tags around it or begin a line of its own.
-- A description whose words the text holds is left out. That notes grow old is said once.
-- Clients cut long insertions: the whole stays within a budget, counted as they count, in UTF-16
-  units. Every memory that goes out is in it, a long one shortened so that the others fit.
+- The block stands in a tag of memd's own, so that it can be removed from a transcript again.
+- There are three sections with headings: instructions (the person's own rules), background, and
+  quoted texts that give no orders (from outside, other agents, imports and teams).
+- A memory's text is quoted line by line, as data. It can neither open or close the tags around it
+  nor begin a line of its own.
+- A description whose words are in the text is left out. One notice names memories that may be out
+  of date.
+- Clients cut long insertions, so the block stays within a budget in UTF-16 units, as they count.
+  Each memory is in it, long ones shortened so that the others fit.
 """
 
 import re
@@ -38,10 +38,10 @@ _SOURCES = {
     "team": ", from the team",
 }
 _WORD = re.compile(r"\w+")
-_COVERED = 0.8  # of a description's characters, in words that the beginning of the text holds
-_LEAST = 300  # units of a text that must fit: less of it says nothing
+_COVERED = 0.8  # share of a description's characters in words that the text's beginning has
+_LEAST = 300  # units of each text that have to fit; a shorter part would be of no use
 _BEGINNING = 1000  # characters; a longer text may be shortened
-# Code, versions, dates and states: what may have changed since a memory was written.
+# Code, versions, dates and states, which may have changed since a memory was written.
 _CHANGES = re.compile(
     r"[`/]|\w_\w|[a-z][A-Z]|\w\.\w|\(\)|\d"
     r"|(?i:\b(?:now|current|currently|today|still|until|pending|blocked|broken|due|deadline|freeze"
@@ -53,21 +53,20 @@ _SAID = re.compile(rf"^{re.escape(SAID)}.*$", re.MULTILINE)
 def render(
     memories: Sequence[SurfacedMemory], budget: int = limits.BLOCK_CHARACTERS
 ) -> tuple[str, int]:
-    """Return the block, and how many of the memories (the first ones) it has room for.
+    """Return the block of at most ``budget`` units, and how many of the first memories are in it.
 
-    No memory, or no room for any: an empty block.
+    "" and 0 if there are none or none fits.
     """
     for number in range(len(memories), 0, -1):
         shown = sorted(memories[:number], key=_section)
         heads, quotes = list(_heads(shown)), [_quote(memory) for memory in shown]
         sizes = [units(quote) for quote in quotes]
         frame = "\n\n".join(filter(None, (_OPEN, *heads, _old(shown), tags.CLOSE)))
-        room = budget - units(frame) - number * (units(_REST) + len("\n"))
-        if room >= sum(min(size, _LEAST) for size in sizes):
-            room_each = shares(sizes, room)
+        left = budget - units(frame) - number * (units(_REST) + len("\n"))
+        if left >= sum(min(size, _LEAST) for size in sizes):
             entries = (
                 "\n".join(filter(None, (head, _shorten(quote, share))))
-                for head, quote, share in zip(heads, quotes, room_each, strict=True)
+                for head, quote, share in zip(heads, quotes, shares(sizes, left), strict=True)
             )
             parts = (_OPEN, *entries, _old(shown), tags.CLOSE)
             return "\n\n".join(filter(None, parts)), number
@@ -75,11 +74,12 @@ def render(
 
 
 def beside(memory: SurfacedMemory, line: str) -> SurfacedMemory | None:
-    """Return a memory without what its index line says, ``None`` where that is all of it.
+    """Return a memory without its description if its index line has all words of that.
 
-    Quotations aside; ``line`` is "" where the session does not have it.
+    ``None`` if the line has all words of the text too, except quotations. ``line`` is "" if the
+    session does not have the index.
     """
-    # Each word: the one that the line lacks may be the branch or the port that is wanted.
+    # All words are needed, since the missing one may be the very branch or port in question.
     known = set(_WORD.findall(line.casefold()))
     if not known.issuperset(_WORD.findall(memory.description.casefold())):
         return memory
@@ -88,13 +88,14 @@ def beside(memory: SurfacedMemory, line: str) -> SurfacedMemory | None:
 
 
 def _section(memory: SurfacedMemory) -> int:
+    """Return the section of a memory by its origin and type."""
     if memory.origin in FOREIGN:
         return _QUOTED
     return _OF_THE_PERSON if memory.origin == PERSON and memory.type in PERSONAL else _BACKGROUND
 
 
 def _heads(shown: Iterable[SurfacedMemory]) -> Iterable[str]:
-    """Yield what stands above each text, the first of a section with the section's heading."""
+    """Yield the lines above each text; the first of a section begins with its heading."""
     last = -1
     for memory in shown:
         section = _section(memory)
@@ -106,7 +107,7 @@ def _heads(shown: Iterable[SurfacedMemory]) -> Iterable[str]:
 
 
 def _old(shown: Iterable[SurfacedMemory]) -> str:
-    """Return the notice about notes that may not hold any more, "" where there are none."""
+    """Return the notice that names old memories which may be out of date, "" if there are none."""
     names = [
         _name(memory)
         for memory in shown
@@ -121,11 +122,13 @@ def _name(memory: SurfacedMemory) -> str:
     return _plain(memory.name, _NAME_CHARACTERS)
 
 
-def _plain(said: str, limit: int) -> str:
-    return neutralise(text.one_line(neutralise(said), limit))
+def _plain(content: str, limit: int) -> str:
+    """Return a text as one harmless line of at most ``limit`` characters."""
+    return neutralise(text.one_line(neutralise(content), limit))
 
 
 def _quote(memory: SurfacedMemory) -> str:
+    """Return a memory's text as a quotation, with its description unless the text has it."""
     content = neutralise(memory.content)
     description = _plain(memory.description, _DESCRIPTION_CHARACTERS)
     if not _covers(content[:_BEGINNING].casefold(), description.casefold()):
@@ -134,6 +137,7 @@ def _quote(memory: SurfacedMemory) -> str:
 
 
 def _covers(content: str, description: str) -> bool:
+    """Return whether a text has most words of a description."""
     words = _WORD.findall(description)
     return sum(len(word) for word in words if word in content) >= _COVERED * sum(map(len, words))
 

@@ -1,12 +1,12 @@
-"""Why a memory was brought or left out: what ``memctl prefetch --explain`` shows. Pure.
+"""Explain why memories were selected or left out, for ``memctl prefetch --explain``. Pure.
 
-An explanation is made dry: nothing is marked, so asking twice gives the same answer twice.
+Explaining marks nothing as surfaced, so a second call gives the same result.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-# Why a memory was left out, beside what ``state/scoring.py`` says of those that it weighed.
+# The reasons to leave a memory out, besides those of ``search/ranking.py``.
 # Before the ranking:
 ALREADY_SURFACED = "already surfaced in this session"
 ALREADY_READ = "already read"
@@ -24,11 +24,11 @@ MOST_ROWS = 100  # as many as an engine proposes; a person reads the first ten
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A memory that was looked at: what its score is made of, and why it was left out.
+    """A memory that was considered: the parts of its score, and why it was left out.
 
     ``path`` is relative to the memory directory. ``score`` is the sum of ``parts``; ``terms`` are
-    the words of the query that it holds. ``reason`` is empty for one that is ``kept``.
-    ``last_surfaced`` is an ISO 8601 time, null when the ledger knows of none.
+    the words of the query in it. ``kept`` says that it was selected; then ``reason`` is "".
+    ``last_surfaced`` is an ISO 8601 time, null if it never was.
     """
 
     path: str
@@ -43,11 +43,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How an answer came about.
+    """How a result came about.
 
-    ``candidates`` counts the memories that could have been brought, whether they match or not.
-    ``surfaced_bytes`` is what the session has been given before this call, ``cap`` what it may be
-    given in all; both in bytes.
+    ``candidates`` counts all memories of the directory. ``surfaced_bytes`` is what the session got
+    before this call, ``cap`` what it may get in all, both in bytes.
     """
 
     strategy: str
@@ -59,7 +58,7 @@ class Explanation:
 
 
 def ordered(rows: Iterable[Row], most: int = MOST_ROWS) -> tuple[Row, ...]:
-    """Return rows as they are shown: what is kept in its own order, then the best of the rest."""
+    """Return the first ``most`` rows: selected ones in their order, then the others by score."""
     rows = tuple(rows)
     retained = [row for row in rows if row.kept]
     cut = sorted((row for row in rows if not row.kept), key=lambda row: (-row.score, row.path))

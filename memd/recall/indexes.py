@@ -1,11 +1,11 @@
-"""One index a directory, kept in step with its catalogue.
+"""Keep one search index for each directory, up to date with its catalogue.
 
 Rules of this file
-- Whoever uses a directory's index holds it (``hold``); nobody waits for that longer than it says.
-- What changed since the last use is indexed before what was there from the beginning, so a memory
-  that was just written is found by the next prompt while a large directory is still being indexed.
-- What is gone leaves the index at once.
-- The indices of directories that were not used for longest go first when there are too many.
+- A directory's index is used only under its lock (``hold``), which is waited for with a timeout.
+- Recent changes are indexed before the backlog, so that the next prompt finds a new memory even
+  while a large directory is still being indexed.
+- Removed memories leave the index at once.
+- If too many indices are open, the least recently used ones are closed.
 All methods block: call them in a worker thread.
 """
 
@@ -31,11 +31,11 @@ _PROJECTS = 16  # directories whose index stays open
 _HOLD_SECONDS = 30.0
 _CLOSE_SECONDS = 1.0
 _UNREAD = (0, 0, 0)  # a fingerprint that no file has
-_REHEARSAL = "the first prompt"
+_REHEARSAL = "the first prompt"  # a query that loads what a first query needs
 
 
 class IndexBusyError(MemdError):
-    """Another request uses this directory's index and did not let go in time."""
+    """Another request did not release this directory's index in time."""
 
     code = 1021
     kind = "index_busy"
@@ -47,14 +47,14 @@ class IndexBusyError(MemdError):
 
 
 class Reader(Protocol):
-    """The part of the store that indexing reads; all of it blocks."""
+    """The methods of the store that indexing uses; they block."""
 
     def catalogue(self, directory: str, since: int = -1) -> Catalogue:
-        """Return what changed since a mark; raises what reading a directory raises."""
+        """Return the changes since a mark; raises the errors of reading a directory."""
         ...
 
     def headers(self, directory: str) -> Mapping[str, Header]:
-        """Return what the last catalogue found, by path, without another look."""
+        """Return the headers of the last catalogue by path, without reading the directory."""
         ...
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
@@ -66,20 +66,20 @@ class Lock(Protocol):
     """A lock between threads, as ``threading.Lock`` makes them."""
 
     def acquire(self, blocking: bool = ..., timeout: float = ...) -> bool:  # noqa: FBT001 - its shape
-        """Take the lock; return whether that was possible in time."""
+        """Take the lock; return whether it was free in time."""
         ...
 
     def release(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A directory's index as it is now.
+    """The present state of a directory's index.
 
-    ``left`` memories are not indexed yet, of ``count`` in all; ``busy`` says that the background
-    has something to do. ``notes`` are sentences for users.
+    ``left`` of ``count`` memories are not indexed yet. ``busy`` says that there is background work.
+    ``notes`` are sentences about problems, for users.
     """
 
     index: Index
@@ -91,7 +91,7 @@ class Current:
 
 @dataclass(slots=True)
 class _OpenIndex:
-    """An index in use: what of its directory it does not hold yet, the newest first."""
+    """An open index with the headers of its directory that are not indexed yet."""
 
     index: Index
     lock: Lock
@@ -103,14 +103,15 @@ class _OpenIndex:
 
     @property
     def left(self) -> int:
-        """How many memories are not indexed yet."""
+        """The number of memories that are not indexed yet."""
         return len(self.fresh) + len(self.backlog)
 
 
 class Indexes:
-    """The indices of one daemon, kept below ``folder``; ``lock`` makes a lock.
+    """The indices of one daemon, stored below ``folder``; ``lock`` makes a lock.
 
-    Without a folder they are in memory alone. With ``meaning`` each also ranks by vectors.
+    Without a folder they are only in memory. With ``meaning`` they also rank by vectors. At most
+    ``most`` indices stay open.
     """
 
     def __init__(
@@ -129,11 +130,11 @@ class Indexes:
         self._meaning = meaning
         self._open: OrderedDict[str, _OpenIndex] = OrderedDict()
         self._table = lock()
-        self.cache = CacheHits()  # a hit is an index in which nothing is missing
+        self.cache = CacheHits()  # a hit is an index that is complete when it is used
 
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
-        """Use a directory's index alone for the length of the block. Raises IndexBusyError."""
+        """Hold the lock of a directory's index during the block. Raises IndexBusyError."""
         while True:
             one = self._of(directory)
             if not one.lock.acquire(timeout=max(seconds, 0.0)):
@@ -147,9 +148,9 @@ class Indexes:
             one.lock.release()
 
     def current(self, directory: str, allowance: int) -> Current:
-        """Return a held directory's index with what changed, ``allowance`` memories at most.
+        """Return a held directory's index after indexing up to ``allowance`` changed memories.
 
-        Raises what reading a directory raises.
+        Raises the errors of reading a directory.
         """
         one = self._of(directory)
         self._take_delta(directory, one)
@@ -157,9 +158,9 @@ class Indexes:
         return self.advance(directory, allowance)
 
     def advance(self, directory: str, most: int) -> Current:
-        """Index so many memories at most of a held directory, without another look at it.
+        """Index up to ``most`` known changes of a held directory; return its state.
 
-        Raises what reading a directory raises.
+        Raises the errors of reading a directory.
         """
         one = self._of(directory)
         headers = _pop_batch(one.fresh, most)
@@ -173,17 +174,17 @@ class Indexes:
         return Current(one.index, one.left, one.count, busy, notes)
 
     def work(self, directory: str, most: int) -> bool:
-        """Do one slice of what a directory needs; return whether more is to be done.
+        """Do one slice of a directory's background work; return whether more is left.
 
-        A slice indexes ``most`` memories at most, commits what waits for the disk, and computes
-        some vectors. The caller does not hold the directory. Raises what reading a directory
-        raises, and IndexBusyError.
+        A slice indexes up to ``most`` memories, commits changes to the disk and computes some
+        vectors. The caller must not hold the directory. Raises IndexBusyError and the errors of
+        reading a directory.
         """
         with self.hold(directory):
             one = self._of(directory)
             if one.mark < 0:
                 self._take_delta(directory, one)
-                one.index.rank(_REHEARSAL, 1)  # loads what the first prompt would wait for
+                one.index.rank(_REHEARSAL, 1)  # so that the first prompt need not wait for it
             busy = self.advance(directory, most).busy
             batch = one.index.batch(more=one.left > 0)
         if batch is not None:
@@ -193,14 +194,14 @@ class Indexes:
                     one.index.adopt(batch)
             finally:
                 one.index.give_back(batch)
-        return busy or self._learn(directory, one, most)
+        return busy or self._compute_vectors(directory, one, most)
 
     def use(self, model_folder: str) -> bool:
-        """Note which semantic model the settings name; return whether ``work`` has to look."""
+        """Set the folder of the semantic model; return whether ``work`` has something to do."""
         return self._meaning is not None and self._meaning.use(model_folder)
 
     def close(self) -> None:
-        """Close all of them; one that is held is left as it is."""
+        """Close all indices, except those that another thread holds for longer than a second."""
         for directory, one in list(self._open.items()):
             if one.lock.acquire(timeout=_CLOSE_SECONDS):
                 del self._open[directory]
@@ -208,9 +209,9 @@ class Indexes:
                 one.lock.release()
 
     def forget(self) -> None:
-        """Close all indices and remove what they keep on disk, words and vectors.
+        """Close all indices and remove their files with words and vectors.
 
-        Each is made anew at its next use. Raises IndexBusyError and OSError.
+        An index is built again at its next use. Raises IndexBusyError and OSError.
         """
         while self._open:
             directory = next(iter(self._open))
@@ -221,10 +222,11 @@ class Indexes:
             with suppress(FileNotFoundError):
                 shutil.rmtree(aside)
             with suppress(FileNotFoundError):
-                os.rename(self._folder, aside)  # what is opened from now on lies elsewhere
+                os.rename(self._folder, aside)  # an index that is opened now gets a new folder
                 shutil.rmtree(aside)
 
     def _of(self, directory: str) -> _OpenIndex:
+        """Return the open index of a directory, and close those that are too many."""
         self._table.acquire()
         try:
             one = self._open.get(directory)
@@ -247,7 +249,10 @@ class Indexes:
         return _OpenIndex(Index(place, near), self._make_lock())
 
     def _pop_oldest(self) -> list[_OpenIndex]:
-        """Remove and return what was not used for longest and is not in use now, locked."""
+        """Remove and return the least recently used indices beyond ``most``, locked.
+
+        Indices in use stay open.
+        """
         oldest = []
         for directory, one in list(self._open.items())[: max(len(self._open) - self._most, 0)]:
             if not one.index.is_busy and one.lock.acquire(blocking=False):
@@ -255,6 +260,7 @@ class Indexes:
         return oldest
 
     def _take_delta(self, directory: str, one: _OpenIndex) -> None:
+        """Read the changes of a directory and queue them for indexing."""
         if one.index.lost():
             one.mark = -1
         result = self._reader.catalogue(directory, one.mark)
@@ -275,7 +281,7 @@ class Indexes:
             one.fresh.update(changed)
         one.mark, one.count, one.problems = result.mark, result.count, result.problems
 
-    def _learn(self, directory: str, one: _OpenIndex, most: int) -> bool:
+    def _compute_vectors(self, directory: str, one: _OpenIndex, most: int) -> bool:
         """Compute some vectors without holding the directory; return whether more are left."""
         near = one.index.near
         known, read = partial(self._versions, directory), partial(self._texts, directory)
@@ -292,7 +298,7 @@ class Indexes:
 
 
 def _name(directory: str) -> str:
-    """Return the name of the files that belong to a directory."""
+    """Return the file name of a directory's index: a hash of its path."""
     return hashlib.sha256(directory.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
@@ -302,10 +308,10 @@ def _pop_batch(headers: dict[str, Header], most: int) -> list[Header]:
 
 
 def _entry(header: Header, file: MemoryFile | None) -> Entry:
-    """Return what is searched of a memory; one without its file is found by its header.
+    """Return the index entry of a memory; without its file it has only the header's words.
 
-    One that is too large is never loaded. Any other is to be read again when the directory is next
-    compared, so its version is none that the directory has.
+    A file that could not be read gets a fingerprint that does not match, so that it is read again
+    later. A file that is too large to be read keeps its own.
     """
     header = header if file is None else file.header
     unread = file is None and header.size <= limits.READ_BYTES

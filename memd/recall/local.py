@@ -1,7 +1,7 @@
-"""What the local ranker answers: the part of prefetch that runs in a worker thread.
+"""Select memories with the local ranker: the part of prefetch that runs in a worker thread.
 
-Nothing here waits but for the disk; whoever calls bounds that. Nothing is marked here: the answer
-is an offer, and the service decides on the loop what of it goes out.
+It blocks only on the disk; the caller limits the time. It marks nothing as surfaced: the service
+decides on the event loop which candidates are sent.
 """
 
 import os
@@ -20,14 +20,14 @@ from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
 from memd.state.tables import Item, Ledger
 
-_SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
+_SLICE = 50  # memories indexed between two checks of the deadline (some 10 ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Who knows whose words a text is, by its directory, path and hash; each may block.
+    """Functions that find the author of a text by its directory, path and hash; they may block.
 
-    ``own`` says whether memd wrote it, ``author`` which member of a team did. ``joined`` says
+    ``own`` returns whether memd wrote it, ``author`` the member of a team who did, and ``joined``
     whether a directory belongs to a team.
     """
 
@@ -38,11 +38,11 @@ class Authorship:
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """A prompt, and what bounds its answer.
+    """A prompt, and the limits of its result.
 
-    ``surfaced`` is what the session has been given: absolute path to fingerprint. ``options`` says
-    how many memories a model could choose from, 0 for none. ``until`` is when waiting for the
-    index must end, on the clock that ``monotonic`` reads, in seconds.
+    ``surfaced`` are the memories that the session already got: absolute path to fingerprint.
+    ``options`` is how many memories to list for a model, 0 for none. ``until`` is the monotonic
+    second at which waiting for the index ends.
     """
 
     directory: str
@@ -63,7 +63,7 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class SurfacedCandidate:
-    """One memory that may go out, and how the ledger counts it."""
+    """A memory that may be sent, and its entry for the ledger."""
 
     memory: SurfacedMemory
     item: Item
@@ -71,9 +71,9 @@ class SurfacedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found; ``path`` is relative to the memory directory.
+    """A result of a search; ``path`` is relative to the memory directory.
 
-    ``origin`` is whose words it says it holds.
+    ``origin`` is the origin that the memory's frontmatter names.
     """
 
     path: str
@@ -86,10 +86,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class RecallSelection:
-    """What the ranker would bring.
+    """The ranker's selection of candidates (``offers``).
 
-    ``empty`` says that there was nothing to choose from. ``left`` memories were not indexed yet;
-    ``busy`` says that the index has something to do in the background.
+    ``empty`` says that there was no memory to choose from. ``left`` memories were not indexed yet;
+    ``busy`` says that the index has background work. ``options`` are headers for a model.
     """
 
     offers: tuple[SurfacedCandidate, ...] = ()
@@ -103,7 +103,7 @@ class RecallSelection:
 
     @property
     def unfinished(self) -> str:
-        """What is missing while not everything is indexed, in words, or an empty text."""
+        """A sentence about memories that are not indexed yet, "" if all are."""
         if not self.left:
             return ""
         return f"{self.left:,} of {self.count:,} memories are not indexed yet"
@@ -112,7 +112,7 @@ class RecallSelection:
 def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSelection:
     """Return the memories that fit a prompt best. Blocks.
 
-    Raises what reading a directory raises, and IndexBusyError when it is not free in time.
+    Raises IndexBusyError if the index is not free in time, and the errors of reading a directory.
     """
     with indexes.hold(request.directory, request.until - request.monotonic()):
         current = indexes.current(request.directory, _SLICE)
@@ -136,9 +136,9 @@ def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSe
 def search(
     indexes: Indexes, reader: Reader, directory: str, query: str, most: int
 ) -> tuple[Hit, ...]:
-    """Return the memories that hold a word of the query, the best first. Blocks.
+    """Return the memories that have a word of the query, the best first. Blocks.
 
-    Waits until all of them are indexed. Raises what ``choose`` does.
+    Indexes all memories first. Raises the errors of ``choose``.
     """
     with indexes.hold(directory):
         current = indexes.current(directory, limits.INDEX_AT_ONCE)
@@ -152,10 +152,10 @@ def search(
 def propose(
     reader: Reader, request: RecallRequest, paths: Sequence[str]
 ) -> tuple[SurfacedCandidate, ...]:
-    """Return memories as they would go out. Blocks.
+    """Return the memories at these paths as candidates. Blocks.
 
-    Those that cannot be read are left out, and those that say no more than their index line where
-    the session has that.
+    Left out are memories that cannot be read, and those that say no more than their line in the
+    index that the session has.
     """
     directory = request.directory
     real = os.path.realpath(directory)
@@ -176,17 +176,18 @@ def propose(
 
 
 def items(reader: Reader, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
-    """Return memories as the ledger counts what a session has without being given it. Blocks."""
+    """Return the ledger's entries of memories that a session has by itself, of 0 bytes. Blocks."""
     headers = (file.header for file in reader.read_many(directory, sorted(paths)))
     return tuple(Item(select.absolute(directory, h.path), select.mark_of(h), 0) for h in headers)
 
 
 def _line(index: str, path: str) -> str:
-    """Return the line of an index that leads to a memory, "" where there is none."""
+    """Return the line of an index that links to a memory, "" if there is none."""
     return next((line for line in index.splitlines() if f"]({path})" in line), "")
 
 
 def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
+    """Return the rules that say which memories a request may get."""
     directory = request.directory
     roots = (directory, os.path.realpath(directory)) if request.read_paths else ()
     return select.Rules(
@@ -202,7 +203,7 @@ def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
 def _options(
     index: Index, reader: Reader, request: RecallRequest, rules: select.Rules, count: int
 ) -> tuple[Header, ...]:
-    """Return what a model may choose from: everything, or what the ranker puts first."""
+    """Return the headers that a model chooses from: all, or the best ones of a large directory."""
     if not request.options:
         return ()
     if count <= request.options:
@@ -215,7 +216,7 @@ def _options(
 
 
 def _empty(reader: Reader, request: RecallRequest, rules: select.Rules, count: int) -> bool:
-    """Say whether no memory was left to choose from; a large directory is never asked."""
+    """Return whether the rules exclude all memories; not checked for a large directory."""
     if count > limits.MANIFEST_ENTRIES:
         return False
     headers = tuple(reader.headers(request.directory).values())
@@ -225,7 +226,7 @@ def _empty(reader: Reader, request: RecallRequest, rules: select.Rules, count: i
 def _rows(
     reader: Reader, request: RecallRequest, rules: select.Rules, weighed: Sequence[Ranked]
 ) -> tuple[explain.Row, ...]:
-    """Return the rows of an explanation: what was weighed, and what no rule let in."""
+    """Return the rows of an explanation: ranked memories and those that a rule excluded."""
     rows = []
     known = reader.headers(request.directory)
     for hit in weighed:
@@ -255,7 +256,10 @@ def finish(
     *,
     by_model: bool,
 ) -> tuple[explain.Row, ...]:
-    """Return rows as they came out: ``going`` is what of the ``candidates`` is in the answer."""
+    """Return the rows completed by the result: which are in ``going``, and why others are not.
+
+    ``by_model`` says that a model chose the ``candidates``.
+    """
     sent = {memory.path: memory.name for memory in going}
     missed = explain.NOT_SELECTED if by_model else explain.UNREADABLE
     _, fitting = block.render([candidate.memory for candidate in candidates])
@@ -267,7 +271,7 @@ def finish(
         retained = sent.pop(path, None) is not None
         reason = "" if retained else why.get(path) or row.reason or missed
         settled.append(replace(row, kept=retained, reason=reason))
-    # What a model chose need not hold a word of the prompt.
+    # A model may choose memories without a word of the prompt, which have no row yet.
     for path, name in sent.items():
         settled.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))
     return tuple(settled)
@@ -276,7 +280,7 @@ def finish(
 def sightings(
     ledger: Ledger, directory: str, rows: Sequence[explain.Row]
 ) -> tuple[explain.Row, ...]:
-    """Return rows with the time at which each memory last went out. Blocks."""
+    """Return rows with the time at which each memory was last surfaced. Blocks."""
     seen = [ledger.last_surfaced(directory, row.path) for row in rows]
     return tuple(
         replace(row, last_surfaced=None if sighting is None else iso_time(sighting.at))
@@ -285,6 +289,7 @@ def sightings(
 
 
 def _hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
+    """Return ranked memories as results of a search; those without a file are left out."""
     by_path = {file.header.path: file for file in files}
     return tuple(
         Hit(

@@ -1,4 +1,4 @@
-"""What prefetch decides: gates, candidates, what a surfaced memory looks like. Pure."""
+"""Decide which memories a prompt may get, and build the memories that are sent. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +25,7 @@ LEDGER_UNAVAILABLE = "ledger_unavailable"
 UNREADABLE = "directory_unreadable"
 DEADLINE = "deadline"
 
-MOST = 20  # the bound of the setting recall.limit holds for a client's wish too
+MOST = 20  # memories that a client may request; the setting recall.limit has the same bound
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
 _SNIPPET_CHARACTERS = 160
 _MEMBER_CHARACTERS = 40
@@ -46,9 +46,9 @@ _WARNING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SurfacedMemory:
-    """One memory that goes out with a prompt; ``path`` is absolute, ``content`` may be cut.
+    """A memory that is sent with a prompt; ``path`` is absolute, ``content`` may be cut.
 
-    ``origin`` says whose words it holds, "" where nobody can tell.
+    ``origin`` is the origin of its words, "" if unknown.
     """
 
     path: str
@@ -65,19 +65,19 @@ class SurfacedMemory:
 
     @property
     def bytes(self) -> int:
-        """What the session's budget is charged: the content in UTF-8."""
+        """The size that counts for the session's budget: the content in UTF-8."""
         return len(self.content.encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a client asks ``prefetch``.
+    """A request to ``prefetch``.
 
-    ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` what
-    the client has read already. ``limit`` is how many memories it wants at most, ``seconds`` how
-    long it waits; ``None`` for the settings'. ``explain`` asks for the reasons and marks nothing.
-    ``index`` is the text of the index that the session has in its context, ``room`` how many UTF-16
-    units the block may have.
+    ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` files
+    that the client has read. ``limit`` is the most memories, ``seconds`` the time limit; ``None``
+    for the settings'. ``explain`` asks for reasons and marks nothing. ``parents`` returns the
+    sessions that a new one inherits from. ``index`` is the index's text in the session's context,
+    ``room`` the most UTF-16 units of the block.
     """
 
     session: str
@@ -95,11 +95,11 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The few memories that matter, and a ready-made ``block`` of them.
+    """The selected memories, and a ``block`` of them to insert.
 
-    ``skipped`` names the gate that closed, if one did. ``note`` says why another strategy answered
-    than the one asked for, or what could not be read. ``session_bytes`` is what the session has
-    been given so far. With an ``explanation``, if it was asked for, nothing was marked.
+    ``skipped`` names the closed gate, if any. ``note`` says why another strategy was used than
+    requested, or what could not be read. ``session_bytes`` is what the session got so far. With an
+    ``explanation`` nothing was marked.
     """
 
     memories: tuple[SurfacedMemory, ...]
@@ -112,7 +112,7 @@ class Prefetched:
 
 
 def gate(project: Project, settings: Settings, query: str) -> str:
-    """Return the reason to bring nothing, the cheapest check first; "" to go on."""
+    """Return the name of the closed gate, "" if memories may be selected for a query."""
     if not (project.enabled and settings.enabled):
         return MEMORY_OFF
     if not settings.recall.enabled:
@@ -121,17 +121,17 @@ def gate(project: Project, settings: Settings, query: str) -> str:
 
 
 def wanted(limit: int | None, settings: Settings) -> int:
-    """Return how many memories to bring at most: the client's wish within bounds."""
+    """Return the most memories to select: the client's limit within 1 to 20, or the setting."""
     return settings.recall.limit if limit is None else min(max(limit, 1), MOST)
 
 
 def sayable(session: str) -> str:
-    """Return a session's name as UTF-8 can hold it."""
+    """Return a session's name with characters replaced that UTF-8 cannot encode."""
     return session.encode(errors="replace").decode()
 
 
 def mark_of(header: Header) -> str:
-    """Return a file's fingerprint as the ledger keeps it."""
+    """Return a file's fingerprint as the ledger stores it."""
     return ":".join(map(str, header.fingerprint))
 
 
@@ -141,13 +141,12 @@ def absolute(directory: str, path: str) -> str:
 
 
 class Rules:
-    """Which memories may be brought at all, asked of those that a ranker proposes.
+    """The rules that exclude memories from selection.
 
-    Left out is what this session was given in this very version (``surfaced``: absolute path to
-    fingerprint), what the client has read (``read``, relative to the directory), a plain usage
-    reference for a tool that the conversation has just used, a file whose name is no text and so
-    cannot be told to anybody, and the team's memories where ``team`` is false. ``lookup`` tells
-    what the catalogue knows of a path.
+    Excluded are memories that the session got in this version (``surfaced``: absolute path to
+    fingerprint), that the client has read (``read``, relative to the directory) or that explain
+    the usage of a tool just used (``tools``); files whose name is not UTF-8; and team memories if
+    ``team`` is false. ``lookup`` returns the header of a path, ``None`` if it is gone.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class Rules:
         self._refused: dict[str, tuple[str, str]] = {}
 
     def skips(self, path: str) -> bool:
-        """Say whether a path must not be brought; one that is gone must not."""
+        """Return whether a path is excluded or missing, and record the reason."""
         header = self._lookup(path)
         if header is None:
             return True
@@ -179,7 +178,7 @@ class Rules:
         return reason != ""
 
     def reason(self, header: Header) -> str:
-        """Return why a memory must not be brought, or ""."""
+        """Return why a memory is excluded, "" if it is not."""
         if not _is_text(header.path):
             return explain.NOT_TEXT
         if header.path in self._read:
@@ -191,12 +190,12 @@ class Rules:
         return explain.RECENT_TOOL if _explains_a_tool(header, self._tools) else ""
 
     def refused(self) -> tuple[tuple[str, str, str], ...]:
-        """Return path, name and reason of each memory that was asked about and refused."""
+        """Return path, name and reason of each memory that ``skips`` excluded."""
         return tuple((path, *facts) for path, facts in sorted(self._refused.items()))
 
 
 def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
-    """Return paths relative to whichever root they lie in; relative ones are kept."""
+    """Return paths relative to the root they lie in; relative paths stay, others are left out."""
     result = set()
     for path in paths:
         if not path.startswith("/"):
@@ -215,10 +214,10 @@ def surface(
     own: bool = True,
     author: Author | None = None,
 ) -> SurfacedMemory:
-    """Return a memory as it goes out at a time (seconds since 1970).
+    """Return a memory as it is sent at the time ``now`` (seconds since 1970).
 
-    What another program wrote (not ``own``) is nobody's words, unless it says that it is foreign.
-    ``author`` is the member whose text a team memory holds, and is as old as that member's text.
+    A memory that another program wrote (not ``own``) keeps only a foreign origin. The age of a team
+    memory is that of its ``author``'s text.
     """
     header = file.header
     saved_ns = header.mtime_ns if author is None else int(author.at * 1e9)
@@ -243,16 +242,16 @@ def surface(
 
 
 def _by(author: Author | None) -> str:
-    """Return who wrote a team memory, as its header says it.
+    """Return " by NAME" for the header of a team memory, "" without an author.
 
-    A member's name comes from a server: what of it could end the header is left out.
+    A member's name comes from a server, so characters that could end the header are removed.
     """
     name = "" if author is None else " ".join(_MEMBER.findall(author.member))[:_MEMBER_CHARACTERS]
     return name and f" by {name}"
 
 
 def cut(content: str) -> tuple[str, bool]:
-    """Return a content within 200 lines and 4,096 bytes, note included, and whether it was cut."""
+    """Return a content cut to 200 lines and 4,096 bytes with a note, and whether it was cut."""
     content = content.encode(errors="replace").decode()
     lines = content.split("\n")
     if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
@@ -263,7 +262,7 @@ def cut(content: str) -> tuple[str, bool]:
 
 
 def snippet(body: str, terms: Collection[str]) -> str:
-    """Return the line of a body that holds most of the words ``terms``, shortened to one line."""
+    """Return the line of a body with the most words of ``terms``, shortened."""
     lines = [line for line in body.splitlines() if line.strip()][: limits.SURFACED_LINES]
     wanted_terms = set(terms)
     best = max(lines, key=lambda line: len(wanted_terms.intersection(words(line))), default="")
@@ -271,6 +270,7 @@ def snippet(body: str, terms: Collection[str]) -> str:
 
 
 def _tool_words(tool: str) -> frozenset[str]:
+    """Return the words of a tool's name; for an MCP tool those of its server's name."""
     parts = tool.split("__")
     if len(parts) > 1:  # mcp__server__tool: memories speak of the server
         tool = parts[1]
@@ -278,11 +278,12 @@ def _tool_words(tool: str) -> frozenset[str]:
 
 
 def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
-    said = f"{header.name} {header.description}"
-    if not tools or not _USAGE.search(said) or _WARNING.search(said):
+    """Return whether a memory is a usage reference, without warnings, for one of the tools."""
+    heading = f"{header.name} {header.description}"
+    if not tools or not _USAGE.search(heading) or _WARNING.search(heading):
         return False
-    spoken_of = {word.lower() for word in _PART.findall(said)}
-    return any(tool and tool <= spoken_of for tool in tools)
+    heading_words = {word.lower() for word in _PART.findall(heading)}
+    return any(tool and tool <= heading_words for tool in tools)
 
 
 def _is_text(path: str) -> bool:

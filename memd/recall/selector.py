@@ -1,13 +1,13 @@
-"""The side-query to a model: which memories help with a prompt. Pure.
+"""Ask a model which memories help with a prompt: write the request and read the reply. Pure.
 
 Rules of this file
-- The list stands in the first block of the message and depends on nothing but the memories, so
-  that the next prompt of a session reads it from the server's cache; the prompt stands behind it.
-- What memories and prompts say is data: no text of theirs can begin a line of the list, open or
-  close the tags around it, or hide characters (``text/quoting.py``).
-- The answer is believed as far as it names memories that were on the list. What is no such answer
-  is a problem in words, and the local ranker answers instead.
-- The model does not think at length: 256 tokens must hold its answer.
+- The list of memories is the first block of the message and depends only on the memories, so that
+  the next prompt reads it from the server's cache. The prompt comes after it.
+- Texts of memories and prompts are data: they cannot begin a line of the list, open or close the
+  tags around it, or hide characters (``text/quoting.py``).
+- Only memories that were on the list are accepted. An unusable reply is a problem in words, and the
+  local ranker is used instead.
+- The reply may have 256 tokens, so the model is asked for little thinking.
 """
 
 import json
@@ -27,9 +27,9 @@ NO_MODEL = "no model is configured; the local ranker answered"
 NO_TIME = "there was no time to ask the model; the local ranker answered"
 OVERDUE = "the model did not answer in time; the local ranker answered"
 LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
-LEAST_SECONDS = 0.3  # a model that answers faster is not known
+LEAST_SECONDS = 0.3  # with less time left a model is not asked, as none answers faster
 PROBE_SECONDS = 3.0
-_OFTEN = 1.5  # of the time of one answer, which most answers take
+_OFTEN = 1.5  # most replies take up to so many times as long as a measured one
 MOST_TOKENS = 256
 MEMBER = "selected_memories"
 _SYSTEM = files("memd.recall").joinpath("templates", "selector.md").read_text("utf-8").strip()
@@ -39,19 +39,19 @@ _SCHEMA: Mapping[str, Any] = {
     "required": [MEMBER],
     "additionalProperties": False,
 }
-_QUERY_BYTES = 4000  # of a long prompt the beginning and the end say what it is about
+_QUERY_BYTES = 4000  # of a longer prompt only the beginning and the end are shown
 _TOOLS = 20
 _TOOL_CHARACTERS = 100
 _CUT = "\n[...]\n"
-_ATTEMPTS = 20  # places where the JSON may begin in an answer with words around it
+_ATTEMPTS = 20  # possible beginnings of JSON in a reply that are tried
 _BEGINNING = re.compile(r"[{\[]")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProbe:
-    """How long a model took to choose once, ``None`` where it did not: ``problem`` says why.
+    """The seconds that a model took for one choice, ``None`` if it failed with a ``problem``.
 
-    ``deadline_ms`` is what a client should give a prompt then; 0 where no time suffices.
+    ``deadline_ms`` is the time limit that a client should set; 0 if the model failed.
     """
 
     seconds: float | None
@@ -60,7 +60,7 @@ class ModelProbe:
 
 
 def sample(model: str) -> Ask:
-    """Return a small request as a prompt makes them, to measure a model by."""
+    """Return a small request like those for prompts, to measure a model with."""
     memory = Header("tests.md", "", "How tests are run", None, 0, 1, damaged=False, inode=0)
     return question(
         [memory], "run the tests", (), limit=1, model=model, seconds=PROBE_SECONDS, project=""
@@ -68,7 +68,7 @@ def sample(model: str) -> Ask:
 
 
 def measured(seconds: float) -> ModelProbe:
-    """Return what a model needs that took so long once; another time it takes longer."""
+    """Return the probe of a model that took so many seconds, with a margin in its deadline."""
     wanted = int(1000 * (LEAST_SECONDS + _OFTEN * seconds))
     return ModelProbe(seconds, min(wanted, limits.HOOK_DEADLINE_MS), "")
 
@@ -83,7 +83,7 @@ def question(
     seconds: float,
     project: str,
 ) -> Ask:
-    """Return the request: the list of the first 200 memories, the prompt and the tools in use."""
+    """Return the request with the first 200 memories, the prompt and the tools in use."""
     shown = sorted(headers[: limits.MANIFEST_ENTRIES], key=lambda header: header.path)
     listed = "\n".join(_tame(line) for line in manifest(shown).split("\n"))
     tools = ", ".join(
@@ -133,7 +133,7 @@ def read(reply: Reply, known: Collection[str], limit: int) -> tuple[tuple[str, .
 
 
 def _values(answer: str) -> Iterator[Any]:
-    """Yield what can be read as JSON in an answer, with words or a code fence around it or not."""
+    """Yield the JSON values in a reply, which may have other text or a code fence around them."""
     decoder = json.JSONDecoder()
     end = 0
     for attempt, match in enumerate(_BEGINNING.finditer(answer)):
@@ -153,6 +153,7 @@ def _tame(said: str) -> str:
 
 
 def _shorten(query: str) -> str:
+    """Return a prompt's beginning and end, 4,000 bytes together, if it is longer."""
     if len(query.encode(errors="replace")) <= _QUERY_BYTES:
         return query
     half = _QUERY_BYTES // 2

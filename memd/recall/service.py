@@ -1,11 +1,9 @@
-"""prefetch, search and the end of a session: the part of recall that waits.
+"""Serve prefetch and search, and keep the indices up to date in the background.
 
-Filter first, mark after: a memory is marked in the ledger as the last step, on the loop and without
-waiting, when it is certain to be in the answer; the mark is taken back when the request is
-cancelled in that instant.
+Memories are marked in the ledger as the last step, on the event loop and without waiting, when they
+are certain to be in the reply. The mark is removed if the request is cancelled at that moment.
 
-A prompt waits for nothing beyond its deadline: not for the disk, not for an index that is still
-being built, not for a model. What is there in time is the answer.
+A prompt waits no longer than its deadline for the disk, an unfinished index or a model.
 """
 
 from collections import Counter
@@ -44,18 +42,18 @@ T = TypeVar("T")
 
 MODEL = "model"
 _SEARCH_MOST = 100
-_FEW_PROMPTS = 3  # without an answer of the model in time say that it is too slow
-_MARGIN_SECONDS = 0.02  # of a deadline, for what comes after the choice
-_WAIT_SHARE = 0.5  # of a deadline that waiting for the index may take,
-_WAIT_SECONDS = 1.0  # and no longer: what is there already is an answer (5,000 take 0.6 s)
-_FLUSH_SECONDS = 0.02  # an answer waits so long for its marks to be written: a kill then keeps them
-_SLICE = 20  # memories the background indexes at once (4 ms), so that prompts get the interpreter
-_THREADS = 16  # of recall's own: what hangs on one disk leaves the other rooms theirs
+_FEW_PROMPTS = 3  # if so many got no reply of the model in time, it is too slow
+_MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
+_WAIT_SHARE = 0.5  # of a deadline for waiting for the index,
+_WAIT_SECONDS = 1.0  # and at most so long (indexing 5,000 memories takes 0.6 s)
+_FLUSH_SECONDS = 0.02  # a reply waits so long until its marks are on the disk
+_SLICE = 20  # memories indexed at once in the background (4 ms), so that prompts are not delayed
+_THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
 
 
 @dataclass(frozen=True, slots=True)
 class _Prefetch:
-    """One prompt while it is answered; ``until`` is its deadline on the monotonic clock."""
+    """A prompt being processed; ``until`` is its deadline in monotonic seconds."""
 
     project: Project
     settings: Settings
@@ -65,7 +63,7 @@ class _Prefetch:
 
 
 class Recall:
-    """The memories that fit a prompt, each once per session. Use it on the event loop."""
+    """Selects memories for prompts, each once per session. Use it on the event loop."""
 
     def __init__(
         self,
@@ -85,14 +83,14 @@ class Recall:
         self._models = models
         self._priority = priority or RequestPriority()
         self._authorship = authorship
-        self._model_answers: Counter[bool] = Counter()  # whether there was one in time
+        self._model_answers: Counter[bool] = Counter()  # by whether the model replied in time
         self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
         self._wanted = anyio.Event()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Index in the background until cancelled; at the end write down what was surfaced."""
+        """Index in the background until cancelled; then save the ledger and close the indices."""
         task_status.started()
         try:
             while True:
@@ -106,26 +104,26 @@ class Recall:
                 await to_thread.run_sync(self._indexes.close)
 
     def prepare(self, project: Project, settings: Settings) -> None:
-        """Have the index ready before a session's first prompt, where prompts get memories."""
+        """Schedule indexing before a session's first prompt, if recall is on for the project."""
         if project.enabled and settings.enabled and settings.recall.enabled:
             self.warm(project.memory_dir)
 
     async def open(self, project: Project, settings: Settings) -> None:
-        """Prepare, and return when all that is indexed on disk can be searched."""
+        """Prepare, and wait until the index that is on the disk can be searched."""
         self.prepare(project, settings)
         if project.memory_dir in self._unindexed:
             await self._index_some(project.memory_dir)
 
     def warm(self, directory: str) -> None:
-        """Have a directory's index brought up to date in the background."""
+        """Schedule a directory's index to be brought up to date in the background."""
         self._unindexed[directory] = None
         self._wanted.set()
 
     async def prefetch(self, project: Project, settings: Settings, prompt: Prompt) -> Prefetched:
-        """Return the few memories that matter for a prompt and mark them as surfaced.
+        """Return the memories selected for a prompt, and mark them as surfaced.
 
-        Cancelled, it has marked nothing. It never fails a client's turn: where the directory or the
-        ledger cannot be used, it brings nothing and says why.
+        If it is cancelled, nothing is marked. If the directory or the ledger cannot be used or the
+        deadline passes, the result is empty and says why; no error is raised.
         """
         seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
         until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
@@ -142,13 +140,13 @@ class Recall:
                 return await self._answer(request)
         except StateUnusableError as error:
             return self._nothing(request, reason or select.LEDGER_UNAVAILABLE, error.sentence)
-        except MemdError as error:  # a directory that cannot be read costs memories, not the turn
+        except MemdError as error:  # an unreadable directory must not fail the client's turn
             if not isinstance(error, IndexBusyError):
                 return self._nothing(request, select.UNREADABLE, error.sentence)
         return self._nothing(request, select.DEADLINE)
 
     async def probe(self, settings: Settings) -> ModelProbe:
-        """Ask the model that would choose memories once, and say how long it took."""
+        """Ask the model that selects memories once; return how long it took or why it failed."""
         model = self._models_for(settings)
         if self._models is None or model is None:
             return ModelProbe(None, 0, selector.NO_MODEL)
@@ -163,13 +161,13 @@ class Recall:
 
     @property
     def model_is_too_slow(self) -> bool:
-        """Whether prompts would have asked a model and none has had an answer in time."""
+        """Whether three prompts or more wanted a model, and none got its reply in time."""
         return self._model_answers[False] >= _FEW_PROMPTS and not self._model_answers[True]
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
-        """Return the memories that hold a word of the query, the best first; nothing is marked.
+        """Return the memories that have a word of the query, the best first, marking nothing.
 
-        Raises what reading a directory raises.
+        Raises the errors of reading a directory.
         """
         find = partial(local.search, self._indexes, self._reader, project.memory_dir, query)
         return await to_thread.run_sync(
@@ -177,13 +175,13 @@ class Recall:
         )
 
     async def begin(self, session: str, parents: Parents) -> None:
-        """Have a session that is new inherit what its parents were given."""
-        with suppress(StateUnusableError):  # no prompt gets a memory then either
+        """Load a session's marks; a new session inherits those of its parents."""
+        with suppress(StateUnusableError):  # prompts then report it
             await self._begin(select.sayable(session), parents)
             await self._flush()
 
     async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
-        """Note that a session has memories in its context already: it wrote them itself."""
+        """Mark memories that a session has in its context because it wrote them itself."""
         session = select.sayable(session)
         items = await self._in_thread(local.items, self._reader, directory, paths)
         with suppress(StateUnusableError):
@@ -193,31 +191,31 @@ class Recall:
         await self._flush()
 
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
-        """Forget what a session was given, ``but`` absolute paths: it was compacted or cleared."""
+        """Remove a session's marks ``but`` some absolute paths, after it was compacted."""
         session = select.sayable(session)
-        with suppress(StateUnusableError):  # from now on it is not new, and inherits nothing
+        with suppress(StateUnusableError):  # so that it counts as known and inherits nothing later
             await self._begin(session)
         self._ledger.reset(session, but)
         await self._flush()
 
     async def forget(self) -> None:
-        """Write the ledger down and remove all indices. Raises IndexBusyError and OSError."""
+        """Save the ledger and remove all indices. Raises IndexBusyError and OSError."""
         await self._flush()
         await to_thread.run_sync(self._indexes.forget)
 
     async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
-        """Return when a memory last went out, and to whom. Raises StateUnusableError."""
+        """Return when and to which session a memory was last sent. Raises StateUnusableError."""
         return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
 
     async def _begin(self, session: str, parents: Parents = frozenset, *, use: bool = True) -> None:
-        """Have a session's marks in memory; a look is no ``use``. Raises StateUnusableError."""
+        """Load a session's marks and record its use, if ``use``. Raises StateUnusableError."""
         known = self._ledger.known(session)
         result = () if known else await self._in_thread(self._ledger.load, session, parents)
         if use:
             self._ledger.use(session, self._clock.now(), result)
 
     async def _answer(self, request: _Prefetch) -> Prefetched:
-        """Choose and mark. Raises what reading a directory raises."""
+        """Select memories and mark them. Raises the errors of reading a directory."""
         directory = request.project.memory_dir
         model = self._model(request)
         learning = self._indexes.use(request.settings.recall.semantic_model)
@@ -273,7 +271,7 @@ class Recall:
     async def _ask_model(
         self, request: _Prefetch, model: Model, selection: RecallSelection
     ) -> tuple[tuple[SurfacedCandidate, ...] | None, str]:
-        """Return what a model chose, or ``None`` with the reason in words."""
+        """Return a model's selection and "" or a note; ``None`` with the reason if it has none."""
         left = request.until - self._clock.monotonic()
         seconds = min(request.settings.recall.model_seconds, left - _MARGIN_SECONDS)
         if seconds < selector.LEAST_SECONDS:
@@ -298,7 +296,7 @@ class Recall:
         try:
             with self._clock.move_on_after(seconds), self._priority.uncounted():
                 reply = await model.ask(question)
-        except CapReachedError as error:  # nobody waited, and the model did nothing wrong
+        except CapReachedError as error:  # the model was not asked, so it does not count as failed
             return None, f"{error.sentence}; the local ranker answered"
         except ModelError as error:
             problem = f"{error.sentence}; the local ranker answered"
@@ -319,7 +317,7 @@ class Recall:
     async def _send(
         self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]
     ) -> Prefetched:
-        """Mark what goes out and return it. Between the mark and the end nothing is lost."""
+        """Mark and return the candidates that fit; for an explanation nothing is marked."""
         room = request.prompt.room
         text, shown = block.render([candidate.memory for candidate in candidates], room)
         items = {candidate.item: candidate.memory for candidate in candidates[:shown]}
@@ -339,7 +337,7 @@ class Recall:
         return Prefetched(sent, None, LOCAL, total, text)
 
     async def _save(self, session: str, marked: Sequence[Item]) -> None:
-        """Have marks written, without waiting for a slow disk; cancelled, take them back."""
+        """Save marks, waiting 20 ms for the disk at most; if cancelled, remove them again."""
         try:
             with self._clock.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
                 await self._in_thread(self._ledger.flush)
@@ -354,6 +352,7 @@ class Recall:
         selection: RecallSelection,
         candidates: Sequence[SurfacedCandidate] = (),
     ) -> Prefetched:
+        """Return the result with an explanation, if the prompt asks for one."""
         if not request.prompt.explain:
             return result
         directory, by_model = request.project.memory_dir, result.strategy == MODEL
@@ -370,13 +369,14 @@ class Recall:
         return replace(result, explanation=explanation)
 
     def _nothing(self, request: _Prefetch, reason: str, note: str = "") -> Prefetched:
+        """Return an empty result with the reason why it was skipped."""
         if not note and request.prompt.strategy == MODEL and self._model(request) is None:
             note = selector.NO_MODEL
         total = self._ledger.surfaced(request.session).bytes
         return Prefetched((), reason or None, LOCAL, total, "", note or None)
 
     async def _index_some(self, directory: str) -> None:
-        """Do one slice of a directory's indexing; what cannot be read is left for its next use."""
+        """Do one slice of a directory's indexing; after an error the rest is left for later."""
         try:
             more = await self._in_thread(self._work, directory)
         except MemdError:
@@ -389,12 +389,12 @@ class Recall:
         return self._indexes.work(directory, _SLICE)
 
     async def _flush(self) -> None:
-        """Write the ledger; what the state file refuses now is written with the next mark."""
+        """Save the ledger; marks that the state file refuses are saved with the next ones."""
         with suppress(StateUnusableError):
             await to_thread.run_sync(self._ledger.flush)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run what blocks; a caller whose time is up goes on and leaves it behind."""
+        """Run blocking work in a thread, which is abandoned if the caller is cancelled."""
         return await to_thread.run_sync(
             partial(work, *arguments), abandon_on_cancel=True, limiter=self._threads
         )
