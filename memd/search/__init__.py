@@ -1,4 +1,4 @@
-"""Which memories fit a text: one index for each directory, one ranker, one cache on disk.
+"""Search: find the memories that fit a text, with one index for each directory and one ranker.
 
-Doors: ``index`` (what is searched), ``ranking`` (what comes out), ``meaning`` (the optional model).
+Doors: ``index`` (the index), ``ranking`` (the results), ``meaning`` (the optional model).
 """

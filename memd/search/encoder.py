@@ -1,17 +1,17 @@
-"""The user's own model turns texts into vectors: the door to onnxruntime, tokenizers and numpy.
+"""Compute and compare vectors of texts with the user's own model.
 
-Import this file only once a model is wanted: the three libraries cost 80 ms and 40 MB.
+This is the only file that uses onnxruntime, tokenizers and numpy. Import it only if a model is
+configured: the three libraries cost 80 ms and 40 MB.
 
 Rules of this file
 - All vectors have length one; a comparison is a cosine.
-- A text becomes the mean of its tokens' vectors, or the model's own sentence vector where its
-  output has one per text. Tokens beyond the bound are left out, as in training.
-- ``Encoder`` may be used by several threads at once and computes in the caller's; ``Vectors`` may
-  not.
-- A model that cannot be used says so when it is loaded, not at the first prompt.
-- The file of vectors is a cache: one that is damaged, or of another model, is begun anew.
-- Nothing goes out: onnxruntime from 1.29 reports each model to its maker unless it is told not to,
-  which has to be done before it is loaded.
+- A text's vector is the mean of its tokens' vectors, or the model's own sentence vector if it
+  returns one for each text. Tokens beyond the limit are left out, as in training.
+- ``Encoder`` is thread-safe and computes in the caller's thread; ``Vectors`` is not thread-safe.
+- A model is checked when it is loaded, so that an unusable one does not fail at the first prompt.
+- The file of vectors is a cache: if it is damaged or of another model, it is written again.
+- onnxruntime from 1.29 reports each model to its maker unless an environment variable forbids it,
+  which is set before the import.
 """
 
 import json
@@ -40,8 +40,8 @@ QUERY_TOKENS = 64  # a prompt's beginning: a model of 6 layers takes 4 ms for it
 
 _FORM = "memd vectors 3"  # another number when the text of a vector is made otherwise
 _WIDTH = 1024  # numbers a vector may have
-_BATCH = 8  # texts computed at once; more did not pay
-_CHARACTERS = 8  # of a text for each token that counts: enough for all, and a bound for the work
+_BATCH = 8  # texts computed at once; more was not faster
+_CHARACTERS = 8  # read for each token of the limit: enough for all, and it bounds the work
 _INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
 _ELSEWHERE = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")  # a letter that is not Latin
 _LEAST_SPREAD = 0.05
@@ -49,7 +49,7 @@ _ASKS = "it asks for {}"
 _SHAPE = "its output is {}"
 _NO_TOKENIZER = "it is no tokenizer"
 _NOTHING_UNKNOWN = "it has no token for unknown words"
-# What numpy and zipfile make of a file that is not there, not whole, or not theirs.
+# Errors of numpy and zipfile for a file that is missing, incomplete or of another format.
 _DAMAGED = (
     *(FileNotFoundError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error),
@@ -63,9 +63,9 @@ _FAILED: tuple[type[Exception], ...] = tuple(
 
 
 class Encoder:
-    """The model of a folder; ``identity`` tells it from any other, ``width`` sizes its vectors.
+    """The model of a folder; ``identity`` is its hash, ``width`` the length of its vectors.
 
-    Making one blocks for a tenth of a second or more, and raises ModelUnusableError.
+    The constructor blocks for a tenth of a second or more, and raises ModelUnusableError.
     """
 
     def __init__(self, folder: str) -> None:
@@ -79,21 +79,22 @@ class Encoder:
         if not {"input_ids"} <= self._inputs <= _INPUTS:
             raise ModelUnusableError(self.path, _ASKS.format(", ".join(sorted(self._inputs))))
         self.width = 0
-        # The shortest text and the longest: a foreign tokenizer, too few positions, or an output
-        # that grows with the text show here.
+        # The shortest and the longest text are tried, so that a wrong tokenizer, too few positions
+        # or an output whose size depends on the text are noticed now.
         self.width = int(self._compute([""], TEXT_TOKENS).shape[1])
         self._compute(["word " * TEXT_TOKENS], TEXT_TOKENS)
-        # Texts of eight matters: what a model finds alike in these it finds alike in everything.
-        # A model of English finds all texts in other scripts alike: 0.57 in MiniLM-L6.
+        # The mean cosine of texts on eight unrelated topics is the model's zero. It is measured
+        # apart for other scripts, as an English model finds all texts in them alike (0.57 in
+        # MiniLM-L6).
         unrelated = files("memd.search").joinpath("unrelated.txt").read_text("utf-8")
         latin, elsewhere = (part.strip().split("\n") for part in unrelated.split("\n\n"))
-        self._usual = self._alike(latin)
-        self._usual_elsewhere = max(self._usual, self._alike(elsewhere))
+        self._usual = self._mean_cosine(latin)
+        self._usual_elsewhere = max(self._usual, self._mean_cosine(elsewhere))
 
     def vectors(self, texts: Sequence[str]) -> Any:
-        """Return one row for each text, computed in batches of similar length.
+        """Return a matrix with the vector of each text as a row.
 
-        Blocks for some milliseconds a text. Raises ModelUnusableError.
+        Blocks for some milliseconds for each text. Raises ModelUnusableError.
         """
         by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         result: Any = np.zeros((len(texts), self.width), np.float32)
@@ -107,21 +108,25 @@ class Encoder:
         return self._compute([text], QUERY_TOKENS)[0]
 
     def likeness(self, cosine: float, prompt: str) -> float:
-        """Return how alike two texts are: 0 as unrelated ones of this model are, 1 for the same.
+        """Return a cosine scaled so that unrelated texts have 0 and equal ones 1.
 
-        Encoders differ in the cosine of unrelated texts: some are near 0, some near 0.7, and one
-        and the same where ``prompt`` is in a script that it did not learn.
+        The cosine of unrelated texts is near 0 in some models and near 0.7 in others, and higher
+        if ``prompt`` is in a script that the model did not learn.
         """
         usual = self._usual_elsewhere if _ELSEWHERE.search(prompt) else self._usual
         return (cosine - usual) / (1 - usual)
 
-    def _alike(self, unrelated: Sequence[str]) -> float:
-        """Return the cosine that texts of different matters have, on average."""
+    def _mean_cosine(self, unrelated: Sequence[str]) -> float:
+        """Return the mean cosine of unrelated texts."""
         vectors = self._compute(unrelated, TEXT_TOKENS)
         pairs = (vectors @ vectors.T)[np.triu_indices(len(unrelated), 1)]
         return min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
 
     def _compute(self, texts: Sequence[str], tokens: int) -> Any:
+        """Return a matrix of the vectors of texts, each cut to ``tokens``.
+
+        Raises ModelUnusableError if the model fails or its output has an unexpected shape.
+        """
         rows = [self._tokens(text, tokens) for text in texts]
         longest = max(1, *map(len, rows))
         ids = np.zeros((len(rows), longest), np.int64)
@@ -129,9 +134,9 @@ class Encoder:
         for at, row in enumerate(rows):
             ids[at, : len(row)] = row
             mask[at, : max(1, len(row))] = 1
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            result = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            result = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
         except _FAILED as error:
             raise ModelUnusableError(self.path, _first_line(error)) from error
         if result.dtype.kind != "f":
@@ -146,9 +151,10 @@ class Encoder:
         return result / np.maximum(lengths, 1e-12)
 
     def _tokens(self, text: str, most: int) -> list[int]:
+        """Return the token ids of a text, ``most`` at most, with the closing token as the last."""
         text = text[: most * _CHARACTERS].encode(errors="replace").decode()
         ids: list[int] = self._tokenizer.encode(text).ids
-        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]  # the last one closes
+        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
 
 class Vectors:
@@ -158,11 +164,11 @@ class Vectors:
         self._identity = np.array([_FORM, encoder.identity])
         self._rows: Any = np.zeros((0, encoder.width), np.float16)
         self._at: dict[str, int] = {}
-        self._paths: list[str] = []  # "" for a row that is free
+        self._paths: list[str] = []  # by row; "" for a row without a memory
         self.versions: dict[str, int] = {}
 
     def put(self, rows: Any, versions: Mapping[str, int]) -> None:
-        """Add a row for each path of ``versions``, or replace it."""
+        """Add or replace the vectors of the paths in ``versions``, which are the ``rows``."""
         for path in versions:
             self.drop(path)
         self._at |= {path: at for at, path in enumerate(versions, len(self._paths))}
@@ -171,7 +177,7 @@ class Vectors:
         self._rows = np.concatenate((self._rows, rows.astype(np.float16)))
 
     def drop(self, path: str) -> None:
-        """Forget a memory."""
+        """Remove the vector of a memory, if it has one."""
         at = self._at.pop(path, None)
         if at is not None:
             self._paths[at] = ""
@@ -180,9 +186,9 @@ class Vectors:
     def near(
         self, query: Any, most: int, among: Iterable[str], skip: Callable[[str], bool]
     ) -> dict[str, float]:
-        """Return the cosines of the ``most`` nearest memories and of those ``among``.
+        """Return the cosines of the ``most`` nearest memories and of the paths ``among``, by path.
 
-        Looks at every vector.
+        Paths for which ``skip`` is true are left out of the nearest. Compares all vectors.
         """
         count = len(self._paths)
         cosines: Any = np.empty(count, np.float32)
@@ -209,13 +215,13 @@ class Vectors:
         os.replace(f"{path}.new", path)
 
     def _compact(self) -> None:
-        """Take out the rows that are free."""
+        """Remove the rows without a memory."""
         self._rows = self._rows[list(self._at.values())]
         self._paths = list(self._at)
         self._at = {name: at for at, name in enumerate(self._paths)}
 
     def load(self, path: str) -> None:
-        """Take what a file holds, if it is whole and of this model. Raises OSError."""
+        """Load the vectors of a file, if it is intact and of this model. Raises OSError."""
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as result:
                 names = [os.fsdecode(n) for n in result["paths"].tobytes().split(b"\0") if n]
@@ -233,18 +239,18 @@ class Vectors:
 
 
 def _tokenizer(path: str, vocabulary: bytes) -> Any:
-    """Return the tokenizer, once it is certain that it has an answer for every text."""
+    """Return the tokenizer. Raises ModelUnusableError if it cannot encode unknown words."""
     try:
         kind = json.loads(vocabulary)["model"]
         if isinstance(kind.get("vocab"), list):  # Unigram: pairs of a token and its weight
-            whole = kind.get("unk_id") is not None or bool(kind.get("byte_fallback"))
+            complete = kind.get("unk_id") is not None or bool(kind.get("byte_fallback"))
         else:
             unknown = kind.get("unk_token")
-            whole = unknown in kind["vocab"] or (unknown is None and kind.get("type") == "BPE")
+            complete = unknown in kind["vocab"] or (unknown is None and kind.get("type") == "BPE")
         tokenizer = tokenizers.Tokenizer.from_buffer(vocabulary)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelUnusableError(path, _NO_TOKENIZER) from error
-    if not whole:
+    if not complete:
         raise ModelUnusableError(path, _NOTHING_UNKNOWN)
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -252,12 +258,13 @@ def _tokenizer(path: str, vocabulary: bytes) -> Any:
 
 
 def _session(path: str) -> Any:
+    """Return an onnxruntime session of a model. Raises ModelUnusableError."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # in the caller's thread
     options.enable_cpu_mem_arena = False  # costs nothing here and saves 80 MB
-    options.log_severity_level = 4  # what is wrong is raised; nothing is printed
+    options.log_severity_level = 4  # print nothing; errors are raised
     try:
-        # By its path: handed over as bytes a model of 90 MB leaves 60 MB more behind.
+        # Opened by path: passed as bytes, a model of 90 MB would cost 60 MB more memory.
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except _FAILED as error:
         raise ModelUnusableError(path, _first_line(error)) from error

@@ -1,17 +1,15 @@
-"""An index on disk: the door to tantivy.
+"""A search index on disk. This is the only file that uses tantivy.
 
 Rules of this file
-- Whatever goes wrong inside the library, a panic of its Rust code among it, comes out as
-  EngineBrokenError: what it keeps is a view of files that are still there, so nothing is lost. Only
-  a file that another program cuts short while it is open ends the process: the kernel's SIGBUS.
-- The folder holds ``engine`` and ``seal``. The seal names the files of the last commit with their
-  sizes and checksums and is written last. An index whose files do not agree with its seal was
-  never finished or was damaged, and is built anew. Memories are never touched.
-- The engine proposes; ``ranking`` decides the order.
-- Reading and writing may happen in two threads at once; reading sees what was committed when
-  ``reload`` was called last.
-- An open index has one thread of the library's own, which wakes twice a second for nothing (0.03 %
-  of a core).
+- All errors of the library, panics of its Rust code included, become EngineBrokenError. The index
+  is only a copy of the memories, so nothing is lost. Only if another program truncates an open
+  file, the kernel ends the process with SIGBUS.
+- The folder has ``engine`` and ``seal``. The seal lists the files of the last commit with their
+  sizes and checksums and is written last. An index whose files do not match its seal is incomplete
+  or damaged, and is built again. Memories are never changed.
+- The engine finds candidates; ``ranking`` decides their order.
+- One thread may read while another one writes. A reader sees the state of the last ``reload``.
+- An open index has one thread of the library's own, which wakes twice a second (0.03 % of a core).
 """
 
 import ctypes
@@ -33,15 +31,15 @@ from memd.core.errors import MemdError
 from memd.search.ranking import SearchDocument
 from memd.text.words import ANALYSIS
 
-TERMS = 32  # of a prompt's words the heaviest are looked for; the others still count in the order
+TERMS = 32  # heaviest words of a prompt that are searched for; the others count in the ranking
 
 _FORMAT = 2
 _ENGINE, _SEAL = "engine", "seal"
-_HEAP_BYTES = 15_000_000  # the least that the library takes
-_HOLDERS = 2_000  # words whose number of memories is kept: prompts ask for the same ones
+_HEAP_BYTES = 15_000_000  # the least that the library accepts
+_HOLDERS = 2_000  # words whose number of memories is cached
 _WORDS, _PATH, _MTIME, _HEADING, _MARK = "words", "path", "mtime", "heading", "mark"
 _BLOCK = 1024 * 1024
-_EARLIEST, _LATEST = -(2**63), 2**63 - 1  # of what the library stores as a time
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1  # bounds of an integer field of the library
 _FLAW = "its files are not those that were committed"
 
 
@@ -56,9 +54,9 @@ class EngineBrokenError(MemdError):
 
 
 class _Guard:
-    """Turns whatever the library and the disk raise into EngineBrokenError.
+    """Turns all errors of the library and the disk into EngineBrokenError.
 
-    A panic is an exception that derives from BaseException and cannot be imported.
+    A panic derives from BaseException, and its class cannot be imported.
     """
 
     def __enter__(self) -> None:
@@ -110,7 +108,7 @@ class Engine:
         self.count: int = self._searcher.num_docs
 
     def reload(self) -> None:
-        """See what was committed."""
+        """Read the last commit from now on."""
         with _guard:
             self._index.reload()
             self._searcher = self._index.searcher()
@@ -118,7 +116,7 @@ class Engine:
         self._holders = {}
 
     def holders(self, word: str) -> int:
-        """Return how many memories hold a word, some that were replaced lately among them."""
+        """Return how many memories have a word; replaced ones may be counted too for a while."""
         result = self._holders.get(word)
         if result is None:
             if len(self._holders) >= _HOLDERS:
@@ -128,9 +126,9 @@ class Engine:
         return result
 
     def propose(self, weights: Mapping[str, float], limit: int) -> list[SearchDocument]:
-        """Return the memories that fit best by the library's own order, the best first.
+        """Return the ``limit`` best memories by the library's own order, the best first.
 
-        ``weights`` says what each word counts beside its rarity.
+        ``weights`` are factors of the words' rarities.
         """
         library = _library()
         rarity = {
@@ -149,7 +147,7 @@ class Engine:
             return [self._document(address) for _, address in hits]
 
     def versions(self) -> dict[int, Any]:
-        """Return the mark of every memory, and under what ``path`` knows it."""
+        """Return the address of every memory, which ``path`` takes, by its version's mark."""
         if not self.count:
             return {}
         with _guard:
@@ -159,14 +157,14 @@ class Engine:
         return dict(zip(versions, addresses, strict=True))
 
     def path(self, address: Any) -> str:
-        """Return the path of a memory by what ``versions`` gave for it."""
+        """Return the path of the memory at an address."""
         with _guard:
             return _from_name(self._searcher.doc(address).get_first(_PATH))
 
     def write(self, documents: Mapping[str, tuple[SearchDocument, int] | None]) -> None:
-        """Replace memories by path, with their versions, and remove those that are ``None``.
+        """Replace memories by path, with their versions' marks, and remove those that are ``None``.
 
-        Durable when it returns; seen after ``reload``. May run beside readers in other threads.
+        The commit is durable on return and visible after ``reload``. Other threads may read.
         """
         with _guard:
             writer = self._index.writer(_HEAP_BYTES, 1)
@@ -193,24 +191,24 @@ class Engine:
 
 
 def discard(folder: str) -> None:
-    """Remove an index from the disk, or whatever else is at its place; raises OSError."""
+    """Remove an index, or any other file at its path. Raises OSError."""
     if os.path.isdir(folder) and not os.path.islink(folder):
         with suppress(OSError):
-            os.unlink(f"{folder}/{_SEAL}")  # first, so that what is left is not believed
+            os.unlink(f"{folder}/{_SEAL}")  # first, so that a partly removed index is not used
         shutil.rmtree(folder)
     elif os.path.lexists(folder):
         os.unlink(folder)
 
 
 def exists(folder: str) -> bool:
-    """Say whether something was ever committed there."""
+    """Return whether the folder has an index that was ever committed."""
     return os.path.lexists(f"{folder}/{_SEAL}")
 
 
 def _check(folder: str) -> None:
-    """Raise EngineBrokenError unless the files are those of the last commit.
+    """Raise EngineBrokenError unless the files of the last commit are intact.
 
-    Others may lie beside them: what a commit that did not end has left. The library removes them.
+    Other files of an unfinished commit may exist; the library removes them.
     """
     data = Path(f"{folder}/{_SEAL}").read_bytes()
     seal = msgspec.msgpack.decode(data[4:], type=_Seal)
@@ -222,7 +220,7 @@ def _check(folder: str) -> None:
 
 
 def _seal(folder: str) -> None:
-    """Write down which files the commit consists of, durably. What a file holds never changes."""
+    """Write the seal of the present files, durably. The library never changes a written file."""
     names = sorted(name for name in os.listdir(f"{folder}/{_ENGINE}") if name[0] != ".")
     files = {name: _sum(f"{folder}/{_ENGINE}/{name}") for name in names}
     data = msgspec.msgpack.encode(_Seal(_FORMAT, ANALYSIS, files))
@@ -234,6 +232,7 @@ def _seal(folder: str) -> None:
 
 
 def _sum(path: str) -> tuple[int, int]:
+    """Return the size and the checksum of a file."""
     size, total = 0, 0
     with open(path, "rb") as file:
         while block := file.read(_BLOCK):
@@ -243,12 +242,12 @@ def _sum(path: str) -> tuple[int, int]:
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file that nobody else reads: an opener for ``open``."""
+    """Open a file that only its owner may read; an opener for ``open``."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _to_name(path: str) -> str:
-    """Return a path as text that any bytes have; the library takes UTF-8 only."""
+    """Return a path of any bytes as text, since the library takes only UTF-8."""
     return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
@@ -257,6 +256,7 @@ def _from_name(name: str) -> str:
 
 
 def _made(document: SearchDocument, mark: int) -> Any:
+    """Return a document of the library."""
     made = _library().Document()
     made.add_text(_PATH, _to_name(document.path))
     made.add_text(_WORDS, document.words)
@@ -273,7 +273,7 @@ def _trim() -> Callable[[int], object] | None:
 
 
 def _give_back() -> None:
-    """Return to the system what the writer's threads have freed: the C library keeps some 90 MB."""
+    """Return freed memory of the writer's threads, some 90 MB, to the system."""
     trim = _trim()
     if trim is not None:  # pragma: no branch - only the GNU C library has it
         trim(0)
@@ -281,7 +281,7 @@ def _give_back() -> None:
 
 @cache
 def _library() -> Any:
-    import tantivy  # noqa: PLC0415 - lazy start-up: a daemon that nobody asks does without it
+    import tantivy  # noqa: PLC0415 - lazy start-up: a daemon without prompts does not need it
 
     return tantivy
 

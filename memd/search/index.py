@@ -1,13 +1,13 @@
-"""The index of one memory directory: an engine on disk, and what it has not committed yet.
+"""The index of one memory directory: an engine on disk, and changes that are not committed yet.
 
 Rules of this file
-- What changed is in memory until the engine has committed it, and hides what the engine has of the
-  same path. At any moment every memory is found, once, and as it is now.
-- A directory with few memories has no files, and so does one whose folder cannot be written; a
-  note says so.
-- An engine that fails is given up at once: the query is answered from memory, and ``lost`` tells
-  the owner to give everything again.
-- Not for two threads at once: the owner serialises. ``commit`` alone may run beside readers.
+- Changes stay in memory until the engine has committed them, and hide the engine's version of the
+  same path. So every memory is found exactly once, in its newest version.
+- A directory with few memories has no files, nor has one whose folder cannot be written; a note
+  reports the latter.
+- A failing engine is abandoned at once: queries then use only what is in memory, and ``lost`` tells
+  the owner to add all memories again.
+- The owner serialises all calls. Only ``commit`` may run beside readers.
 """
 
 import threading
@@ -25,17 +25,17 @@ from memd.search.query import Query, parse
 from memd.search.ranking import Ranked, SearchDocument
 from memd.text.words import words
 
-CANDIDATES = 50  # what is weighed at least: 100 found nothing more on two sets
-FEW = 100  # changes that wait in memory; a start reads them again
-_MANY = 1_000  # … while a directory is read for the first time
+CANDIDATES = 50  # candidates that are ranked at least; 100 gave no better results on two sets
+FEW = 100  # changes that may stay in memory; after a restart they are read again
+_MANY = 1_000  # the same while a directory is indexed for the first time
 
 Fingerprint = tuple[int, int, int]
-_Change = tuple[SearchDocument, int] | None  # a document and its mark, None for what is gone
+_Change = tuple[SearchDocument, int] | None  # a document and its mark, None for a removal
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is searched of one memory; ``path`` is its key."""
+    """The searched parts of one memory; ``path`` is its key."""
 
     path: str
     fingerprint: Fingerprint
@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Changes to be committed, and the engine that they go to."""
+    """Changes to commit, and the engine to commit them to."""
 
     engine: Engine
     changes: Mapping[str, _Change]
@@ -60,9 +60,9 @@ def nothing(path: str) -> bool:  # noqa: ARG001 - the shape of a predicate
 
 
 class Index:
-    """An index that lies on disk in ``folder``, with ``None`` in memory alone.
+    """An index on disk in ``folder``, or only in memory for ``None``.
 
-    ``few`` changes wait in memory before they are committed. With ``near`` it ranks by meaning too.
+    More than ``few`` changes in memory are committed. With ``near`` it also ranks by meaning.
     """
 
     def __init__(
@@ -73,21 +73,21 @@ class Index:
         self.near = near
         self._engine: Engine | None = None
         self._waiting: dict[str, _Change] = {}
-        self._holders: Counter[str] = Counter()  # how many of what waits hold a word
-        self._added = 0  # how many of what waits are documents
+        self._holders: Counter[str] = Counter()  # waiting documents by word
+        self._added = 0  # number of waiting documents, without removals
         self._notes: list[str] = []
         self._lost = False
         self._committing = threading.Lock()
-        self._under_way: Batch | None = None  # taken and not yet adopted or given back
+        self._under_way: Batch | None = None  # between ``batch`` and ``adopt`` or ``give_back``
         self._opened = False
 
     @property
     def count(self) -> int:
-        """How many entries there are, about: what was replaced lately may count twice."""
+        """The approximate number of entries; those just replaced may count twice."""
         return self._added + (0 if self._engine is None else self._engine.count)
 
     def holders(self, word: str) -> int:
-        """Return about how many entries hold a word."""
+        """Return approximately how many entries have a word."""
         below = 0
         if self._engine is not None:
             try:
@@ -97,7 +97,10 @@ class Index:
         return self._holders[word] + below
 
     def reconcile(self, known: Mapping[str, Fingerprint]) -> list[str]:
-        """Forget what is not among ``known``; return the paths of those to be given anew."""
+        """Remove entries that are not ``known``; return the known paths that have to be added.
+
+        ``known`` are all memories of the directory with their fingerprints.
+        """
         self._open()
         missing = {mark(path, result): path for path, result in known.items()}
         committed: dict[int, Any] = {}
@@ -111,7 +114,7 @@ class Index:
             committed = {}
         for path, change in list(self._waiting.items()):
             if change is None or change[1] not in missing:
-                self.remove((path,))  # a batch that is under way may hold it
+                self.remove((path,))  # also hides it if a batch under way has it
             else:
                 del missing[change[1]]
         for number in committed:
@@ -129,21 +132,21 @@ class Index:
             self._added += 1
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Forget entries; unknown paths are ignored."""
+        """Remove entries; unknown paths are ignored."""
         for path in paths:
             self._take_out(path)
             if self._engine is None:
                 self._waiting.pop(path, None)
             else:
-                self._waiting[path] = None  # hides what the engine has
+                self._waiting[path] = None  # hides the engine's version
 
     def rank(
         self, prompt: str, limit: int, skip: Skip = nothing, *, floor: bool = True
     ) -> tuple[Ranked, ...]:
-        """Return what is weighed for a prompt, the best first, and why some of it is cut.
+        """Return the memories that match a prompt, the best first, and why some are cut.
 
-        At most ``limit`` are not cut. ``skip`` names paths that must not come back. Without
-        ``floor`` nothing is cut for bringing too little.
+        At most ``limit`` are not cut. Paths for which ``skip`` is true are left out. Without
+        ``floor`` no memory is cut for a low score.
         """
         query = parse(prompt)
         result = self._proposed(query, max(CANDIDATES, limit), skip)
@@ -153,22 +156,22 @@ class Index:
         return self.near.ranked(prompt, lexical, limit, skip, floor=floor)
 
     def lost(self) -> bool:
-        """Say, once, that entries were lost: all must be given again."""
+        """Return whether entries were lost since the last call; then all have to be added again."""
         lost, self._lost = self._lost, False
         return lost
 
     def notes(self) -> tuple[str, ...]:
-        """Return, once each, what went wrong: sentences for a user."""
+        """Return sentences for a user about problems since the last call."""
         notes, self._notes = tuple(self._notes), []
         return notes
 
     def is_due(self, *, more: bool) -> bool:
-        """Whether a commit is worth while; ``more`` says that more is to come."""
+        """Return whether to commit now; ``more`` says that more changes will follow."""
         enough = len(self._waiting) > (_MANY if more else self._few)
         return enough and self._folder is not None and not self.is_busy
 
     def batch(self, *, more: bool) -> Batch | None:
-        """Return what is to be committed, if that is due: one batch at a time, until ``adopt``."""
+        """Return the changes to commit, ``None`` if none is due or a batch is under way."""
         if self._folder is None or not self.is_due(more=more):
             return None
         if self._engine is None:
@@ -181,7 +184,7 @@ class Index:
         return self._under_way
 
     def commit(self, batch: Batch) -> None:
-        """Write a batch to disk. May run beside readers; ``adopt`` is to follow."""
+        """Write a batch to the disk; call ``adopt`` afterwards. Other threads may read."""
         with self._committing:
             if self._engine is batch.engine:
                 try:
@@ -190,7 +193,7 @@ class Index:
                     self._stop_committing(error)
 
     def adopt(self, batch: Batch) -> None:
-        """Read from the engine what was committed and has not changed since."""
+        """Read a committed batch from the engine, except entries that changed since."""
         self.give_back(batch)
         if self._engine is not batch.engine or self._folder is None:
             return
@@ -205,12 +208,12 @@ class Index:
                 del self._waiting[path]
 
     def give_back(self, batch: Batch) -> None:
-        """Forget a batch that was taken; one that another worker took since stays."""
+        """End a batch, unless another worker has begun another one since."""
         if self._under_way is batch:
             self._under_way = None
 
     def _open(self) -> None:
-        """Open what an earlier process committed; it takes a moment, so not when made."""
+        """Open an earlier process's engine. Slow, so it is not done in the constructor."""
         if not self._opened and self._folder is not None and engine.exists(self._folder):
             try:
                 self._engine = Engine(self._folder)
@@ -224,11 +227,15 @@ class Index:
         return self._under_way is not None
 
     def close(self) -> None:
-        """End the use of files; a commit under way comes to its end."""
+        """Close the engine after a commit under way has ended."""
         with self._committing:
             self._engine = None
 
     def _proposed(self, query: Query, most: int, skip: Skip) -> list[SearchDocument]:
+        """Return all waiting documents and the engine's ``most`` best ones for a query.
+
+        The engine is asked again for more until enough remain that are neither skipped nor hidden.
+        """
         weights = ranking.word_weights(query)
         result = [
             change[0]
@@ -237,26 +244,26 @@ class Index:
         ]
         if self._engine is None or not weights:
             return result
-        asked_for = most
-        taken: list[SearchDocument] = []
+        size = most
+        visible: list[SearchDocument] = []
         try:
             while True:
-                proposed = self._engine.propose(weights, asked_for)
-                taken = [
+                proposed = self._engine.propose(weights, size)
+                visible = [
                     document
                     for document in proposed
                     if document.path not in self._waiting and not skip(document.path)
                 ]
-                if len(taken) >= most or len(proposed) < asked_for:
+                if len(visible) >= most or len(proposed) < size:
                     break
-                asked_for *= 4
+                size *= 4
         except EngineBrokenError as error:
             self._give_up(error)
-            taken = []
-        return result + taken[:most]
+            visible = []
+        return result + visible[:most]
 
     def _take_out(self, path: str) -> None:
-        """Take a document out of what is counted in memory."""
+        """Remove a waiting document from the counts."""
         change = self._waiting.get(path)
         if change is not None:
             self._added -= 1
@@ -266,33 +273,33 @@ class Index:
                     del self._holders[word]
 
     def _stop_committing(self, error: Exception) -> None:
-        """Keep in memory what is there; what was committed stays readable."""
+        """Commit no more; committed entries stay readable."""
         self._folder = None
         self._notes.append(_sentence(error))
 
     def _give_up(self, error: Exception) -> None:
-        """Do without the engine: it is built anew from what the owner gives."""
+        """Abandon the engine, so that the owner adds all entries again."""
         self._engine = None
         self._lost = True
         self._notes.append(_sentence(error))
 
 
 def analyse(entry: Entry) -> SearchDocument:
-    """Return an entry as the ranker sees it."""
+    """Return an entry as a document for the ranker."""
     heading = _spaced(words(f"{entry.description}\n{entry.name}"))
     rest = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
     return SearchDocument(entry.path, entry.mtime_ns, f" {heading}{_spaced(rest)}", len(heading))
 
 
 def text(entry: Entry) -> VectorText:
-    """Return what a memory's vector is made of; a name beside a description only dilutes it."""
+    """Return the text for a memory's vector: its description, or its name, and its body."""
     parts = (entry.description or entry.name, entry.body)
-    said = "\n".join(part for part in parts if part)
-    return VectorText(entry.path, mark(entry.path, entry.fingerprint), said)
+    content = "\n".join(part for part in parts if part)
+    return VectorText(entry.path, mark(entry.path, entry.fingerprint), content)
 
 
 def mark(path: str, fingerprint: Fingerprint) -> int:
-    """Return a number of 64 bits that tells one version of a memory from all others."""
+    """Return a 64-bit number that identifies one version of a memory."""
     version = zlib.crc32(repr(fingerprint).encode())
     return zlib.crc32(path.encode(errors="surrogateescape")) << 32 | version
 

@@ -1,16 +1,15 @@
-"""Ranking by meaning beside words: the model of the setting ``recall.semantic_model``.
+"""Rank by meaning besides words, with the model of the setting ``recall.semantic_model``.
 
 Rules of this file
-- Nothing is imported and no file is looked at before a folder is named, and then only in the
-  background. A prompt costs the computing of its own vector and one look at all vectors; it never
-  waits for the model, the disk or other vectors.
-- A model that is missing, damaged or foreign, and libraries that are not installed, are a sentence
-  for the user; ranking goes on by words. It is tried again when the setting changes.
-- A vector belongs to a path, a version of it and a model. The file of vectors may be deleted.
-- A memory that brings too few words, or none, needs a likeness of ``NEAR``: some memory is always
-  the nearest. Where no memory passes the floor of ``ranking``, such a one is an answer only to a
-  prompt that asks or begins a piece of work.
-- A memory whose vector is not computed yet counts by its words alone, as if meaning agreed.
+- Nothing is imported and no file is read before a folder is configured, and then only in the
+  background. A prompt costs one vector and a comparison with all vectors; it never waits for the
+  model, the disk or other vectors.
+- A missing, damaged or unsuitable model, or a missing library, is reported to the user, and ranking
+  uses only words. The model is tried again when the setting changes.
+- A vector belongs to a path, its version and a model. The file of vectors may be deleted.
+- A memory below the floor of ``ranking`` needs a likeness of ``NEAR``, since some memory is always
+  the nearest. If no memory passes the floor, meaning counts only for a prompt that is a question.
+- A memory without a vector yet is ranked as if its meaning were as near as its words.
 """
 
 import os
@@ -27,25 +26,23 @@ from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 if TYPE_CHECKING:
     from memd.search.encoder import Encoder, Vectors
 
-ROWS = 100_000  # vectors of a directory, two bytes a number; what is beyond is found by words
-# Of the way from unrelated texts to the same text. Of the prompts that nothing helps with, those
-# that ask came as near as 0.31; a floor of 0.4 loses what meaning alone finds.
-_ASKS = re.compile(
-    "[?\uff1f\u5417\u5462]"
-)  # what is no question and has no word in common is let be
+ROWS = 100_000  # vectors of a directory at most; further memories are found only by words
+_ASKS = re.compile("[?\uff1f\u5417\u5462]")
+# The least likeness (0: unrelated, 1: the same). Questions that no memory answers reached 0.31; a
+# floor of 0.4 loses memories that only meaning finds.
 NEAR = 0.35
 
-_NEAREST = 50  # memories that meaning proposes beside those that words propose
-_MEANING = 0.4  # of the fused score; 0.35 to 0.5 differ by chance
-_RELATIVE = 0.25  # of the best fused score
-_SAVED = 500  # vectors that a crash may cost
+_NEAREST = 50  # memories that are found by meaning, besides those found by words
+_MEANING = 0.4  # share of meaning in the fused score; 0.35 to 0.5 made no clear difference
+_RELATIVE = 0.25  # least share of the best fused score
+_SAVED = 500  # vectors are saved after so many, so that a crash loses no more
 _ON = "recall goes on by words"
 _EXTRA = f"semantic ranking needs the extra memdir-daemon[semantic]; {_ON}"
 _RELATIVE_PATH = f"the setting recall.semantic_model must be an absolute path; {_ON}"
 
 
 class VectorText(NamedTuple):
-    """What the vector of a memory is made of, and the mark of the memory's version."""
+    """The text for a memory's vector, and the mark of the memory's version."""
 
     path: str
     mark: int
@@ -58,49 +55,55 @@ Skip = Callable[[str], bool]
 
 
 class Meaning:
-    """The model in force; for any thread. ``tell`` gets each new note, in whichever thread."""
+    """The configured model; thread-safe. ``tell`` is called with each note, in any thread."""
 
     def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
         self._tell = tell
         self._folder = ""
         self._tried = ""
         self._lock = threading.Lock()
-        self.model: Encoder | None = None  # when it is loaded; nobody waits for that
+        self.model: Encoder | None = None  # None until it is loaded
 
     def use(self, folder: str) -> bool:
-        """Note which folder the settings name, "" for none; return whether there is work to do."""
+        """Set the configured folder, "" for none; return whether there is background work."""
         before = self.model
         if folder != self._folder:
             self._folder, self.model, self._tried = folder, None, ""
-        return bool(folder) or before is not None  # what was learnt is to be let go
+        return bool(folder) or before is not None  # without a folder the old vectors are dropped
 
     def load(self) -> "Encoder | None":
-        """Return the model that the settings name, tried once for each setting. Blocks."""
+        """Return the configured model, ``None`` without a usable one. Blocks.
+
+        Each folder is tried once.
+        """
         with self._lock:
             folder = self._folder
             if folder != self._tried:
                 model, note = _load(os.path.expanduser(folder))
-                if folder == self._folder:  # else it was changed meanwhile
+                if folder == self._folder:  # not changed meanwhile
                     self._tried, self.model = folder, model
                     if note:
                         self._tell(note)
             return self.model
 
     def give_up(self, model: "Encoder", error: ModelUnusableError) -> None:
-        """Stop using a model that failed at work."""
+        """Stop using a model that failed, and report it."""
         if self.model is model:
             self.model = None
             self._tell(f"{error.sentence}; {_ON}")
 
     def cannot_keep(self, error: OSError) -> None:
-        """Tell that vectors could not be read or written; they are used all the same."""
+        """Report that the file of vectors could not be read or written."""
         self._tell(
             f"vectors are computed again after a restart: {error.filename}: {error.strerror}"
         )
 
 
 class Neighbours:
-    """The vectors of one directory, kept in the file ``path``. ``work`` runs beside the others."""
+    """The vectors of one directory, stored in the file ``path``.
+
+    ``work`` may run while another thread calls ``ranked``.
+    """
 
     def __init__(self, meaning: Meaning, path: str) -> None:
         self._meaning = meaning
@@ -108,17 +111,20 @@ class Neighbours:
         self._lock = threading.Lock()  # never held while vectors are computed
         self._made_by: Encoder | None = None
         self._vectors: Vectors | None = None
-        self._unread: dict[str, int] = {}  # versions that no vector could be made of
+        self._unread: dict[str, int] = {}  # versions whose text could not be read
 
     def ranked(
         self, text: str, lexical: tuple[Ranked, ...], limit: int, skip: Skip, *, floor: bool
     ) -> tuple[Ranked, ...]:
-        """Return what words and meaning weigh together; the order of the words without a model."""
+        """Return the ranking by words fused with meaning; ``lexical`` itself without a model.
+
+        ``lexical`` is also returned if no memory passes the floor and the text is no question.
+        """
         model, vectors = self._made_by, self._vectors
         if model is None or vectors is None or model is not self._meaning.model:
             return lexical
         if floor and not _ASKS.search(text) and not answered(lexical):
-            return lexical  # meaning has no say: nothing to compute
+            return lexical
         try:
             query = model.query(text)
         except ModelUnusableError as error:
@@ -130,11 +136,10 @@ class Neighbours:
         return fuse(lexical, likeness, limit, floor=floor) if near else lexical
 
     def work(self, known: Known, read: Read, most: int) -> bool:
-        """Do one slice in the background; return whether more is left.
+        """Compute up to ``most`` missing vectors; return whether more are left.
 
-        The first slice loads the model and the kept vectors; each computes at most ``most`` vectors
-        of what ``read`` returns for paths. ``known`` tells the versions of all memories, by path.
-        Blocks. Raises what these two raise.
+        The first call loads the model and the saved vectors. ``known`` returns the versions of all
+        memories by path, ``read`` the texts of some paths. Blocks. Raises the errors of these two.
         """
         model = self._meaning.load()
         if model is None:
@@ -153,11 +158,11 @@ class Neighbours:
                 for path, mark in current.items()
                 if vectors.versions.get(path) != mark and self._unread.get(path) != mark
             ]
-        wanted = missing[:most]
-        texts = [text for text in read(wanted) if current[text.path] == text.mark]
-        # What cannot be read, or has changed again, is left until its version is another one.
+        paths = missing[:most]
+        texts = [text for text in read(paths) if current[text.path] == text.mark]
+        # A version that cannot be read or was replaced meanwhile is not tried again.
         read_paths = {text.path for text in texts}
-        self._unread |= {path: current[path] for path in wanted if path not in read_paths}
+        self._unread |= {path: current[path] for path in paths if path not in read_paths}
         if not texts:
             return len(missing) > most
         try:
@@ -175,13 +180,14 @@ class Neighbours:
         return len(missing) > most
 
     def _open(self, model: "Encoder") -> None:
+        """Load the saved vectors of a model."""
         from memd.search.encoder import Vectors  # noqa: PLC0415 - numpy comes with the model
 
         vectors = Vectors(model)
         try:
             vectors.load(self._path)
         except OSError as error:
-            if error.filename:  # else zipfile made it of what the file holds
+            if error.filename:  # without one zipfile raised it for the file's content
                 self._meaning.cannot_keep(error)
         self._made_by, self._vectors, self._unread = model, vectors, {}
 
@@ -189,10 +195,10 @@ class Neighbours:
 def fuse(
     lexical: Sequence[Ranked], near: Mapping[str, float], limit: int, *, floor: bool = True
 ) -> tuple[Ranked, ...]:
-    """Return what both opinions weigh, the best first, and why some of it is cut.
+    """Return the ranking by words and meaning together, and why some memories are cut.
 
-    ``lexical`` is the order by words; ``near`` holds the likeness of every memory in it that has a
-    vector, and of the nearest ones beside it. Each opinion counts as a share of its best, which was
+    ``lexical`` is the ranking by words. ``near`` has the likeness of its memories that have a
+    vector, and of the nearest others. Each score counts as a share of the best one, which was
     better than reciprocal ranks when measured (0.759 and 0.742 of recall@5).
     """
     known = {ranked.path for ranked in lexical}
@@ -203,21 +209,22 @@ def fuse(
     fused = [_fused(ranked, near.get(ranked.path), strongest, nearest) for ranked in pool]
     fused.sort(key=lambda ranked: -ranked.score)  # stable: equal ones keep the order by words
     result: list[Ranked] = []
-    room = limit
+    left = limit
     for ranked in fused:
         cut = ""
         far = floor and ranked.score < _RELATIVE * fused[0].score
         if far or (ranked.cut == BELOW_FLOOR and near.get(ranked.path, -1.0) < NEAR):
             cut = BELOW_FLOOR
-        elif not room:
+        elif not left:
             cut = BEYOND_LIMIT
         else:
-            room -= 1
+            left -= 1
         result.append(replace(ranked, cut=cut))
     return tuple(result)
 
 
 def _fused(ranked: Ranked, likeness: float | None, strongest: float, nearest: float) -> Ranked:
+    """Return a memory with its fused score; the last two are the best scores of all memories."""
     words = ranked.score / strongest
     meaning = words if likeness is None else max(likeness, 0.0) / nearest if nearest > 0 else 0.0
     parts = {
@@ -228,10 +235,11 @@ def _fused(ranked: Ranked, likeness: float | None, strongest: float, nearest: fl
 
 
 def _load(folder: str) -> "tuple[Encoder | None, str]":
+    """Return the model of a folder and "", or ``None`` and the sentence why it is not used."""
     if not os.path.isabs(folder):
         return None, _RELATIVE_PATH
     try:
-        # Three libraries, 80 ms and 40 MB, for those who name a model.
+        # Imported only if a model is configured, as its libraries cost 80 ms and 40 MB.
         from memd.search.encoder import Encoder  # noqa: PLC0415 - lazy start-up, see above
     except ImportError:
         return None, _EXTRA

@@ -1,4 +1,4 @@
-"""The files of a sentence encoder: the user's own, never fetched and never written."""
+"""Read the files of the user's own sentence encoder; they are never downloaded or written."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from memd.core.errors import MemdError
 
 _MODELS = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER = "tokenizer.json"
-_BESIDE = (".data", "_data")  # where weights lie that a graph does not hold itself
+_BESIDE = (".data", "_data")  # suffixes of files with weights outside the graph's file
 _IRREGULAR = "it is no regular file of at most {} bytes"
 _SHARED = "it is another user's, or others may write it"
 _MODEL_BYTES = 512 * 1024 * 1024
@@ -15,7 +15,7 @@ _TOKENIZER_BYTES = 64 * 1024 * 1024
 
 
 class ModelUnusableError(MemdError):
-    """A folder does not hold a model that memd can compute with."""
+    """A folder has no model that memd can use."""
 
     code = 1031
     kind = "semantic_model_unusable"
@@ -27,13 +27,13 @@ class ModelUnusableError(MemdError):
 
 
 def find(folder: str) -> str:
-    """Return the path of a folder's model, in whichever layout it has."""
+    """Return the path of a folder's model file, in either layout."""
     models = [f"{folder}/{name}" for name in _MODELS]
     return next((path for path in models if os.path.exists(path)), models[0])
 
 
 def read(folder: str) -> tuple[bytes, tuple[bytes, ...]]:
-    """Return the text of a folder's tokenizer, and all files of its model.
+    """Return the content of a folder's tokenizer, and of all files of its model.
 
     Blocks for a tenth of a second for 100 MB. Raises ModelUnusableError.
     """
@@ -44,7 +44,10 @@ def read(folder: str) -> tuple[bytes, tuple[bytes, ...]]:
 
 
 def _content(path: str, most: int) -> bytes:
-    """Read a file of the user's own that nobody else may write (like the settings file)."""
+    """Return the content of a file that only the user or root may write.
+
+    Raises ModelUnusableError for any other file, or one larger than ``most`` bytes.
+    """
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             facts = os.fstat(file.fileno())

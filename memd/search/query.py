@@ -1,12 +1,10 @@
-"""A prompt as the ranker uses it: its words, what may stand for them, and names. Pure.
+"""Analyse a prompt for the ranker: its words, their synonyms, and names. Pure.
 
 Rules of this file
-- What a prompt says itself counts in full; a synonym counts less and never beside the word that
-  it stands for.
-- Names are words with a capital letter that do not open the prompt: whom it is about.
-- A line of the table of synonyms is a group of words that stand for each other; what stands
-  behind ``>`` is found for the words before it, never the other way round. ``_`` joins the words
-  of a phrase.
+- The prompt's own words count in full. A synonym counts less, and not if the prompt has it itself.
+- Names are words with a capital letter within a prompt.
+- A line of the table of synonyms is a group of words with one meaning. Words behind ``>`` are
+  synonyms of those before it, but not the other way round. ``_`` joins the words of a phrase.
 """
 
 import re
@@ -19,7 +17,7 @@ from memd.text.words import is_common, list_text, words
 
 _COMMON = 0.6  # weight of the commonest words of the language
 _NAME = re.compile(r"(?<=[\w,;:)'\"] )[A-Z][a-z]+\b")
-_CHARACTERS = 16_000  # of a prompt that count: who pastes a file into it asks at its beginning
+_CHARACTERS = 16_000  # of a prompt that are used; a question stands before a pasted file
 _WORDS = 400
 _LONGEST = 4  # words of a phrase in the table
 
@@ -28,11 +26,10 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A prompt, analysed once.
+    """An analysed prompt.
 
-    ``factors`` holds its distinct words in their order and what each counts beside its rarity;
-    ``synonyms`` other words for some of them; ``pairs`` neighbouring words; ``names`` whom or what
-    it names.
+    ``factors`` are its distinct words in order, each with the factor of its rarity. ``synonyms``
+    are other words for some of them, ``pairs`` neighbouring words, ``names`` words of names.
     """
 
     factors: Mapping[str, float]
@@ -42,7 +39,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Return a prompt as the ranker uses it. May read word lists at its first use."""
+    """Return an analysed prompt. May read word lists at the first call."""
     text = text[:_CHARACTERS]
     result = words(text)[:_WORDS]
     return Query(
@@ -54,9 +51,9 @@ def parse(text: str) -> Query:
 
 
 def synonyms(result: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return other words for the words of a prompt, by the word.
+    """Return the synonyms of the words of a prompt, by word.
 
-    The words of a phrase that has another name share it.
+    The synonyms of a phrase belong to each of its words.
     """
     table = _table()
     others: dict[str, dict[str, None]] = {}
@@ -72,6 +69,7 @@ def synonyms(result: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def _table() -> Mapping[Phrase, tuple[str, ...]]:
+    """Return the words of all synonyms of each phrase."""
     table: dict[Phrase, dict[str, None]] = {}
     for line in list_text("synonyms.txt").splitlines():
         equal, _, narrower = line.partition(">")

@@ -1,13 +1,13 @@
-"""The order of memories for a prompt, and the floor below which nothing is answered. Pure.
+"""Rank memories for a prompt, and cut those below a floor. Pure.
 
-BM25 over name, description, type, path and body as one text, with a bonus for neighbouring words
-and for a memory that begins with a name of the prompt. What each part is worth, and what was left
-out because it was worth nothing, stands in docs/recall.md.
+The score is BM25 over name, description, type, path and body as one text, with a bonus for
+neighbouring words and for a memory that begins with a name in the prompt. docs/recall.md has the
+measured value of each part.
 
 Rules of this file
-- The same prompt, statistics and documents give the same answer, in whatever order they come.
-- Silence is better than noise: below the floor nothing is answered. Recency decides only between
-  equal scores.
+- The result does not depend on the order of the documents.
+- No result is better than a poor one: memories below the floor are cut. Of equal scores the newer
+  memory comes first.
 """
 
 import math
@@ -24,41 +24,41 @@ BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
 _RULE = " feedback "
-_FEW = 48  # words that are sooner searched for one by one than by making a set of a memory's words
+_FEW = 48  # terms; so few are faster to search one by one than with a set of a memory's words
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
 _SYNONYM = 0.45  # of a word's weight
 _PAIR = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
-_SUBJECT = 1.0  # what a memory gains that begins with a name that the prompt names
-_BACKGROUND = 50  # imagined memories without the word: rarity means something in a small store too
-_BODY = 0.5  # what a word counts towards the floor that only the body holds
-_DULL = 0.5  # … that is common, or a bare number
-# What a memory must bring, as a share of the rarity of a word that one memory holds.
+_SUBJECT = 1.0  # bonus of a memory that begins with a name in the prompt
+_BACKGROUND = 50  # memories added to the count, so that rarity works in a small store too
+_BODY = 0.5  # factor towards the floor of a word that is only in the body
+_DULL = 0.5  # factor towards the floor of a common word or a bare number
+# The floor, as a share of the rarity of a word that only one memory has.
 _FLOOR = 0.35
-_RULE_FLOOR = 0.28  # … for a rule: prompts name in a word or two what it is about
-_COVERAGE = 0.1  # … and of the weight of the prompt's heaviest words: a long one says more
-_COVERED_WORDS = 8  # so many of them: a long prompt is about more than one memory can match
-_FOLLOW = 0.4  # of the floor, for others beside a memory that reaches it
+_RULE_FLOOR = 0.28  # for a rule, whose topic prompts name in a word or two
+_COVERAGE = 0.1  # and at least this share of the weight of the prompt's heaviest words,
+_COVERED_WORDS = 8  # of which only so many count, as a long prompt has several topics
+_FOLLOW = 0.4  # share of the floor that is enough once another memory reaches all of it
 
 
 class Statistics(Protocol):
-    """What an index knows about all its memories."""
+    """Statistics of an index about all its memories."""
 
     @property
     def count(self) -> int:
-        """How many memories there are."""
+        """The number of memories."""
         ...
 
     def holders(self, word: str) -> int:
-        """Return how many memories hold a word."""
+        """Return how many memories have a word."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SearchDocument:
-    """A memory as the ranker sees it.
+    """The text of a memory for the ranker.
 
-    ``words`` are its words, each between two spaces, those of the description and the name first;
-    ``heading`` says how many characters these take.
+    ``words`` are its words with spaces around them, those of the description and the name first;
+    ``heading`` is the number of characters of these.
     """
 
     path: str
@@ -68,15 +68,15 @@ class SearchDocument:
 
     @property
     def is_rule(self) -> bool:
-        """Whether its type, which stands behind the heading, says that it is a rule."""
+        """Whether its type, the word behind the heading, is that of a rule."""
         return self.words.startswith(_RULE, self.heading)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A memory that was weighed: its score, what it is made of, and the words that matched.
+    """A ranked memory: its score, the parts of the score, and the words that matched.
 
-    ``cut`` is empty for a memory that is answered, or says why this one is not.
+    ``cut`` is the reason why it is not a result, "" if it is one.
     """
 
     path: str
@@ -88,7 +88,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A word of the prompt: ``forms`` are spaced words with what each weighs, itself first."""
+    """A word of the prompt; ``forms`` are it and its synonyms, in spaces, with their weights."""
 
     word: str
     forms: tuple[tuple[str, float], ...]
@@ -97,24 +97,26 @@ class _Term:
 
 @dataclass(frozen=True, slots=True)
 class _Weighed:
+    """A memory that matches the prompt, with its score and what counts towards the floor."""
+
     document: SearchDocument
     score: float
     parts: Mapping[str, float]
     terms: tuple[str, ...]
-    brings: float  # what counts towards the floor
+    brings: float  # its value that is compared with the floor
 
     def reaches(self, floors: tuple[float, float], share: float = 1.0) -> bool:
-        """Whether it brings a share of its floor: the first, or the second for a rule."""
+        """Return whether it reaches a share of its floor: the first, or the second for a rule."""
         return self.brings >= share * floors[self.document.is_rule]
 
     @property
     def rank(self) -> tuple[float, int, str]:
-        """The better first, then the newer, then by the path."""
+        """The sort key: by score, then the newer first, then by path."""
         return (-self.score, -self.document.mtime_ns, self.document.path)
 
 
 def word_weights(query: Query) -> dict[str, float]:
-    """Return the words to search for, synonyms among them, and by what to multiply their rarity."""
+    """Return the words and synonyms to search for, each with the factor of its rarity."""
     result = dict(query.factors)
     for word, others in query.synonyms.items():
         for other in others:
@@ -130,9 +132,9 @@ def rank(
     *,
     floor: bool = True,
 ) -> tuple[Ranked, ...]:
-    """Return every memory that holds a word of the prompt, the best first, and why some are cut.
+    """Return every memory that has a word of the prompt, the best first, and why some are cut.
 
-    At most ``limit`` are not. Without ``floor`` nothing is cut for bringing too little.
+    At most ``limit`` are not cut. Without ``floor`` none is cut for a low value.
     """
     rarity = _Rarity(statistics)
     terms = [_term(word, factor, query, rarity) for word, factor in query.factors.items()]
@@ -143,28 +145,28 @@ def rank(
     floors = _floors(query, terms, rarity) if floor else (0.0, 0.0)
     follow = _FOLLOW if any(item.reaches(floors) for item in weighed) else 1.0
     result: list[Ranked] = []
-    room = limit
+    left = limit
     for item in weighed:
         enough = item.reaches(floors, follow)
-        cut = "" if enough and room > 0 else BEYOND_LIMIT if enough else BELOW_FLOOR
-        room -= not cut
+        cut = "" if enough and left > 0 else BEYOND_LIMIT if enough else BELOW_FLOOR
+        left -= not cut
         result.append(Ranked(item.document.path, item.score, item.terms, item.parts, cut))
     return tuple(result)
 
 
 def answered(ranked: Iterable[Ranked]) -> tuple[Ranked, ...]:
-    """Return what is not cut."""
+    """Return the memories that are not cut."""
     return tuple(item for item in ranked if not item.cut)
 
 
 class _Rarity:
-    """How much a word says, by how few memories hold it; each is asked for once."""
+    """The rarities of words: the fewer memories have a word, the higher. They are cached."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
         self._count = statistics.count + _BACKGROUND
         self._known: dict[str, float] = {}
-        self.unique = self._of_holders(1)  # of a word that one memory holds
+        self.unique = self._of_holders(1)  # of a word that only one memory has
 
     def of(self, word: str) -> float:
         """Return the rarity of a word."""
@@ -179,6 +181,7 @@ class _Rarity:
 
 
 def _term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
+    """Return a word of the prompt with the weights of it and of its synonyms."""
     weight = factor * rarity.of(word)
     others = [
         (f" {other} ", _SYNONYM * min(weight, rarity.of(other)))
@@ -190,13 +193,13 @@ def _term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
 def _floors(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> tuple[float, float]:
     """Return the floors of other memories and of rules.
 
-    A word of the prompt that no memory holds weighs no more than one that one holds.
+    A word that no memory has weighs as much as one that only one memory has.
     """
-    said = [
+    weights = [
         term.share * min(term.forms[0][1], query.factors[term.word] * rarity.unique)
         for term in terms
     ]
-    covered = _COVERAGE * sum(sorted(said, reverse=True)[:_COVERED_WORDS])
+    covered = _COVERAGE * sum(sorted(weights, reverse=True)[:_COVERED_WORDS])
     return max(_FLOOR * rarity.unique, covered), max(_RULE_FLOOR * rarity.unique, covered)
 
 
@@ -206,7 +209,7 @@ def _weigh(
     names: frozenset[str],
     document: SearchDocument,
 ) -> _Weighed | None:
-    """Return what a memory gains, or ``None`` when it holds nothing of the prompt."""
+    """Return a memory with its score, ``None`` if it has no word of the prompt."""
     text = document.words
     result: dict[str, None] = {}
     bm25 = brings = 0.0
@@ -238,12 +241,12 @@ def _weigh(
 
 
 def _held(terms: Iterable[_Term], text: str) -> list[_Term]:
-    """Return the terms of which a memory holds a form; one look at its words for all of them."""
+    """Return the terms of which a text has a form."""
     words = set(text.split())
     return [term for term in terms if any(form[1:-1] in words for form, _ in term.forms)]
 
 
 @cache
 def _dull() -> frozenset[str]:
-    """Return words that say little about what a memory is about: common ones, days and years."""
+    """Return words that say little about a memory's topic: common ones, days and years."""
     return common() | {str(number) for number in (*range(100), *range(1990, 2100))}
