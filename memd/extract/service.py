@@ -83,7 +83,7 @@ class Extractions:
     ``waiting`` returns a directory's open suggestions; ``note`` writes to the log. ``joined``
     returns whether a directory joined a team, ``covered`` a function that finds a text in a
     project's instruction files. ``said_again`` counts memories that a person had to say again.
-    ``joined`` and ``said_again`` block and never raise.
+    Both ``joined`` and ``said_again`` block; the latter never raises.
     """
 
     def __init__(
