@@ -25,7 +25,7 @@ _MODE_BITS = 0o777
 
 
 class ForeignSaveError(MemdError):
-    """Somebody who does not ask memd changed this file in this instant."""
+    """Another program changed the file while memd was replacing it."""
 
     code = 1002
     kind = "conflict"
@@ -39,7 +39,7 @@ class ForeignSaveError(MemdError):
 class Application:
     """Places files below one memory directory; owns the descriptors of its folders meanwhile.
 
-    ``health`` learns how each wait for the disk ends.
+    ``health`` counts which flushes to the disk succeed and which fail.
     """
 
     def __init__(self, directory: Directory, disk: Disk, health: Health | None = None) -> None:
@@ -58,12 +58,12 @@ class Application:
         self._stack.close()
 
     def live(self, step: Step) -> Content | None:
-        """Return what lies under the step's own name."""
-        return self._inspect(step, os.path.basename(step.path))
+        """Return the content of the step's file, or ``None`` if there is no file."""
+        return self._content(step, os.path.basename(step.path))
 
     def temp(self, step: Step) -> Content | None:
-        """Return what lies under the step's temporary name."""
-        return self._inspect(step, step.temp)
+        """Return the content of the step's temporary file, or ``None`` if there is none."""
+        return self._content(step, step.temp)
 
     def stage(self, step: Step, body: bytes) -> None:
         """Write the new body beside the live file and flush it to the disk. Raises OSError."""
@@ -101,15 +101,15 @@ class Application:
             raise
 
     def restore(self, step: Step) -> None:
-        """Put back what a swap took out because it is not what the set was based on."""
+        """Put back the file that a swap took out, because the set was not based on its text."""
         folder, live = self._folder(step.path), os.path.basename(step.path)
         self.touch(step)
         if step.after is None:
-            self._give_back(folder, step.temp, live)
+            self._move_to_live(folder, step.temp, live)
             return
         self._disk.exchange(folder, step.temp, live)
         if hash_of(self.temp(step)) != step.after:
-            # Saved once more in between: the newest is theirs; the one before stays aside.
+            # Saved once more in between: the newest text stays live, the earlier one temporary.
             self._disk.exchange(folder, step.temp, live)
 
     def take_back(self) -> None:
@@ -118,16 +118,16 @@ class Application:
         A file that somebody saved since is left as they saved it.
         """
         for step in reversed(self._swapped):
-            self._back(step)
+            self._undo_swap(step)
         self.sync()
 
     def touch(self, step: Step) -> None:
-        """Let ``sync`` flush the step's folder to the disk, and those above when it is new."""
+        """Mark the step's folder for ``sync``; for a new file also each folder above it."""
         prefix = os.path.dirname(step.path)
         self._touched.add(prefix)
         while prefix and step.before is None:
             prefix = os.path.dirname(prefix)
-            self._folder(os.path.join(prefix, "x"))
+            self._folder(os.path.join(prefix, "x"))  # opens ``prefix``
             self._touched.add(prefix)
 
     def sync(self) -> None:
@@ -137,7 +137,7 @@ class Application:
                 self._disk.sync_folder(self._folders[prefix])
 
     def verify(self, step: Step) -> None:
-        """See that what was swapped out is still what it was. Raises ForeignSaveError, OSError.
+        """Check that the text swapped out is as expected. Raises ForeignSaveError and OSError.
 
         An editor that had the old file open may have written into it after the swap.
         """
@@ -147,10 +147,10 @@ class Application:
     def sweep(self, step: Step, unfinished: bytes | None = None) -> bool:
         """Remove the step's temporary file if it holds the body before or after.
 
-        A torn beginning of the body ``unfinished`` is removed as well. Anything else stays, and so
-        does what a program still has open for writing. Say whether nothing is left.
+        A torn beginning of the body ``unfinished`` is removed as well. Any other text stays, and so
+        does a file that a program has open for writing. Return whether no temporary file is left.
         """
-        # Asked before the text is read: what is written and closed after that is in the text.
+        # Checked before the text is read: a save that ends after this check is in the text below.
         if self._directory.open_for_writing(beside(step)):
             return False
         result = self.temp(step)
@@ -162,29 +162,31 @@ class Application:
         self._disk.unlink(self._folder(step.path), step.temp)
         return True
 
-    def _back(self, step: Step) -> None:
-        """Undo one swap, unless somebody saved the file since."""
+    def _undo_swap(self, step: Step) -> None:
+        """Undo one swap, unless another program saved the file since."""
         folder, live = self._folder(step.path), os.path.basename(step.path)
         if hash_of(self.live(step)) != step.after:
             return
         if step.after is None:
-            self._give_back(folder, step.temp, live)
+            self._move_to_live(folder, step.temp, live)
         elif step.before is None:
             self._disk.move(folder, live, step.temp)
             if hash_of(self.temp(step)) != step.after:
-                self._give_back(folder, step.temp, live)
+                self._move_to_live(folder, step.temp, live)
         else:
             self._disk.exchange(folder, step.temp, live)
             if hash_of(self.temp(step)) != step.after:
                 self._disk.exchange(folder, step.temp, live)
 
-    def _give_back(self, folder: int, temp: str, live: str) -> None:
+    def _move_to_live(self, folder: int, temp: str, live: str) -> None:
+        """Rename the temporary file to the live name, unless a live file is there again."""
         try:
             self._disk.move(folder, temp, live)
         except FileExistsError:
             return  # saved anew meanwhile; the older body stays aside
 
-    def _inspect(self, step: Step, name: str) -> Content | None:
+    def _content(self, step: Step, name: str) -> Content | None:
+        """Return the content of a name in the step's folder; ``None`` without file or folder."""
         try:
             folder = self._folder(step.path)
         except DirectoryMissingError:
@@ -192,6 +194,7 @@ class Application:
         return self._disk.read(folder, name)
 
     def _folder(self, path: str, *, create: bool = False) -> int:
+        """Return the descriptor of a path's folder; it stays open until the ``with`` block ends."""
         prefix = os.path.dirname(path)
         if prefix not in self._folders:
             opened = self._directory.parent(path, create=create)

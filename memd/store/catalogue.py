@@ -26,10 +26,10 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a directory held: headers by path, and those that are not what was known before.
+    """The headers of a directory by path, and the paths whose header is new or ``changed``.
 
-    ``troubles`` are sentences by path, "" for what concerns no single file. ``young`` are paths
-    that could be saved again and look the same: they must be read once more another time.
+    ``troubles`` are sentences by path; those under "" concern no single file. ``young`` are paths
+    that could be saved again with the same file status, so they must be read again next time.
     """
 
     headers: dict[str, Header]
@@ -89,7 +89,7 @@ def scan(
 
 
 def read(directory: Directory, path: str) -> Header | None:
-    """Return the header of one file as it is now, or ``None``.
+    """Return the header of one file as it is now, or ``None`` if there is no file.
 
     Raises PathRefusedError and FileUnreadableError.
     """
@@ -97,11 +97,11 @@ def read(directory: Directory, path: str) -> Header | None:
     return None if answer is None else _header(path, *answer)
 
 
-def made(path: str, fields: Fields, key: tuple[int, int, int], *, damaged: bool) -> Header:
+def header_from(path: str, fields: Fields, key: tuple[int, int, int], *, damaged: bool) -> Header:
     """Return the header of a memory with these fields and this fingerprint."""
     inode, mtime_ns, size = key
     name, description, kind, origin = fields
-    is_team = path.startswith(TEAM) and origin != IMPORT  # which nobody of the team wrote
+    is_team = path.startswith(TEAM) and origin != IMPORT  # no team mate wrote an imported one
     return Header(
         path,
         without_directions(name),
@@ -121,19 +121,19 @@ def fingerprint(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def is_young(mtime_ns: int, at: float) -> bool:
-    """Say whether a file that was read at a time may be saved again with the same status."""
+    """Say whether a file read at time ``at`` could be saved again with the same status."""
     tick = _FINE_SECONDS if mtime_ns % _SECOND_NS else _COARSE_SECONDS
     return mtime_ns >= (at - tick) * _SECOND_NS
 
 
 def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | None:
-    """Read one header; raises PathRefusedError and FileUnreadableError."""
+    """Return a listed file's header, from its first bytes if they suffice; raises as ``read``."""
     peeked = directory.peek(folder, name, _PEEK_BYTES)
     if peeked is not None:
         head, status = peeked
         fields = quick(head)
         if fields is not None:
-            return made(path, fields, fingerprint(status), damaged=False)
+            return header_from(path, fields, fingerprint(status), damaged=False)
         if len(head) == status.st_size:
             return _header(path, head, status)
     return read(directory, path)
@@ -142,4 +142,4 @@ def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | 
 def _header(path: str, head: bytes, status: os.stat_result) -> Header:
     """Return the header of a file from its head, or all of it, and its status."""
     parsed = document.parse(head, path)
-    return made(path, parsed.fields, fingerprint(status), damaged=parsed.damaged)
+    return header_from(path, parsed.fields, fingerprint(status), damaged=parsed.damaged)

@@ -97,7 +97,7 @@ class DirectoryBusyError(MemdError):
 class BeingWrittenError(Exception):
     """Another program has files open for writing that a set would replace.
 
-    It never reaches a client: whoever asks for ``OpenFiles.WAIT`` or ``EMPTIED`` goes on by itself.
+    It never reaches a client: callers that pass ``OpenFiles.WAIT`` or ``EMPTIED`` catch it.
     """
 
     def __init__(self, paths: Collection[str]) -> None:
@@ -136,7 +136,7 @@ class ChangeRequest:
 class Changes:
     """Commits change sets. Blocks: call it from a worker thread, one at a time per directory.
 
-    ``recent`` has texts that readers were given and the journal may lack. ``replaced`` keeps
+    ``recent`` has texts that readers were given and that the journal may lack. ``replaced`` keeps
     replaced files; without it they are removed at once. ``listing`` returns the list of a
     directory's files; without it the directory is scanned.
     """
@@ -163,19 +163,19 @@ class Changes:
         StorageFailedError, StateUnusableError, and what the plan and opening the directory raise.
         """
         try:
-            answer = self._answered(request)
+            answer = self._earlier_result(request)
             if answer is not None:
                 return answer
             with Directory(request.directory, create=True) as directory:
                 health = self._health.setdefault(request.directory, Health())
                 ensure_writable(health, self._disk, directory, request.at)
                 finished = roll_forward(self._journal, self._disk, directory, request.at, health)
-                self._save(directory, finished.open, request.monotonic)
+                self._hold_replaced(directory, finished.open, request.monotonic)
                 if finished.sentences:
-                    answer = self._answered(request)
-                return answer or self._attempts(request, directory)
+                    answer = self._earlier_result(request)
+                return answer or self._commit_with_retries(request, directory)
         except OSError as error:
-            raise StorageFailedError(request.directory, _words(error)) from error
+            raise StorageFailedError(request.directory, _cause(error)) from error
 
     def rehearse(self, request: ChangeRequest) -> CommitResult:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
@@ -192,7 +192,7 @@ class Changes:
         )
 
     def recover(self, at: float, now: float = 0.0) -> tuple[str, ...]:
-        """Finish every recorded set and clean up; return what was done or is wrong, in words.
+        """Finish every recorded set and clean up; return sentences about what was done or failed.
 
         ``at`` is seconds since 1970, ``now`` monotonic seconds. A directory that cannot be used
         now is left for later. Raises StateUnusableError.
@@ -207,17 +207,18 @@ class Changes:
                     sentences += finished.sentences
                     strays = sweep_strays(self._journal, self._disk, directory)
                     sentences += strays.sentences
-                    self._save(directory, strays.open, now)
+                    self._hold_replaced(directory, strays.open, now)
                 if finished.conflicts:
                     self.commit(ChangeRequest(path, _mend_index, _MENDED, at))
             except StateUnusableError:
                 raise
             except (OSError, MemdError) as error:
                 if path in unfinished:
-                    sentences.append(f"a change in {path} waits to be completed: {_words(error)}")
+                    sentences.append(f"a change in {path} waits to be completed: {_cause(error)}")
         return tuple(sentences)
 
-    def _answered(self, request: ChangeRequest) -> CommitResult | None:
+    def _earlier_result(self, request: ChangeRequest) -> CommitResult | None:
+        """Return the result of a request that was already carried out, or ``None``."""
         return self._journal.answered(request.directory, request.by.client, request.id)
 
     def _tree(self, directory: Directory) -> LiveTree:
@@ -225,12 +226,12 @@ class Changes:
         path = directory.path
         return LiveTree(directory, self._listing(path), partial(self._journal.known, path))
 
-    def _attempts(self, request: ChangeRequest, directory: Directory) -> CommitResult:
-        """Plan, record and apply, again and again while another program saves the same files."""
+    def _commit_with_retries(self, request: ChangeRequest, directory: Directory) -> CommitResult:
+        """Plan, record and apply; retry while another program saves the same files."""
         path = ""
         for _ in range(_ATTEMPTS):
             tree = self._tree(directory)
-            draft, prepared = self._prepared(request, directory, tree)
+            draft, prepared = self._plan_and_check(request, directory, tree)
             intent = _intent(request, draft, prepared)
             if not prepared.steps:
                 self._journal.effects_only(intent)
@@ -249,7 +250,7 @@ class Changes:
             return replace(done.result(), note=prepared.note)
         raise DirectoryBusyError(path, _ATTEMPTS)
 
-    def _prepared(
+    def _plan_and_check(
         self, request: ChangeRequest, directory: Directory, tree: LiveTree
     ) -> tuple[Draft, Prepared]:
         """Run the plan and check its draft; keep the text of a conflict in the journal."""
@@ -258,7 +259,7 @@ class Changes:
             draft = request.plan(tree)
             prepared = prepare(draft, tree, self._body, request.by.origin)
         except MemdError as error:
-            # What the plan or the merge does not like may be half of somebody's save.
+            # The plan or the merge may have failed because it read a half-written save.
             _refuse_open(request, directory, tree, tree.paths_read())
             if draft is None or not isinstance(error, ConflictError):
                 raise
@@ -271,6 +272,7 @@ class Changes:
         return draft, prepared
 
     def _body(self, key: str) -> bytes | None:
+        """Return the text with this hash from the journal or the recent texts, or ``None``."""
         body = self._journal.blob(key)
         return self._recent.get(key) if body is None else body
 
@@ -291,12 +293,12 @@ class Changes:
                     application.verify(step)
             except (OSError, MemdError) as error:
                 self._take_back(application, record, bodies, error)
-                self._save(directory, record.steps, now)
+                self._hold_replaced(directory, record.steps, now)
                 raise
             if self._replaced is None:
                 _sweep(application, record, {})
             else:
-                self._save(directory, record.steps, now)
+                self._hold_replaced(directory, record.steps, now)
 
     def _take_back(
         self,
@@ -312,10 +314,11 @@ class Changes:
             foreign = isinstance(error, ForeignSaveError)
             self._journal.ended(record, ABANDONED if foreign else FAILED)
         except (OSError, MemdError) as again:
-            causes = f"{_words(error)}; {_words(again)}"
+            causes = f"{_cause(error)}; {_cause(again)}"
             raise StorageFailedError(record.directory, causes, unfinished=True) from again
 
-    def _save(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
+    def _hold_replaced(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
+        """Let ``replaced`` look after the files that these steps took out, if it was given."""
         for step in steps:
             if self._replaced is not None and step.before is not None:
                 self._replaced.add(directory.path, step, now)
@@ -324,16 +327,17 @@ class Changes:
 def _refuse_open(
     request: ChangeRequest, directory: Directory, tree: LiveTree, paths: Iterable[str]
 ) -> None:
-    """Raise BeingWrittenError where the request does not want to replace open files."""
+    """Raise BeingWrittenError if the request refuses to replace files that are open now."""
     if request.writers is OpenFiles.IGNORE:
         return
-    wanted = [path for path in paths if request.writers is OpenFiles.WAIT or tree.is_empty(path)]
-    open_now = [path for path in wanted if directory.open_for_writing(path)]
+    protected = [path for path in paths if request.writers is OpenFiles.WAIT or tree.is_empty(path)]
+    open_now = [path for path in protected if directory.open_for_writing(path)]
     if open_now:
         raise BeingWrittenError(open_now)
 
 
 def _mend_index(_: Tree) -> Draft:
+    """Be the plan that changes nothing but an index that is wrong."""
     return StoreDraft(mend_index=True)
 
 
@@ -360,5 +364,5 @@ def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Planned
     )
 
 
-def _words(error: OSError | MemdError) -> str:
+def _cause(error: OSError | MemdError) -> str:
     return error.sentence if isinstance(error, MemdError) else cause_of(error)

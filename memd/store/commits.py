@@ -1,4 +1,4 @@
-"""Commits as the service makes them: with what other programs do to the same files meanwhile.
+"""Commits of the service, which also handle other programs writing the same files.
 
 Blocks; the caller holds the lock of the directory.
 """
@@ -19,7 +19,7 @@ from memd.watch.external import LATE_SAVE, ExternalEdits
 
 
 class Commits:
-    """Makes changes, and looks after the files that they replace."""
+    """Commits changes, and saves that other programs make into the files they replace."""
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class Commits:
     def change(self, request: ChangeRequest) -> CommitResult:
         """Commit and update catalogue and baseline; raises what ``Changes.commit`` does.
 
-        With ``OpenFiles.EMPTIED`` a file that a program has emptied and not filled again first gets
-        its last text back: the change is then made to that, and not to nothing.
+        With ``OpenFiles.EMPTIED`` a file that a program has emptied and not yet filled again first
+        gets its last text back, so that the change is made to that text.
         """
         try:
             return self._change(request)
@@ -51,45 +51,46 @@ class Commits:
             return self._change(replace(request, writers=OpenFiles.IGNORE))
 
     def directories(self) -> frozenset[str]:
-        """Return every directory that memd has changed or looked at, as far as it can know."""
+        """Return all directories that memd changed or compared; empty if the state file fails."""
         with suppress(StateUnusableError):
             return frozenset((*self._journal.directories(), *self._external.directories()))
-        return frozenset()  # each is looked at when it is used
+        return frozenset()  # each is compared when it is used
 
     def late_saves(self, real: str, at: float, now: float) -> tuple[list[CommitResult], bool]:
-        """Bring back saves that went into files which memd had just replaced.
+        """Commit the saves that went into files which memd had just replaced; return the results.
 
-        ``at`` is seconds since 1970, ``now`` monotonic seconds. Says, too, whether another call
-        is wanted later.
+        The second value says whether to call again later. ``at`` is seconds since 1970, ``now``
+        monotonic seconds.
         """
         results: list[CommitResult] = []
         saves, again = self._replaced.late_saves(real, now)
         for each in saves:
             if each.body:  # a program that died before it filled the file again has saved nothing
-                results.append(self._save(real, each, at, now))
+                results.append(self._commit_late(real, each, at, now))
             self._replaced.remove(real, each)
         return results, again
 
     def _change(self, request: ChangeRequest) -> CommitResult:
-        """Commit a request and note the paths that it changed."""
-        committed = self._changes.commit(request)
-        record = self._journal.change(request.directory, committed.change or "")
-        if record is not None and not committed.repeated:
+        """Commit a request and update the baseline and the catalogue for its paths."""
+        result = self._changes.commit(request)
+        record = self._journal.change(request.directory, result.change or "")
+        if record is not None and not result.repeated:
             paths = [step.path for step in record.steps]
             self._external.learn(request.directory, paths, request.at)
             for path in paths:
                 self._detection.tell(request.directory, path)
-        return committed
+        return result
 
     def _put_back(self, request: ChangeRequest, path: str) -> None:
-        last = self._external.last(request.directory, path)
+        """Commit the last text known of an emptied file, if the journal has it."""
+        last = self._external.last_state(request.directory, path)
         text = last and self._journal.blob(last.hash)
         if last and text:
             plan = put_back_plan(path, text, last.mtime_ns)
             self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
-    def _save(self, real: str, save: DelayedSave, at: float, now: float) -> CommitResult:
-        """Bring one late save into the directory, or into the history alone."""
+    def _commit_late(self, real: str, save: DelayedSave, at: float, now: float) -> CommitResult:
+        """Commit one late save; where it changes no file, record it in the history alone."""
         request = ChangeRequest(
             real, late_save_plan(save, self._journal.blob), LATE_SAVE, at, monotonic=now
         )
@@ -110,7 +111,7 @@ def make_folder(directory: str, path: str) -> str:
 
 
 def event_of(directory: str, result: CommitResult, by: Provenance) -> Event:
-    """Return the event that tells of a change, by the path that callers use."""
+    """Return the event of a commit; ``directory`` is the path that callers use."""
     files = [{"path": file.path, "action": file.action} for file in result.files]
     params = {
         "change": result.change,

@@ -1,4 +1,4 @@
-"""When to look for external edits, and at which paths.
+"""When to look for external edits (changes by other programs), and at which paths.
 
 A directory is compared as a whole once per watch, then only the paths that the watch named.
 Blocks; the caller holds the lock of the directory. Hints come from any thread.
@@ -13,28 +13,28 @@ from memd.watch.watch import Dirty, Watch
 
 
 class Detection:
-    """Knows which directories were compared as a whole, and which paths were named since."""
+    """Tracks which directories were compared as a whole, and which paths changed since."""
 
     def __init__(self, external: ExternalEdits, reading: DirectoryReader) -> None:
         self._external = external
         self._reading = reading
         self._watch: Watch | None = None
-        # Directory: the watch under which all was seen.
+        # By directory: number of the watch in force when all of it was compared.
         self._whole: Recent[str, int | None] = Recent()
         self._dirty = Dirty()
-        self._doubted: set[str] = set()  # where something looked like half of a save
-        self._pauses: dict[str, float] = {}  # the next one, where a file is not settled
+        self._doubted: set[str] = set()  # with a file that looked half saved
+        self._pauses: dict[str, float] = {}  # seconds to the next look at an unsettled file
         self._pausing: set[str] = set()
 
     def use(self, watch: Watch | None) -> None:
-        """Trust a watch, which tells ``tell``, from now on; with ``None`` none."""
+        """Rely from now on on a watch that calls ``tell``, or on none with ``None``."""
         self._watch = watch
         self._reading.use_watch(watch)
 
     def tell(self, directory: str, path: str | None) -> None:
-        """Note a path below a directory for whoever reads or looks; thread-safe.
+        """Note that a path changed, for readers and for ``detect``; thread-safe.
 
-        The path of a replaced file only says that the directory is worth a look.
+        A path that is no memory and no index (a replaced file) only requests a look.
         """
         if path is not None and not concerns(path):
             self._dirty.note(directory)
@@ -43,35 +43,36 @@ class Detection:
         self._dirty.note(directory, path)
 
     def hint(self, directory: str) -> None:
-        """Note that a directory is worth a look; thread-safe."""
+        """Request a look at a directory; thread-safe."""
         self._pausing.discard(directory)
         self._dirty.note(directory)
 
     def doubt(self) -> None:
-        """Look at everything once more in the directories that are in use."""
+        """Request a comparison of all files of the directories that are in use."""
         for directory in self._reading.in_use():
             self._dirty.note(directory, None)
 
     def pending(self) -> frozenset[str]:
-        """Return the directories that are worth a look."""
+        """Return the directories for which a look was requested."""
         return self._dirty.directories()
 
     def detect(
         self, real: str, at: float, *, patient: bool = False, claim: bool = False
     ) -> Detected:
-        """Journal what others did to a directory; raises what ``ExternalEdits.detect`` does.
+        """Journal other programs' edits of a directory; raises what ``ExternalEdits.detect`` does.
 
-        Whatever was done before this call is seen, also where nobody has told of it yet.
+        Each edit made before this call is seen, even if the watch has not reported it yet.
+        ``patient`` and ``claim`` are as in ``DetectionScope``.
         """
         watch = self._watch
-        number = watch.add(real) if watch else None
+        watch_number = watch.add(real) if watch else None
         if watch:
             watch.catch_up()
         paths = self._dirty.take(real)
-        if number is None or number != self._whole.get(real):
+        if watch_number is None or watch_number != self._whole.get(real):
             paths = None
         try:
-            noticed = self._external.detect(
+            detected = self._external.detect(
                 real,
                 DetectionScope(
                     at,
@@ -85,27 +86,27 @@ class Detection:
         except BaseException:
             self._dirty.note(real, None)
             raise
-        if not noticed.looked:
+        if not detected.looked:
             if paths is None or paths:
                 self._dirty.note(real, *([None] if paths is None else paths))
         elif paths is None:
-            same = watch is not None and watch.add(real) == number
-            self._whole[real] = number if same else None
+            same = watch is not None and watch.add(real) == watch_number
+            self._whole[real] = watch_number if same else None
         self._doubted.discard(real)
-        if noticed.unsettled:
-            self._dirty.note(real, *noticed.unsettled)
+        if detected.unsettled:
+            self._dirty.note(real, *detected.unsettled)
             self._doubted.add(real)
-        return noticed
+        return detected
 
     def doubted(self, real: str) -> bool:
-        """Say whether the last look met something that may be half of a save."""
+        """Say whether the last look found a file that may be half saved."""
         return real in self._doubted
 
     def pause(self, real: str, *, again: bool) -> float | None:
-        """Return the seconds from this look to the next, ``None`` where none is to be begun.
+        """Return the seconds to wait before the next look, or ``None`` if none is to be planned.
 
         A program may keep a file open for hours, so the pauses become longer; when it closes the
-        file, the watch tells.
+        file, the watch reports it.
         """
         if not again:
             self._pauses.pop(real, None)
@@ -118,5 +119,6 @@ class Detection:
         return pause
 
     def _enter(self, real: str, folder: str) -> None:
+        """Watch a folder before it is listed."""
         if self._watch:
             self._watch.enter(real, folder)

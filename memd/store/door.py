@@ -27,7 +27,7 @@ _NOT_A_TOPIC = "only topic files are written here"
 
 
 class ConflictError(MemdError):
-    """The file is not what the writer had read, and what both made of it cannot be merged.
+    """The file is not what the writer had read, and the two versions cannot be merged.
 
     Hashes are "" where there is no file. ``change`` is the id under which the journal keeps what
     was to be written, "" where it keeps nothing.
@@ -50,7 +50,7 @@ class ConflictError(MemdError):
 
 
 class SecretRefusedError(MemdError):
-    """A new line looks like a credential; the value itself is told to nobody."""
+    """A new line looks like a credential; the error does not contain the value."""
 
     code = 1003
     kind = "secret"
@@ -66,7 +66,7 @@ class SecretRefusedError(MemdError):
 
 
 class SecretInNameError(SecretRefusedError):
-    """The name of a new file looks like a credential; it is told to nobody either."""
+    """The name of a new file looks like a credential; the error does not contain it."""
 
     hint = "name the file by what it is about instead of the secret"
 
@@ -79,7 +79,7 @@ class SecretInNameError(SecretRefusedError):
 
 
 class TooLargeError(MemdError):
-    """A memory is larger than what may be written."""
+    """A memory is larger than the limit for writing."""
 
     code = 1007
     kind = "too_large"
@@ -95,7 +95,7 @@ class TooLargeError(MemdError):
 
 
 class NotSharedError(MemdError):
-    """What belongs to one person, or has no type, is nothing for a team."""
+    """A team memory is of type user, or has no type."""
 
     code = 1011
     kind = "not_shared"
@@ -111,7 +111,7 @@ class NotSharedError(MemdError):
 
 
 class TooManyFilesError(MemdError):
-    """A change set names more files than one may."""
+    """A change set has more files than the limit."""
 
     code = 1007
     kind = "too_many_files"
@@ -134,7 +134,7 @@ class NameClashError(MemdError):
 
 
 def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
-    """Refuse names, sizes and numbers of files that no change set may have.
+    """Refuse names, and numbers of files, that no change set may have.
 
     A writer may name the index only with the hash of the index that it read. A draft that
     ``restores`` may name any memory of this disk, and any number of them. Raises NameRefusedError,
@@ -144,7 +144,7 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
         raise TooManyFilesError(len(edits), limits.CHANGE_FILES)
     seen: set[str] = set()
     for edit in edits:
-        derived = edit.path == TEAM_INDEX and restores  # its own lines, of a person
+        derived = edit.path == TEAM_INDEX and restores  # with a person's own lines
         if (edit.path != INDEX or edit.base is None) and not derived:
             if not restores:
                 check_name(edit.path)
@@ -172,7 +172,7 @@ def check_imports(edits: Sequence[FileEdit]) -> None:
 
 
 def check_size(path: str, content: bytes, limit: int = limits.MEMORY_BYTES) -> None:
-    """Refuse a body above the size of a memory, or of what else may come. Raises TooLargeError."""
+    """Refuse a body of more than ``limit`` bytes. Raises TooLargeError."""
     if len(content) > limit:
         raise TooLargeError(path, len(content), limit)
 
@@ -185,14 +185,14 @@ def check_shared(path: str, content: bytes) -> None:
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
-    """Refuse what looks like a credential in a line that the file did not have, or in its name.
+    """Refuse a credential in a line that is new in the file, or in a new file's name.
 
-    What was there stays writable, else a person's own file could not be edited at all. Raises
+    Lines that were there before pass, or a person could not edit such a file at all. Raises
     SecretRefusedError, and SecretInNameError where there was no file.
     """
-    named = secrets.find(path) if before is None else ()
-    if named:
-        raise SecretInNameError(named[0].rule)
+    in_name = secrets.find(path) if before is None else ()
+    if in_name:
+        raise SecretInNameError(in_name[0].rule)
     if len(after) > limits.MEMORY_BYTES and not secrets.find(_changed_part(before or b"", after)):
         return
     text = decode(after)
@@ -219,15 +219,15 @@ def storable(effects: Iterable[Effect]) -> tuple[Effect, ...]:
 
 
 def _changed_part(before: bytes, after: bytes) -> str:
-    """Return the lines of a text from the first to the last that differ, and those near them."""
+    """Return the new text from its first to its last changed line, with lines around them."""
     old, new = before.split(b"\n"), after.split(b"\n")
-    start = _common(old, new)
-    same = _common(old[start:][::-1], new[start:][::-1])
-    part = new[max(0, start - _NEAR_LINES) : len(new) - same + _NEAR_LINES]
+    start = _common_start(old, new)
+    same_end = _common_start(old[start:][::-1], new[start:][::-1])
+    part = new[max(0, start - _NEAR_LINES) : len(new) - same_end + _NEAR_LINES]
     return decode(b"\n".join(part))
 
 
-def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+def _common_start(one: Sequence[bytes], other: Sequence[bytes]) -> int:
     """Return how many lines two texts have in common at their beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))

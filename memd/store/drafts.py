@@ -34,7 +34,7 @@ Blobs = Callable[[str], bytes | None]
 
 
 class ImportedTexts:
-    """Texts that an import brings; what passed the check once need not be read for it again."""
+    """Checks the texts of an import, and skips a text that has already passed."""
 
     def __init__(self) -> None:
         self._passed: set[tuple[str, str]] = set()
@@ -42,24 +42,24 @@ class ImportedTexts:
     def check(self, path: str, before: bytes | None, content: bytes) -> None:
         """Refuse a text that no import may bring. Raises TooLargeError and SecretRefusedError.
 
-        A type that no team shares passes: an import into a team's directory brings nothing to it.
+        The type is not checked: no file of an import is shared with a team.
         """
         key = (path, sha256(content))
         if content == before or key in self._passed:
             return
         door.check_size(path, content, limits.READ_BYTES)
         check_secrets(path, before, content)
-        if before is None:  # nothing that was there excused anything
+        if before is None:  # no earlier line excused a credential of this text
             self._passed.add(key)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDraft(Draft):
-    """A draft with what only the store itself may say.
+    """A draft with options that only the store itself may set.
 
     ``imports``: the bodies come from an archive, marked by whoever made the draft; names and sizes
     are those that a person's files may have, and each set may have 10,000 of them. ``imported``
-    are texts that whoever made the draft had checked.
+    checks their texts.
     ``restores``: the bodies were in this directory before, so sizes and secrets are not checked;
     ``modes`` are the modes of files that come back. ``exact_index``: the draft's index is taken
     byte by byte. ``mend_index``: check the index even if nothing else changes. ``conflicts`` are
@@ -78,10 +78,10 @@ class StoreDraft(Draft):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The steps of a set with the bodies of both sides under their hashes.
+    """The steps of a set, and the bodies before and after each step by their hashes.
 
     ``merged`` are the paths of steps whose new body was merged with newer work, ``conflicts`` those
-    that the draft had to leave alone. ``note`` says why the index does not follow, "" when it does.
+    that the draft had to leave alone. ``note`` says why the index was not updated, "" when it was.
     """
 
     steps: tuple[Step, ...]
@@ -92,22 +92,22 @@ class Prepared:
 
 
 def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Prepared:
-    """Return the set that brings the tree to what the draft wants; empty when it is there.
+    """Return the set that makes the changes of a draft; without steps if nothing differs.
 
-    ``blobs`` returns a text by its hash. ``origin`` says whose words the draft's memories hold, ""
-    where that is not said; each memory is marked with its own. Raises what ``door.py`` refuses
-    (ConflictError where an edit cannot be merged either), and what reading the tree raises.
+    ``blobs`` returns a text by its hash. ``origin`` says where the draft's words come from, "" if
+    unknown; it is written into the head of each memory. Raises what ``door.py`` refuses,
+    ConflictError for an edit that cannot be merged, and what reading the tree raises.
     """
-    own = draft if isinstance(draft, StoreDraft) else StoreDraft()
-    if own.imports:
+    options = draft if isinstance(draft, StoreDraft) else StoreDraft()
+    if options.imports:
         door.check_imports(draft.edits)
     else:
-        door.check_edits(draft.edits, restores=own.restores)
+        door.check_edits(draft.edits, restores=options.restores)
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     wanted_index: FileEdit | None = None
     team_index: FileEdit | None = None
-    merged = set(own.merged)
+    merged = set(options.merged)
     for wanted in draft.edits:
         result = tree.file(wanted.path)
         edit = _on_live(wanted, result, blobs)
@@ -119,36 +119,36 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
         if edit.path == TEAM_INDEX:
             team_index = edit
             continue
-        edit = _admitted(edit, result, own, origin)
-        _add(steps, bodies, edit, result, own.modes.get(edit.path))
+        edit = _admitted(edit, result, options, origin)
+        _add(steps, bodies, edit, result, options.modes.get(edit.path))
     if steps:
         _check_case(tree, steps)
-    left: list[str] = []
-    if steps or wanted_index or team_index or draft.pointers or own.mend_index:
+    notes: list[str] = []
+    if steps or wanted_index or team_index or draft.pointers or options.mend_index:
         topics = Prepared(tuple(steps), bodies)
         for derived, why in (
-            _index_edit(own, draft.pointers, wanted_index, tree, topics),
+            _index_edit(options, draft.pointers, wanted_index, tree, topics),
             follow(team_index, topics.steps, bodies, tree),
         ):
-            left += [f"{why}; it is left as it is"] * bool(why)
+            notes += [f"{why}; it is left as it is"] if why else []
             if derived is not None:
-                mode = own.modes.get(derived.path)
+                mode = options.modes.get(derived.path)
                 _add(steps, bodies, derived, tree.file(derived.path), mode)
     both = tuple(step.path for step in steps if step.path in merged)
-    return Prepared(tuple(steps), bodies, both, "; ".join(left), own.conflicts)
+    return Prepared(tuple(steps), bodies, both, "; ".join(notes), options.conflicts)
 
 
 def pointing_to(paths: Collection[str], tree: Tree) -> Draft:
-    """Return the draft that makes the index true and has each of some memories in it."""
+    """Return the draft that corrects the index and gives these memories a line in it."""
     lines = {each.path: Pointer(each.name, each.description) for each in tree.headers()}
-    named = {path: lines[path] for path in paths if path in lines}
-    return StoreDraft(pointers=named, mend_index=True)
+    wanted = {path: lines[path] for path in paths if path in lines}
+    return StoreDraft(pointers=wanted, mend_index=True)
 
 
 def refused(draft: Draft, tree: LiveTree) -> Prepared:
-    """Return what a draft wanted, whatever stands there now: the set to keep of a conflict.
+    """Return the steps of a draft without merging: the journal keeps them after a conflict.
 
-    Raises what ``door.py`` refuses of the texts: those are kept nowhere.
+    Raises what ``door.py`` refuses in the texts; such texts are not kept.
     """
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
@@ -163,10 +163,10 @@ def refused(draft: Draft, tree: LiveTree) -> Prepared:
 
 
 def merge(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
-    """Return what a writer and others made of one text together, ``None`` where both cannot stand.
+    """Return the live text merged with a writer's edit, or ``None`` if they cannot be merged.
 
-    ``base`` is the text that the edit is based on, ``None`` where nobody has it. An index that the
-    writer did not know of is merged as if both had begun with an empty one.
+    ``base`` is the text that the edit is based on, ``None`` if it is lost. An edit of the index
+    that is based on no index is merged as if both sides had begun with an empty one.
     """
     if edit.path == INDEX and not edit.base:
         base = b""
@@ -178,9 +178,9 @@ def merge(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
 
 
 def _on_live(edit: FileEdit, result: StoredFile | None, blobs: Blobs) -> FileEdit:
-    """Return the edit itself, or merged into the live file it did not know. Raises ConflictError.
+    """Return the edit; merged with the live file if that has changed. Raises ConflictError.
 
-    A file that is to be deleted, or is gone, has nothing to merge with.
+    An edit that deletes the changed file, or whose file was deleted, is a conflict.
     """
     live = result.hash if result else None
     if edit.base is None or edit.base == (live or ""):
@@ -193,12 +193,14 @@ def _on_live(edit: FileEdit, result: StoredFile | None, blobs: Blobs) -> FileEdi
     return replace(edit, content=content, base=result.hash, mtime_ns=mtime)
 
 
-def _admitted(edit: FileEdit, result: StoredFile | None, own: StoreDraft, origin: str) -> FileEdit:
-    """Return the edit as it may be written, with its mark. Raises what ``door.py`` refuses."""
-    if edit.content is None or own.restores:
+def _admitted(
+    edit: FileEdit, result: StoredFile | None, options: StoreDraft, origin: str
+) -> FileEdit:
+    """Return the checked edit with its memory's origin. Raises what ``door.py`` refuses."""
+    if edit.content is None or options.restores:
         return edit
-    if own.imports:
-        own.imported.check(edit.path, result.content if result else None, edit.content)
+    if options.imports:
+        options.imported.check(edit.path, result.content if result else None, edit.content)
         return edit
     edit = _marked(edit, result, origin)
     _check_body(edit.path, result, edit.content or b"")
@@ -206,10 +208,10 @@ def _admitted(edit: FileEdit, result: StoredFile | None, own: StoreDraft, origin
 
 
 def _marked(edit: FileEdit, result: StoredFile | None, origin: str) -> FileEdit:
-    """Return the edit with its memory's origin in the head, whatever the text says of itself.
+    """Return the edit with its memory's origin (who its words come from) in the head.
 
-    What came from outside stays so, and words stay whose they were where only the head changes.
-    A text may call itself less trusted than its writer. Raises FrontmatterNotEditableError.
+    A foreign origin stays. The origin also stays if only the head changes. A text may claim a
+    less trusted origin than its writer has. Raises FrontmatterNotEditableError.
     """
     written = edit.origin or origin
     new = document.parse(edit.content or b"", edit.path)
@@ -233,24 +235,25 @@ def _marked(edit: FileEdit, result: StoredFile | None, origin: str) -> FileEdit:
 
 
 def _index_edit(
-    own: StoreDraft,
+    options: StoreDraft,
     pointers: Mapping[str, Pointer],
     wanted: FileEdit | None,
     tree: LiveTree,
     topics: Prepared,
 ) -> tuple[FileEdit | None, str]:
-    """Return what becomes of the index, and why it lacks the lines of this very set, if it does."""
+    """Return the edit of the index, and why it lacks lines for the set's memories, "" if not."""
     if trouble := tree.index_trouble():
         return None, trouble
-    content, left = wanted.content if wanted else tree.index(), ""
-    if not (wanted and own.exact_index and _is_true(tree)):
-        content, left = _reconciled(content, pointers, tree, topics)
-    if content is not None and not own.restores:
+    content, note = wanted.content if wanted else tree.index(), ""
+    if not (wanted and options.exact_index and _matches_files(tree)):
+        content, note = _reconciled(content, pointers, tree, topics)
+    if content is not None and not options.restores:
         _check_index(tree.index(), content)
-    return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
+    return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), note
 
 
 def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:
+    """Check size, type and secrets of a body that differs from the live one. Raises as those."""
     if result is None or result.content != content:
         door.check_size(path, content)
         door.check_shared(path, content)
@@ -264,7 +267,7 @@ def _add(
     result: StoredFile | None,
     mode: int | None,
 ) -> None:
-    """Add the step of an edit and the bodies of both its sides, unless nothing changes."""
+    """Add an edit's step, and the bodies before and after it, unless nothing changes."""
     before = result.hash if result else None
     after = None if edit.content is None else sha256(edit.content)
     if before == after:
@@ -295,13 +298,14 @@ def _check_case(tree: LiveTree, steps: Collection[Step]) -> None:
 
 
 def _check_index(before: bytes | None, content: bytes) -> None:
+    """Check size and secrets of a new index. Raises TooLargeError and SecretRefusedError."""
     if len(content) > limits.READ_BYTES:
         raise TooLargeError(INDEX, len(content), limits.READ_BYTES)
     check_secrets(INDEX, before, content)
 
 
-def _is_true(tree: LiveTree) -> bool:
-    """Say whether the index is what the directory's files make of it.
+def _matches_files(tree: LiveTree) -> bool:
+    """Say whether the live index has just the lines that the directory's files ask for.
 
     If not, files came or went behind memd's back, and an older index would be wrong as well.
     """
@@ -311,10 +315,10 @@ def _is_true(tree: LiveTree) -> bool:
 def _reconciled(
     content: bytes | None, pointers: Mapping[str, Pointer], tree: LiveTree, topics: Prepared
 ) -> tuple[bytes | None, str]:
-    """Return the index as it is true after the set, and why it lacks lines of the set, if so.
+    """Return the index updated for a set, and why it lacks lines for the set, "" if it does not.
 
-    In a directory of many memories only those of the set get a line: a thousand lines and more
-    that nobody wrote help nobody, and prompts load the first 200 at most.
+    In a directory of many memories only those of the set get a line: prompts load the first 200
+    lines at most, so a thousand generated ones would be useless.
     """
     steps = [step for step in topics.steps if not step.path.startswith(TEAM)]
     fresh = {step.path: topics.bodies[step.after] for step in steps if step.after}
@@ -340,7 +344,7 @@ def _reconciled(
 
 
 def _outside(tree: LiveTree, topics: Prepared, *, everywhere: bool) -> dict[str, bool]:
-    """Return which memories are, or were until this set, from outside or an import, by path."""
+    """Return by path which memories are from outside or an import; ``False`` if no longer so."""
     results: dict[str, bool] = {}
     if everywhere:
         results = {each.path: True for each in tree.headers() if each.origin in _FROM_OUTSIDE}
@@ -358,23 +362,23 @@ def _outside(tree: LiveTree, topics: Prepared, *, everywhere: bool) -> dict[str,
 def _unknown(
     result: Entries, there: AbstractSet[str], gone: AbstractSet[str], tree: LiveTree
 ) -> frozenset[str]:
-    """Return what lines point to that a person may have written: memd never had a file there.
+    """Return the targets of index lines that stay though memd never had a memory there.
 
-    They stand in the live index already; what a writer adds has to lead somewhere.
+    A person may have written them. They stay only if they are in the live index already.
     """
     live = read(tree.index() or b"").named
     lines = [n for n in result.lines if there.isdisjoint(n.paths) and live.issuperset(n.paths)]
     never = tree.unknown({path for line in lines for path in line.paths}) - gone
-    # Of the meanings of a link one that memd knows is enough.
+    # A link may stand for several paths; one that memd knows is enough to drop the line.
     return frozenset(line.paths[0] for line in lines if never.issuperset(line.paths))
 
 
 def _lines(
     missing: Collection[str], tree: LiveTree, fresh: Mapping[str, bytes]
 ) -> dict[str, Pointer]:
-    """Return the lines that memories get by what they say of themselves."""
-    own = (path for path in missing if path in fresh)
-    lines = {path: Pointer(*document.parse(fresh[path], path).fields[:2]) for path in own}
+    """Return the index lines of memories, from the name and description in their heads."""
+    written = (path for path in missing if path in fresh)
+    lines = {path: Pointer(*document.parse(fresh[path], path).fields[:2]) for path in written}
     if len(lines) < len(missing):
         lines |= {h.path: Pointer(h.name, h.description) for h in tree.headers()} | lines
     return lines

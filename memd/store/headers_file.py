@@ -1,7 +1,7 @@
-"""Headers that outlive the process, so that a warm start reads no memory anew.
+"""Headers stored on the disk, so that the next process need not read every memory again.
 
-One file a directory in the state directory. It is a cache: whatever is not as it should be is as if
-it were not there, and no header of it is believed without the status of its file.
+There is one cache file per memory directory. A damaged one counts as missing, and a header is used
+only if the status of its memory is still the same.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ _DECODER = msgspec.msgpack.Decoder(list[Header])
 
 
 class HeadersFiles:
-    """The files of all directories, below one folder. Blocks; never raises but in ``clear``."""
+    """The cache files of all directories, below one folder. Blocks; only ``clear`` raises."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def load(self, directory: str) -> dict[str, Header]:
-        """Return the headers of a directory (its real path) by path; none of a damaged file."""
+        """Return a directory's stored headers by path; empty if missing or damaged."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             with open(os.open(self._path(directory), flags), "rb") as file:
@@ -43,7 +43,7 @@ class HeadersFiles:
         return {}
 
     def save(self, directory: str, headers: Sequence[Header]) -> bool:
-        """Write down the headers of a directory; say whether that worked."""
+        """Write the headers of a directory to its cache file; say whether that worked."""
         path = self._path(directory)
         temporary = f"{path}.{os.getpid()}.tmp"
         data = msgspec.msgpack.encode([each for each in headers if each.mtime_ns in _NUMBERS])

@@ -60,7 +60,7 @@ class RangeReversedError(WrongParameterError):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Changes from one id to another, both included; the last one is the newest where it is ""."""
+    """Changes from one id to another, both included; a ``last`` of "" means the newest."""
 
     first: str
     last: str = ""
@@ -68,9 +68,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who made one version of a file; ``at`` is ISO 8601 in UTC.
+    """The author of one version of a file; ``at`` is ISO 8601 in UTC.
 
-    ``message`` is the last one of the ``transcript`` that it was learnt from, where there is one.
+    If the version was extracted from a ``transcript``, ``message`` is the last message read there.
     """
 
     change: str
@@ -96,9 +96,9 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """Who wrote a file: the first and last changes that the journal has, and all their ids.
+    """The authors of a file: its first and last change in the journal, and the ids of all.
 
-    ``member`` is whose words a team's file is, as far as the server said so.
+    ``member`` is the team member who wrote a team's file, if the server has sent that.
     """
 
     first: Writer | None
@@ -108,7 +108,7 @@ class Writers:
 
 
 class Past:
-    """The journal together with the live files; ``live`` returns a file's bytes or ``None``."""
+    """Queries of the journal and live files; ``live`` returns a file's bytes or ``None``."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Past:
         self._author = author
 
     def changes(self, only: Filter, *, limit: int, before: str = "") -> tuple[Change, ...]:
-        """Return what a filter lets through, newest first, older than a change if named.
+        """Return the changes that pass a filter, newest first; with ``before`` only older ones.
 
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
@@ -131,10 +131,10 @@ class Past:
         return self._history.changes(replace(only, directory=real, before=number), limit)
 
     def diff(self, directory: str, change: str | None, path: str = "") -> tuple[FileDiff, ...]:
-        """Return the unified diff of each file of a change, or of one of them.
+        """Return the unified diff of each file of a change, or only of ``path``.
 
-        The newest change where none is named; nothing where there is none. Raises
-        ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
+        ``None`` means the newest change; the tuple is empty if there is none yet. Raises
+        ChangeNotFoundError, and VersionNotFoundError if the change has no such file.
         """
         real = os.path.realpath(directory)
         if change is None:
@@ -191,7 +191,7 @@ class Past:
         return memory_file(path, StoredFile(content, key, (0, mtime, len(content)), mtime, _MODE))
 
     def writers(self, directory: str, path: str) -> Writers:
-        """Return who wrote a file, as far as the journal goes back."""
+        """Return the authors of a file, as far as the journal goes back."""
         records = self._history.of_file(os.path.realpath(directory), path)
         member = self._author(directory, path)
         if not records:
@@ -202,8 +202,8 @@ class Past:
     def repeats(self, directory: str, edits: Iterable[FileEdit]) -> frozenset[str]:
         """Return the paths of edits that a dream already made to the same text.
 
-        Where the text is what it was before that dream, somebody took the dream's work back. An
-        edit that does not say what it is based on repeats nothing.
+        If the live text is the one before that dream, somebody took the dream's work back, and it
+        must not be done again. An edit without a ``base`` is never a repeat.
         """
         steps = (
             Step(
@@ -239,23 +239,24 @@ class Past:
     def restore(self, directory: str, path: str, change: str = "") -> Plan:
         """Return the plan that brings back a version of a file.
 
-        By default that is the last version that differs from the live one. With a change, it is the
-        file as that change left it, or found it if it deleted it; of a conflict, the refused text.
+        By default that is the last version that differs from the live one. With ``change`` it is
+        the version after that change, or the one before it if it deleted the file. For a conflict
+        it is the refused text.
         Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
         """
         check_name(path)
         real = os.path.realpath(directory)
-        named = self._record(real, change, refused=True) if change else None
-        if named and named.state == CONFLICT:
-            if all(step.path != path for step in named.steps):
+        wanted = self._record(real, change, refused=True) if change else None
+        if wanted and wanted.state == CONFLICT:
+            if all(step.path != path for step in wanted.steps):
                 raise VersionNotFoundError(path)
-            return RestorePlan(named, path, self._journal.blob, exact=True)
+            return RestorePlan(wanted, path, self._journal.blob, exact=True)
         records = self._history.of_file(real, path)
         if not records:
             raise VersionNotFoundError(path)
-        if named is None:
+        if wanted is None:
             return RestorePlan(records[-1], path, self._journal.blob)
-        number = named.number
+        number = wanted.number
         upto = [record for record in records if record.number <= number]
         later = [_step(record, path) for record in records if record.number > number]
         record, mtime = (upto or records[:1])[-1], later[0].before_mtime_ns if later else None
@@ -268,16 +269,18 @@ class Past:
         return record
 
     def _position(self, real: str, at: At) -> int:
+        """Return the number of a change, or of the last change up to a time."""
         if isinstance(at, str):
             return self._record(real, at).number
         return self._history.last(real, at)
 
     def _body(self, key: str | None) -> bytes | None:
+        """Return the text of a hash, b"" for no file, ``None`` if the journal has lost it."""
         return b"" if key is None else self._journal.blob(key)
 
 
 class SpanPlan:
-    """The plan that takes many sets back as one: newest first, but only the ends matter."""
+    """The plan that undoes several sets at once: each file gets its text from before them."""
 
     def __init__(self, span: CombinedChange, blobs: Blobs) -> None:
         self._span = span
@@ -286,7 +289,7 @@ class SpanPlan:
         self._pointers = index.pointers(blobs(key) if key else None)
 
     def __call__(self, tree: Tree) -> StoreDraft:
-        """Return what restores the first state; files with a gap between are left alone."""
+        """Return the draft of the undo; files that others changed in between become conflicts."""
         draft = self._plan(tree)
         restored = {edit.path for edit in draft.edits if edit.content is not None}
         lines = {path: self._pointers[path] for path in restored & set(self._pointers)}
@@ -298,10 +301,10 @@ class SpanPlan:
 
 
 class RestorePlan:
-    """The plan that brings one file back as a set left it or, where it deleted it, found it.
+    """The plan that restores one file as it was after a set, or before it if the set deleted it.
 
-    Unless that is ``exact``ly what is wanted, a file that is so already goes back one version.
-    ``mtime_ns`` is the time of the version that the set left, where it is known.
+    If the file is in that state already, it goes back one version, unless ``exact`` is set.
+    ``mtime_ns`` is the mtime of the version after the set, if it is known.
     """
 
     def __init__(
@@ -321,15 +324,15 @@ class RestorePlan:
         self._mtime_ns = mtime_ns
 
     def __call__(self, tree: Tree) -> StoreDraft:
-        """Return the edit of the file, nothing where it is so already.
+        """Return a draft with the edit of the file, empty if its text is already right.
 
-        Raises VersionNotFoundError where there is no version to go back to.
+        Raises VersionNotFoundError if there is no earlier version, PurgedError if it was purged.
         """
         path, step = self._path, self._steps[self._path]
         result = tree.read(path)
         live = result.hash if result else None
-        old = step.after is None or (step.after == live and not self._exact)
-        wanted = step.before if old else step.after
+        goes_before = step.after is None or (step.after == live and not self._exact)
+        wanted = step.before if goes_before else step.after
         content = self._blobs(wanted) if wanted else None
         if content is None and step.purged:
             raise PurgedError(self._id, path)
@@ -337,9 +340,9 @@ class RestorePlan:
             raise VersionNotFoundError(path)
         if wanted == live:
             return StoreDraft()
-        mtime = step.before_mtime_ns if old else self._mtime_ns or step.after_mtime_ns
+        mtime = step.before_mtime_ns if goes_before else self._mtime_ns or step.after_mtime_ns
         listed = self._steps.get(INDEX)
-        key = listed and (listed.before if old else listed.after)
+        key = listed and (listed.before if goes_before else listed.after)
         lines = index.pointers(self._blobs(key) if key else None)
         return StoreDraft(
             (FileEdit(path, content, live or "", mtime),),
@@ -350,11 +353,15 @@ class RestorePlan:
 
 
 def _step(record: ChangeRecord, path: str) -> Step:
+    """Return the step of a file in a set that has one."""
     return next(step for step in record.steps if step.path == path and not step.conflict)
 
 
 def _last(records: Sequence[ChangeRecord], path: str, position: int) -> Step:
-    """Return the step that made a file what it was; before the first one, that one reversed."""
+    """Return the last step of a file up to a position.
+
+    Before its first step, return one whose ``after`` is the text that the first step replaced.
+    """
     upto = [record for record in records if record.number <= position]
     if upto:
         return _step(upto[-1], path)
@@ -363,7 +370,7 @@ def _last(records: Sequence[ChangeRecord], path: str, position: int) -> Step:
 
 
 def _writer(record: ChangeRecord, path: str) -> Writer:
-    """Return who wrote a version; of one that was extracted also from which message."""
+    """Return the author of a version; if it was extracted, also the message it came from."""
     change = replace(record, steps=(_step(record, path),)).change()
     moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]
     return Writer(
@@ -377,7 +384,7 @@ def _writer(record: ChangeRecord, path: str) -> Writer:
 
 
 def _unified(path: str, before: bytes | None, after: bytes | None) -> str:
-    """Return the unified diff of two bodies; ``None`` is a body that is lost."""
+    """Return the unified diff of two bodies, or a sentence if one is lost (``None``) or binary."""
     if before is None or after is None:
         return f"{path}: the journal does not hold this text any more\n"
     try:

@@ -1,8 +1,8 @@
-"""The catalogue of one directory: its headers and its index, as they were at the last look.
+"""The catalogue of one directory: its headers and its index, as they were last read.
 
 A reader holds a *mark* and asks for what changed since. Marks grow over all catalogues of one
-process, and each process begins elsewhere; so no mark of another catalogue is taken for one of this
-one, and its reader gets the whole catalogue. Not thread-safe: ``reading.py`` holds ``lock``.
+process, and each process begins elsewhere; so a mark of another catalogue is never taken for one of
+this one, and its reader gets the whole catalogue. Not thread-safe: ``reading.py`` holds ``lock``.
 """
 
 import secrets
@@ -19,13 +19,13 @@ from memd.store import catalogue
 from memd.store.tree import StoredFile, read_file
 
 _VERSIONS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
-LOGGED = 1024  # changed paths of a directory; who has missed more takes everything anew
+LOGGED = 1024  # changed paths of a directory; a reader that missed more gets all headers
 
 
 class Live:
     """Headers of one directory by path, the log of their changes, and the index.
 
-    ``number`` is the watch under which all of it was read, ``None`` for none; ``used`` is the time
+    ``watch_number`` is the watch under which all was read, ``None`` for none; ``used`` is the time
     of the last use in monotonic seconds. ``unsaved``: headers changed since they were written down.
     ``young`` are paths whose status may hide a change. ``index_known``: the index is still current.
     """
@@ -33,7 +33,7 @@ class Live:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.headers: dict[str, Header] = {}
-        self.number: int | None = None
+        self.watch_number: int | None = None
         self.used = 0.0
         self.unsaved = False
         self.young: set[str] = set()
@@ -54,7 +54,7 @@ class Live:
         enter: Callable[[str], None] | None = None,
         stored: Mapping[str, Header] | None = None,
     ) -> bool:
-        """Look at everything; say whether something changed.
+        """Read the headers of all files that may have changed; say whether anything did.
 
         Arguments are as in ``catalogue.scan``; ``stored`` are headers of an earlier process. Raises
         what listing a directory does.
@@ -69,7 +69,7 @@ class Live:
         return self._changed((*result.changed, *gone)) or not existed
 
     def check(self, opened: Directory, paths: Collection[str], at: float) -> bool:
-        """Look at some paths, whatever their status says; say whether something changed."""
+        """Read some paths again, whatever their file status; say whether anything changed."""
         changed: list[str] = []
         for path in paths:
             if path in INDEXES:
@@ -88,7 +88,7 @@ class Live:
         return self._changed(changed)
 
     def clear(self) -> bool:
-        """Forget everything, since there is no directory; say whether there was one."""
+        """Empty the catalogue because the directory is gone; say whether there was one."""
         gone, self.headers, self._troubles = tuple(self.headers), {}, {}
         self._index, self.index_known, self._index_trouble = None, True, ()
         self._changed(gone)
@@ -107,11 +107,11 @@ class Live:
 
     @property
     def index(self) -> bytes | None:
-        """The raw index as it was last read."""
+        """Return the raw index as it was last read, or ``None``."""
         return self._index.content if self._index else None
 
     def since(self, directory: str, mark: int) -> Catalogue:
-        """Return what became of the headers since a mark."""
+        """Return the headers that changed since a mark, or all of them if the mark is unknown."""
         whole = not self._first <= mark <= self._mark
         paths = self.headers if whole else [path for path, at in self._log.items() if at > mark]
         changed = tuple(self.headers[path] for path in paths if path in self.headers)
@@ -128,23 +128,23 @@ class Live:
     def files(self) -> tuple[frozenset[str], bool]:
         """Return the paths of all memories, and whether some may be missing.
 
-        Those that cannot be read are among them; a folder that cannot be looked into may hold more.
+        Memories that cannot be read are included; a folder that cannot be listed may hold more.
         """
         unclear = "" in self._troubles
         return frozenset(self.headers) | (self._troubles.keys() - {""}), unclear
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """A sentence for each thing that could not be read but the index."""
+        """Return a sentence for each file or folder, except the index, that could not be read."""
         return tuple(sentence for reported in self._troubles.values() for sentence in reported)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each thing that could not be read."""
+        """Return a sentence for each file or folder that could not be read."""
         return self.troubles + self._index_trouble
 
     def _read(self, opened: Directory, path: str) -> Header | None:
-        """Read one header; note a file that cannot be read."""
+        """Return one header or ``None``; note a problem if the file is unreadable."""
         self._troubles.pop(path, None)
         try:
             return catalogue.read(opened, path)
@@ -154,7 +154,7 @@ class Live:
             return None
 
     def _changed(self, paths: Collection[str]) -> bool:
-        """Log that something became of these paths; say whether there are any."""
+        """Log that these paths changed, under a new mark; say whether there are any."""
         if not paths:
             return False
         self._mark = next(_VERSIONS)

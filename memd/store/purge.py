@@ -35,14 +35,14 @@ _ONE = "give exactly one of change, path and pattern"
 
 
 class PurgeRefusedError(WrongParameterError):
-    """What shall be purged is not said, or said so that it would be nearly everything."""
+    """The request does not name what to purge, or its pattern would match nearly everything."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"nothing was purged: {why}", why=why)
 
 
 class Pattern:
-    """A text that is looked for in any case, or a regular expression.
+    """A text to search for, ignoring upper and lower case, or a regular expression.
 
     Raises PatternRefusedError and PurgeRefusedError.
     """
@@ -51,7 +51,7 @@ class Pattern:
         if len(text.strip()) < _LEAST:
             why = f"the pattern has fewer than {_LEAST} characters"
             raise PurgeRefusedError(why)
-        # As it is, as JSON writes it within quotes, and as YAML does.
+        # The plain text, and the text as JSON and as YAML write it within quotes.
         forms = dict.fromkeys((text, json.dumps(text)[1:-1], text.replace("'", "''")))
         literal = "|".join(map(re.escape, forms))
         self._regex = (
@@ -70,7 +70,7 @@ class Pattern:
         return self._regex.search(_encodable(text)) is not None
 
     def cleaned(self, text: str) -> str:
-        """Return a text without the pattern; in a text that is JSON, without it in each string."""
+        """Return a text with "[purged]" for each match; JSON text is cleaned string by string."""
         if text[:1] in {"{", "[", '"'}:
             with suppress(ValueError, RecursionError):
                 value = json.loads(text)
@@ -81,7 +81,7 @@ class Pattern:
         return str(self._regex.sub(PURGED, _encodable(text)))
 
     def blanked(self, body: bytes) -> bytes:
-        """Return a body with stars of the same length in the place of the pattern."""
+        """Return a body with each match replaced by stars of the same length."""
         result: list[Any] = list(self._regex.finditer(decode(body)))
         for text in sorted({match.group() for match in result}, key=len, reverse=True):
             part = text.encode("utf-8", "surrogateescape")
@@ -89,7 +89,7 @@ class Pattern:
         return body
 
     def _cleaned_value(self, value: Any) -> Any:
-        """Return a JSON value without the pattern in its strings."""
+        """Return a JSON value with its strings, keys included, cleaned."""
         if isinstance(value, str):
             return self.cleaned(value)
         if isinstance(value, list):
@@ -101,7 +101,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class PurgeRequest:
-    """What shall be purged: one change set, all versions of one file, or a pattern."""
+    """What is to be purged: one change set, all versions of one file, or a pattern."""
 
     directory: str
     change: str = ""
@@ -121,9 +121,9 @@ class PurgedFile:
 class Purged:
     """What was removed, or would be; ``texts`` counts rows of the state file by table.
 
-    ``live`` are files of the memory directories in which, or in whose name, it still stands: they
-    are yours to change. A job that is ``running`` may still write down what it had read: purge
-    again when it has ended.
+    ``live`` are files of the memory directories that still have the text in their body or name;
+    only their owner changes them. ``running`` counts jobs: each may still write down what it had
+    read, so purge again when they have ended.
     """
 
     dry_run: bool
@@ -135,10 +135,10 @@ class Purged:
 
 
 class Purger:
-    """Purges what memd keeps; ``reading`` reads live files and knows their headers.
+    """Purges the journal, jobs, ledgers and log; ``reading`` reads live files.
 
     ``replaced`` are files beside the memories that a program may still be writing to. They are
-    not removed under its hands, and named among the live ones.
+    not removed, and are listed among the live ones.
     """
 
     def __init__(self, database: Database, reading: DirectoryReader, replaced: Replaced) -> None:
@@ -150,7 +150,7 @@ class Purger:
         self._database = database.path
 
     def run(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
-        """Remove it all, or only say what that would be.
+        """Remove the requested text; with ``dry_run`` only return what would be removed.
 
         Raises ChangeNotFoundError, StateUnusableError and OSError. What was removed before an error
         stays removed; the same call again removes the rest.
@@ -159,17 +159,17 @@ class Purger:
         bodies = self._purge.removable(hashes)
         cleaned = pattern.cleaned if pattern else _same
         texts = self._purge.texts(cleaned) if pattern else {}
-        live = self._status(pattern, hashes)
-        files = self._aside(dry_run=dry_run)
+        live = self._live_paths(pattern, hashes)
+        files = self._remove_copies(dry_run=dry_run)
         if pattern:
-            files += self._logs(pattern, dry_run=dry_run)
+            files += self._blank_logs(pattern, dry_run=dry_run)
         if not dry_run:
             self._purge.remove([body.hash for body in bodies], cleaned)
             self._reading.forget()
         return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
 
     def _hashes(self, what: PurgeRequest) -> frozenset[str]:
-        """Return the hashes of all bodies that a request means."""
+        """Return the hashes of all bodies that a request covers. Raises ChangeNotFoundError."""
         if what.pattern:
             return self._purge.holding(what.pattern.holds)
         if what.change:
@@ -179,13 +179,14 @@ class Purger:
             return self._purge.of_change(record.number)
         return self._purge.of_path(what.directory, what.path)
 
-    def _status(self, pattern: Pattern | None, hashes: Collection[str]) -> tuple[str, ...]:
-        result = [file for file in self._purge.files() if self._stands(file, pattern, hashes)]
+    def _live_paths(self, pattern: Pattern | None, hashes: Collection[str]) -> tuple[str, ...]:
+        """Return the paths of live and replaced files that still have the purged text."""
+        result = [file for file in self._purge.files() if self._still_has(file, pattern, hashes)]
         retained = [path for path in self._replaced.paths() if _holds(path, pattern, hashes)]
         return (*(f"{file.directory}/{file.path}" for file in result), *retained)
 
-    def _stands(self, file: LiveFile, pattern: Pattern | None, hashes: Collection[str]) -> bool:
-        """Say whether what is purged still stands in a live file, or in its name."""
+    def _still_has(self, file: LiveFile, pattern: Pattern | None, hashes: Collection[str]) -> bool:
+        """Say whether a live file has the purged text in its body or its path."""
         if file.hash in hashes:
             return True
         if pattern is None:
@@ -193,13 +194,13 @@ class Purger:
         if pattern.within(f"{file.directory}/{file.path}"):
             return True
         content = None
-        if not file.stored:  # the journal does not have the text, so it was not looked into
+        if not file.stored:  # the journal lacks its text, so its hash was not found
             with suppress(OSError, MemdError):
                 content = self._reading.live(file.directory, file.path)
         return content is not None and pattern.holds(content)
 
-    def _aside(self, *, dry_run: bool) -> list[PurgedFile]:
-        """Remove other state files, damaged ones and copies: nobody looks into what they hold."""
+    def _remove_copies(self, *, dry_run: bool) -> list[PurgedFile]:
+        """Remove damaged state files and copies put aside: their contents are not searched."""
         result = []
         names = chain.from_iterable(glob(f"{escape(self._database)}{each}") for each in _ASIDE)
         for path in sorted(names):
@@ -208,8 +209,8 @@ class Purger:
                 os.unlink(path)
         return result
 
-    def _logs(self, pattern: Pattern, *, dry_run: bool) -> list[PurgedFile]:
-        """Blank the pattern where it stands in the log, which another thread may be writing to."""
+    def _blank_logs(self, pattern: Pattern, *, dry_run: bool) -> list[PurgedFile]:
+        """Blank the pattern in the log files in place: another thread may be appending to them."""
         result = []
         for path in sorted(glob(f"{escape(self._folder)}/{_LOGS}")):
             if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -231,7 +232,7 @@ class Purger:
 def purge_request(
     directory: str, change: str, path: str, pattern: str, *, is_regex: bool = False
 ) -> PurgeRequest:
-    """Return what a caller asks to be purged. Raises PurgeRefusedError and PatternRefusedError."""
+    """Return the request of a purge. Raises PurgeRefusedError and PatternRefusedError."""
     if sum(map(bool, (change, path, pattern))) != 1:
         raise PurgeRefusedError(_ONE)
     compiled = Pattern(pattern, is_regex=is_regex) if pattern else None
@@ -254,8 +255,10 @@ def _hash(path: str) -> str:
 
 
 def _same(text: str) -> str:
+    """Return the text unchanged: without a pattern nothing is cleaned."""
     return text
 
 
 def _encodable(text: str) -> str:
+    """Return a text with "?" for lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -6,7 +6,7 @@ unchanged files cost no system call. Rules of this file:
   begins before the first scan. Without a watch each use scans the directory.
 - A path that is named while a read runs is read again by the next use.
 - A catalogue is dropped after half an hour without use, or when too many others are in memory. Its
-  headers stay in a file and are believed only with the status of each memory.
+  headers stay in a file, and one is used only if the status of its memory is unchanged.
 """
 
 import os
@@ -78,20 +78,20 @@ class DirectoryReader:
         self.cache = CacheHits()  # of catalogues: a hit needs no file
 
     def use_watch(self, watch: Watch | None) -> None:
-        """Look from now on only at what a watch reports as changed; with ``None`` at everything."""
+        """Reread only what this watch reports as changed; with ``None`` scan at each use."""
         self._watch = watch
 
     def catalogue(self, directory: str, since: int = -1) -> Catalogue:
-        """Return what became of a directory's headers since a mark that was given earlier.
+        """Return the headers of a directory that changed since an earlier mark.
 
-        A directory that is not there is an empty one. Raises PathRefusedError and
+        A missing directory counts as empty. Raises PathRefusedError and
         DirectoryUnusableError.
         """
         with self._current(directory) as (live, _):
             return live.since(directory, since)
 
     def headers(self, directory: str) -> Mapping[str, Header]:
-        """Return what the last look at a directory found, by path; nothing is looked at now."""
+        """Return a directory's headers as last read, by path, without reading anything now."""
         live = self._lives.get(os.path.realpath(directory))
         return live.headers if live else {}
 
@@ -109,10 +109,10 @@ class DirectoryReader:
             return live.files()
 
     def measured(self, directory: str) -> tuple[int, int]:
-        """Return how many memories a directory has and their bytes.
+        """Return the number of memories in a directory and their total bytes.
 
-        No catalogue is made for it: that of another directory might have to go. Raises what
-        ``Directory`` does.
+        No catalogue is made for it, since that could drop the one of another directory. Raises
+        what ``Directory`` does.
         """
         headers = self.headers(directory)
         if headers:
@@ -125,14 +125,14 @@ class DirectoryReader:
         return len(sizes), sum(sizes)
 
     def listing(self, directory: str) -> Listing:
-        """Return what a plan may ask about a directory."""
+        """Return the functions through which a plan lists a directory."""
         return Listing(partial(self.listed, directory), partial(self.files, directory))
 
     def snapshot(self, directory: str) -> CurrentSnapshot:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
         real, changed = os.path.realpath(directory), False
         with self._current(directory) as (live, news):
-            if live.number is None or not live.index_known:
+            if live.watch_number is None or not live.index_known:
                 try:
                     with Directory(real) as opened:
                         changed = live.read_index(opened)
@@ -142,7 +142,7 @@ class DirectoryReader:
         return CurrentSnapshot(snapshot, real, news or changed)
 
     def tend(self) -> None:
-        """Drop what nobody uses and write down what changed."""
+        """Write changed headers to the disk, and drop catalogues unused for half an hour."""
         oldest = self._clock.monotonic() - UNUSED_SECONDS
         for real, live in list(self._lives.items()):
             self._save(real, live)
@@ -162,10 +162,10 @@ class DirectoryReader:
         return tuple(self._lives)
 
     def read(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return the memories of these paths that are there; raises what reading raises."""
+        """Return those of the memories that exist; raises what reading a file raises."""
         try:
             with Directory(directory) as opened:
-                result = [(path, self._results(opened, path)) for path in paths]
+                result = [(path, self._read_file(opened, path)) for path in paths]
         except DirectoryMissingError:
             return ()
         there = [(path, file) for path, file in result if file is not None]
@@ -174,7 +174,7 @@ class DirectoryReader:
         return tuple(memory_file(path, file) for path, file in there)
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return the memories of these paths that can be read."""
+        """Return those of the memories that exist and can be read."""
         with suppress(MemdError):  # mostly all of them can, and then one opening is enough
             return self.read(directory, paths)
         result: list[MemoryFile] = []
@@ -187,7 +187,7 @@ class DirectoryReader:
 
     @contextmanager
     def tree(self, directory: str) -> Iterator[LiveTree]:
-        """Open a directory as a plan sees it, for whoever only looks; no writer waits for it.
+        """Open a directory as a plan sees it, for reading only; writers do not wait for it.
 
         Raises PathRefusedError, DirectoryMissingError and DirectoryUnusableError.
         """
@@ -199,8 +199,8 @@ class DirectoryReader:
         result = self.read(directory, (path,))
         return result[0].content if result else None
 
-    def _results(self, directory: Directory, path: str) -> StoredFile | None:
-        """Read one file under a name that the rule allows, or that a scan found."""
+    def _read_file(self, directory: Directory, path: str) -> StoredFile | None:
+        """Return one file, if its name is allowed or a scan found it. Raises NameRefusedError."""
         try:
             check_name(path, index=True)
         except NameRefusedError:
@@ -212,9 +212,9 @@ class DirectoryReader:
 
     @contextmanager
     def _current(self, directory: str) -> Iterator[tuple[Live, bool]]:
-        """Hold a directory's catalogue as it is now, and say whether it has changed."""
+        """Yield a directory's current catalogue, locked, and whether it has just changed."""
         if not directory.startswith("/"):
-            Directory(directory)  # which refuses it
+            Directory(directory)  # raises PathRefusedError
         real = os.path.realpath(directory)
         with self._held(real) as live:
             try:
@@ -228,7 +228,7 @@ class DirectoryReader:
 
     @contextmanager
     def _held(self, real: str) -> Iterator[Live]:
-        """Hold the lock of a directory's catalogue, which is in memory meanwhile."""
+        """Yield a directory's catalogue, locked and in memory; made if there is none."""
         while True:
             with self._lock:
                 live = self._lives.setdefault(real, Live())
@@ -243,7 +243,7 @@ class DirectoryReader:
                     return
 
     def _drop(self, real: str) -> None:
-        """Forget a catalogue, unless somebody is using it now."""
+        """Drop a catalogue from memory, unless another thread is using it."""
         with self._lock:
             live = self._lives.get(real)
             if live is not None and live.lock.acquire(blocking=False):
@@ -260,17 +260,17 @@ class DirectoryReader:
         self._files.save(real, headers)
 
     def _refresh(self, real: str, live: Live) -> bool:
-        """Read again what may have changed in a directory; say whether anything did."""
+        """Read again what may have changed in a directory; return whether anything did."""
         watch, at = self._watch, self._clock.now()
-        number = watch.add(real) if watch else None
+        watch_number = watch.add(real) if watch else None
         if watch:
             watch.catch_up()
         paths = self.dirty.take(real)
-        everything = number is None or number != live.number or paths is None
+        everything = watch_number is None or watch_number != live.watch_number or paths is None
         self.cache.add(hit=not (everything or paths))
-        live.number = None  # until all went well
+        live.watch_number = None  # until all went well
         if not everything and not paths:
-            live.number = number
+            live.watch_number = watch_number
             return False
         try:
             with Directory(real) as opened:
@@ -280,13 +280,13 @@ class DirectoryReader:
                     news = live.check(opened, paths or (), at)
         except DirectoryMissingError:
             return live.clear()
-        live.number = number if watch and watch.add(real) == number else None
+        live.watch_number = watch_number if watch and watch.add(real) == watch_number else None
         return news
 
     def _scan(
         self, real: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
     ) -> bool:
-        """Scan a directory, with the headers that an earlier process wrote down."""
+        """Scan a directory, starting from the stored headers of an earlier process."""
         watch = self._watch
         stored = self._files.load(real) if self._files and not live.headers else None
 

@@ -1,8 +1,8 @@
 """Texts that readers were given a moment ago, so that an edit of one can be merged.
 
-The journal has every text that memd wrote or noticed, but not the first of two that a person saves
-between two looks. A client may edit just that one. Such texts stay in memory only, since a read
-must not wait for the disk; without them such an edit is a conflict.
+The journal has every text that memd wrote or noticed. If a person saves twice between two looks, it
+lacks the first text, but a client may have read that one and now edit it; without the text here
+the edit would be a conflict. The texts are only in memory, since a read must not wait for the disk.
 """
 
 from threading import Lock
@@ -11,7 +11,7 @@ from memd.core import limits
 
 
 class RecentTexts:
-    """The newest texts that were given out, by their hash. Thread-safe."""
+    """The texts most recently given to readers, by hash; ``most`` bytes. Thread-safe."""
 
     def __init__(self, most: int = limits.SERVED_BYTES) -> None:
         self._most = most
@@ -20,7 +20,7 @@ class RecentTexts:
         self._lock = Lock()
 
     def add(self, key: str, body: bytes) -> None:
-        """Remember a text, unless it is larger than a memory may be; the oldest one goes."""
+        """Remember a text no larger than a memory may be; drop the oldest when over ``most``."""
         if len(body) > limits.MEMORY_BYTES:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Finishing what a crash left: recorded change sets are rolled forward, by hash.
+"""Finishing what a crash left: recorded change sets are rolled forward, comparing hashes.
 
 For each file of a recorded set three bodies decide: the live one, the one under the set's
 temporary name, and what the journal says was before and shall be after. Doing it twice, or being
@@ -7,14 +7,13 @@ killed in the middle of it, changes nothing of the result.
 | live   | temporary           | what it means                     | what is done           |
 |--------|---------------------|-----------------------------------|------------------------|
 | after  | none, before, after | in place                          | clean up               |
-| after  | anything else       | a foreign save was swapped out    | give it back, conflict |
+| after  | anything else       | a foreign save was swapped out    | put it back, conflict  |
 | before | none, ours, torn    | not in place yet                  | stage and swap         |
 | else   | any                 | saved by somebody since           | leave it, conflict     |
 
 A conflict keeps the live text; the set's version stays in the journal. A body that no set knows
-is never removed: it stays under its name and is spoken of at each start. The journal is input
-like any other: names pass the same door as a client's, bodies are hashed, and a row that makes
-no sense is left alone.
+is never removed: it stays under its name and is reported at each start. The journal is not
+trusted: names are checked like a client's, bodies are hashed, and an invalid row is left alone.
 """
 
 import os
@@ -36,9 +35,9 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class RolledForward:
-    """What was finished in one directory: a sentence per set, and whether files were left.
+    """The sets finished in one directory, a sentence for each; ``conflicts``: some files were left.
 
-    ``open`` are the steps whose temporary file is still there for ``replaced.py`` to see to.
+    ``open`` are the steps whose temporary file is still there; ``replaced.py`` handles those.
     """
 
     sentences: tuple[str, ...] = ()
@@ -67,15 +66,15 @@ def roll_forward(
 
 
 def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledForward:
-    """Remove temporary files of ended sets, but for those that may hold or get a late save.
+    """Remove temporary files of ended sets, except those that may hold or get a late save.
 
-    Tells of each file that is no set's. Raises OSError and MemdError.
+    The result has a sentence for each file that no set knows. Raises OSError and MemdError.
     """
     sentences: list[str] = []
     still_open: list[Step] = []
     folders: list[str] = []
     for _ in directory.walk(enter=folders.append):
-        pass  # also a folder without memories may hold what was one
+        pass  # only the folders matter: one without memories may have temporary files, too
     for folder in sorted(folders):
         with directory.parent(os.path.join(folder, "x")) as (fd, _):
             for name in disk.temporaries(fd):
@@ -100,7 +99,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
 def _finish(
     journal: Journal, application: Application, record: ChangeRecord, open_steps: list[Step]
 ) -> list[str]:
-    """Roll one set forward; return the paths that something else had changed."""
+    """Roll one set forward; return the paths left alone. Add steps still open to ``open_steps``."""
     left: list[str] = []
     ours: list[tuple[Step, bytes]] = []
     redo: list[tuple[Step, bytes]] = []
@@ -127,7 +126,7 @@ def _finish(
 
 
 def _redo(application: Application, redo: list[tuple[Step, bytes]], left: list[str]) -> None:
-    """Stage and swap files of a set that are not in place yet."""
+    """Stage and swap files that are not in place yet; add those saved meanwhile to ``left``."""
     for step, body in redo:
         application.sweep(step, unfinished=body)
         if step.after is not None:
@@ -140,9 +139,9 @@ def _redo(application: Application, redo: list[tuple[Step, bytes]], left: list[s
 
 
 def _reachable(application: Application, step: Step) -> bool:
-    """Say whether the step's place can be looked at; a link in the way means that it cannot.
+    """Say whether the step's path can be opened; a link in it means that it cannot.
 
-    Raises what passes with time: FileUnreadableError and OSError.
+    Raises FileUnreadableError and OSError, which may be temporary.
     """
     try:
         application.live(step)
@@ -161,21 +160,23 @@ def _sane(step: Step) -> bool:
     hashes = [key for key in (step.before, step.after) if key is not None]
     if not hashes or not all(_HASH.fullmatch(key) for key in hashes):
         return False
-    # A person's own names are odd at times, and come back by an undo or an import.
-    named = step.path in INDEXES or in_catalogue(step.path)
-    return named and bool(_TEMP.fullmatch(step.temp))
+    # ``in_catalogue`` also allows odd names of a person's files: an undo or import restores them.
+    valid_path = step.path in INDEXES or in_catalogue(step.path)
+    return valid_path and bool(_TEMP.fullmatch(step.temp))
 
 
 def _is_ours(step: Step, body: bytes, temp: Content | None) -> bool:
+    """Say whether a temporary file is none, one of the step's bodies, or a torn new body."""
     return _is_known(step, temp) or (temp is not None and is_torn(temp, body))
 
 
 def _is_known(step: Step, temp: Content | None) -> bool:
+    """Say whether a temporary file is none, or has the step's body before or after."""
     return temp is None or temp.hash in (step.before, step.after)
 
 
 def _disposable(journal: Journal, name: str, result: Content) -> bool:
-    """Say whether the journal has the text of a temporary file, or what it is the start of."""
+    """Say whether the journal has a temporary file's text, or a text that begins with it."""
     match = _TEMP.fullmatch(name)
     if match is None or not result.hash:
         return False
@@ -189,11 +190,12 @@ def _step_of(journal: Journal, directory: str, path: str) -> Step | None:
     match = _TEMP.fullmatch(path.rpartition("/")[2])
     record = journal.load(int(match[1])) if match else None
     steps = record.steps if record and record.directory == directory else ()
-    mine = (step for step in steps if step.before is not None and beside(step) == path)
-    return next((step for step in mine if _sane(step)), None)
+    step_candidates = (step for step in steps if step.before is not None and beside(step) == path)
+    return next((step for step in step_candidates if _sane(step)), None)
 
 
 def _bodies_of(journal: Journal, number: int, position: int) -> Iterator[bytes]:
+    """Yield the new body of a set's step at a position; nothing without that set or step."""
     record = journal.load(number)
     for step in record.steps[position : position + 1] if record else ():
         yield (step.after and journal.blob(step.after)) or b""

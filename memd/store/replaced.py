@@ -32,7 +32,7 @@ PUT_BACK = Provenance(
 
 @dataclass(frozen=True, slots=True)
 class DelayedSave:
-    """A text that was written into a replaced file; ``step`` is the change of that file."""
+    """A text that was written into a replaced file; ``step`` is what replaced that file."""
 
     step: Step
     body: bytes
@@ -40,14 +40,16 @@ class DelayedSave:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
+    """A step whose replaced file is kept, since a time in monotonic seconds."""
+
     step: Step
     since: float
 
 
 class Replaced:
-    """The replaced files of all directories. Blocks; used under the lock of the directory meant.
+    """The replaced files of all directories. Blocks; the caller holds the directory's lock.
 
-    ``open_for_writing`` says of a path below a directory what ``Directory.open_for_writing`` does.
+    ``open_for_writing`` says whether a program has a path open for writing, ``None`` if unknown.
     """
 
     def __init__(
@@ -60,14 +62,14 @@ class Replaced:
         self._files: dict[str, list[_Replaced]] = {}
 
     def add(self, directory: str, step: Step, now: float) -> None:
-        """Keep what lies under a step's temporary name; ``now`` is monotonic seconds."""
+        """Keep a step's temporary file until it is due; ``now`` is monotonic seconds."""
         self._files.setdefault(directory, []).append(_Replaced(step, now))
 
     def late_saves(self, directory: str, now: float) -> tuple[list[DelayedSave], bool]:
         """Return the late saves of a directory, and whether another call is wanted later.
 
-        Each of them is to be given to ``remove`` once it is in the journal. Raises OSError and
-        MemdError where the directory cannot be opened; nothing is forgotten then.
+        The caller passes each to ``remove`` once it is in the journal. Raises OSError and
+        MemdError if the directory cannot be opened; all files stay listed then.
         """
         result: list[DelayedSave] = []
         left: list[_Replaced] = []
@@ -76,7 +78,7 @@ class Replaced:
             with Directory(directory) as opened:
                 for each in files:
                     if self._is_due(opened, each, now):
-                        save = self._take(opened, each.step)
+                        save = self._late_save(opened, each.step)
                         result += [save] if save else []
                     else:
                         left.append(each)
@@ -89,7 +91,7 @@ class Replaced:
             self._remove(opened, save.step, (sha256(save.body),))
 
     def paths(self) -> tuple[str, ...]:
-        """Return the paths of all files that are kept just now."""
+        """Return the absolute paths of all replaced files that are kept now."""
         return tuple(
             f"{directory}/{beside(each.step)}"
             for directory, files in self._files.items()
@@ -97,7 +99,7 @@ class Replaced:
         )
 
     def close(self) -> None:
-        """Remove what nobody writes to; what is left is looked at by the next start."""
+        """Remove files without late save that nobody writes to; the next start handles the rest."""
         for directory, files in self._files.items():
             with suppress(OSError, MemdError), Directory(directory) as opened:
                 for each in files:
@@ -110,25 +112,26 @@ class Replaced:
         written_to = self._open_for_writing(opened, beside(file.step))
         if written_to is None:
             return now >= file.since + limits.HOLD_SECONDS
-        # A program may have found the file under its own name just before it was replaced, and
-        # open it a moment later.
+        # A program may have looked up the file just before it was replaced, and open it a moment
+        # after.
         return not written_to and now >= file.since + limits.LOOK_SECONDS
 
-    def _take(self, opened: Directory, step: Step) -> DelayedSave | None:
-        """Return the late save of a file that nobody writes to; remove the file if it has none."""
+    def _late_save(self, opened: Directory, step: Step) -> DelayedSave | None:
+        """Return the late save in a replaced file, or ``None``; remove a file without one."""
         try:
             with opened.parent(step.path) as (folder, _):
                 result = self._disk.read(folder, step.temp)
                 if result is None or result.hash == NOT_A_MEMORY:
-                    return None  # too large to be a memory: it stays, and each start tells of it
+                    return None  # too large for a memory: it stays, and each start reports it
                 if result.hash not in (step.before, step.after):
                     return DelayedSave(step, result.content)
                 self._disk.unlink(folder, step.temp)
         except (OSError, MemdError):
-            pass  # the next start looks again
+            pass  # the next start tries again
         return None
 
     def _remove(self, opened: Directory, step: Step, known: tuple[str | None, ...]) -> None:
+        """Remove a step's temporary file if its hash is among ``known``."""
         with opened.parent(step.path) as (folder, _):
             result = self._disk.read(folder, step.temp)
             if result is not None and result.hash in known:
@@ -136,7 +139,7 @@ class Replaced:
 
 
 def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> Plan:
-    """Return the plan that brings a late save into the directory; it wants nothing if it cannot.
+    """Return the plan that brings a late save into the live file, or changes nothing.
 
     The plan merges the program's changes with the live file. If both changed the same lines, the
     later save wins, unless somebody else changed the file since memd wrote it. An empty text is no
@@ -151,7 +154,7 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
         if live in (step.before, step.after):
             wanted = save.body
         if content is not None:
-            # What an emptied file held before is what the program began with.
+            # A program that emptied the file began with the text from before.
             before = step.before and blobs(step.before)
             base = before or (step.after and blobs(step.after)) or b""
             texts = (base, save.body, content)
@@ -177,6 +180,7 @@ def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
 
 
 def _text(tree: Tree, path: str) -> bytes | None:
+    """Return the live text of a memory or the index, or ``None``."""
     if path == INDEX:
         return tree.index()
     result = tree.read(path)

@@ -1,8 +1,8 @@
-"""The store as the rooms see it: the only file of this room that waits.
+"""The store's interface for other rooms: the only file of this room that awaits.
 
 Disk and state file are used in worker threads. A caller that is cancelled gets its cancellation
 after the thread has ended, so no change is half reported. Writers of one directory wait for each
-other; readers wait for nobody, since a slow disk must not hold up a prompt.
+other; readers wait for no writer, since a slow disk must not delay a prompt.
 """
 
 import os
@@ -52,9 +52,9 @@ from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
 
 T = TypeVar("T")
-_TEND_SECONDS = 30.0  # between two looks after the catalogues
+_TEND_SECONDS = 30.0  # between two calls of ``DirectoryReader.tend``
 _JUST_NOW_SECONDS = 5.0  # from a tool's write to the hook that tells of it
-_DOUBT_TURNS = 20  # of these, between two looks at everything where all is told
+_DOUBT_TURNS = 20  # of ``_tend``, between two comparisons of all files, in case a watch missed one
 
 
 class Store:
@@ -87,11 +87,11 @@ class Store:
         self.projects = Projects(configuration, Roots(database), dict(environ), home)  # blocks
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
-        self._token: EventLoopToken | None = None  # of the loop that looks, while it does
+        self._token: EventLoopToken | None = None  # of the event loop, while ``run`` runs
         self._hinted = anyio.Event()
-        self._group: TaskGroup | None = None  # of the tasks that look
-        self._spelled: Recent[str, str] = Recent()  # real path: the one that callers use
-        self._unseen: Recent[str, str] = Recent()  # why a directory could not be looked at
+        self._group: TaskGroup | None = None  # of ``run``'s tasks
+        self._spelled: Recent[str, str] = Recent()  # by real path: the path that callers use
+        self._unseen: Recent[str, str] = Recent()  # by real path: why it could not be looked at
 
     async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
         """Return where a directory keeps its memories; ``environ`` is what the client forwarded.
@@ -107,7 +107,7 @@ class Store:
 
     @property
     def reading(self) -> DirectoryReader:
-        """What reads memory directories in any thread, and blocks there."""
+        """Return the reader of memory directories, whose methods block in any thread."""
         return self._reading
 
     async def where(
@@ -128,10 +128,10 @@ class Store:
         return await to_thread.run_sync(make_folder, directory, path)
 
     async def snapshot(self, directory: str) -> Snapshot:
-        """Return headers and index; a directory that is not there is an empty one.
+        """Return headers and index; a missing directory counts as empty.
 
-        Raises PathRefusedError and DirectoryUnusableError. Where something is not what it was
-        at the last time, a look at what others did follows the answer; it never delays it.
+        Raises PathRefusedError and DirectoryUnusableError. If it differs from the last snapshot,
+        a look for external edits is requested; this never delays the answer.
         """
         current = await to_thread.run_sync(self._reading.snapshot, directory)
         if current.news:
@@ -147,20 +147,20 @@ class Store:
         return result[0]
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return several memories in the order asked for; what cannot be read is left out."""
+        """Return several memories in the given order, without those that cannot be read."""
         return await to_thread.run_sync(self._reading.read_many, directory, tuple(paths))
 
     async def commit(
         self, directory: str, plan: Plan, by: Provenance, *, request_id: str = ""
     ) -> CommitResult:
-        """Run a plan on the live directory and make what it wants true.
+        """Run a plan on the live directory and commit the changes that it returns.
 
         When this returns, the change is on the disk. Raises what ``Changes.commit`` raises.
         """
         return await self._commit(directory, lambda: plan, by, request_id)
 
     async def recover(self) -> tuple[str, ...]:
-        """Finish what a crash left; call it before anything is served. Returns sentences."""
+        """Finish change sets that a crash left, before serving; return sentences about them."""
         at, now = self._clock.now(), self._clock.monotonic()
         return await to_thread.run_sync(self._changes.recover, at, now)
 
@@ -173,17 +173,17 @@ class Store:
         before: str = "",
         only: Filter | None = None,
     ) -> tuple[Change, ...]:
-        """Return applied changes, newest first: of one file, and older than one change, if named.
+        """Return applied changes, newest first, of ``path`` and older than ``before`` if given.
 
-        ``directory`` is "" for all directories; ``only`` says more of the changes that are meant.
+        ``directory`` is "" for all directories; ``only`` filters the changes further.
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
         wanted = replace(only or Filter(), directory=directory, path=path)
-        ask = partial(Past.changes, only=wanted, limit=limit, before=before)
-        return await self.consult(ask, directory)
+        question = partial(Past.changes, only=wanted, limit=limit, before=before)
+        return await self.consult(question, directory)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Look at what others do until cancelled: at once, and on each hint. It owns the watch."""
+        """Detect external edits until cancelled: at once, then on each hint. It owns the watch."""
         self._token = current_token()
         watch = self._watch = Watch(self._detection.tell, self._wake)
         self._detection.use(watch)
@@ -209,7 +209,7 @@ class Store:
                 self._replaced.close()
 
     async def _tend(self) -> None:
-        """See to the catalogues, and now and then look at what nobody has told of."""
+        """Tend the catalogues; every ten minutes request a comparison of all files."""
         for turn in count(1):
             await self._clock.sleep(_TEND_SECONDS)
             await to_thread.run_sync(self._reading.tend)
@@ -218,36 +218,36 @@ class Store:
                 self._hinted.set()
 
     def watching(self) -> tuple[str, ...]:
-        """Return a sentence for each directory in which others' work is noticed at its use only."""
+        """Return a sentence for each directory whose external edits are only seen at its use."""
         return (*(self._watch.problems() if self._watch else ()), *self._unseen.values())
 
     async def purge(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
-        """Remove text from the history and all that memd keeps for good, or say what that would be.
+        """Remove text for good from all that memd stores, or return what would be removed.
 
-        Nothing is committed meanwhile: the same text may lie anywhere. Raises as ``Purger.run``.
+        No directory can be committed to meanwhile: any may hold the text. Raises as ``Purger.run``.
         """
         async with AsyncExitStack() as locks:
             for real in sorted(await to_thread.run_sync(self._commits.directories)):
                 await locks.enter_async_context(self._lock(real))
                 with suppress(OSError, MemdError):
-                    await self._noticed(real)
+                    await self._detect(real)
             return await to_thread.run_sync(partial(self._purger.run, what, dry_run=dry_run))
 
     async def attribute(
         self, directory: str, paths: Collection[str], by: Provenance
     ) -> CommitResult:
-        """Say who has just written memories without memd, and index them; raises as ``commit``."""
+        """Record who just wrote memories without memd, and index them; raises as ``commit``."""
         real = await self._real(directory)
         async with self._lock(real):
-            await self._noticed(real, claim=True)
+            await self._detect(real, claim=True)
             since = self._clock.now() - _JUST_NOW_SECONDS
             await to_thread.run_sync(self._journal.attribute, real, {*paths, *INDEXES}, by, since)
         return await self.commit(directory, partial(pointing_to, paths), by)
 
     async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
-        """Ask the history something in a worker thread, after a look at a directory if named.
+        """Run a query of the history in a worker thread, after a look at a directory if given.
 
-        Raises what the question and the look do.
+        Raises what the query raises.
         """
         if directory:
             await self._look_if_free(directory)
@@ -258,13 +258,13 @@ class Store:
     ) -> T:
         """Run work in a worker thread while memd changes nothing in a directory.
 
-        With ``history`` what others did is recorded first. Raises what the work does.
+        With ``history`` external edits are recorded first. Raises what the work raises.
         """
         real = await self._real(directory)
         async with self._lock(real):
             if history:
                 with suppress(OSError, MemdError):
-                    await self._noticed(real)
+                    await self._detect(real)
             return await to_thread.run_sync(StillDirectory(real, self._journal).unpruned, work)
 
     async def take_back(
@@ -276,7 +276,7 @@ class Store:
         request_id: str = "",
         dry_run: bool = False,
     ) -> CommitResult:
-        """Commit a plan made from the history; ``dry_run`` only says what it would do.
+        """Commit a plan made from the history; ``dry_run`` only returns what it would do.
 
         Raises what making the plan raises, and what ``commit`` raises.
         """
@@ -307,9 +307,9 @@ class Store:
         while committed is None:
             try:
                 async with self._lock(real):
-                    await self._noticed(real, claim=True)
+                    await self._detect(real, claim=True)
                     committed = await to_thread.run_sync(self._journal.unpruned, work)
-            except BeingWrittenError:  # by a program that will be done in a moment
+            except BeingWrittenError:  # most programs finish their save in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
         if committed.change and not committed.repeated:
             self._hint(real)
@@ -320,48 +320,47 @@ class Store:
         return self._locks.setdefault(real, anyio.Lock())
 
     async def _real(self, directory: str) -> str:
+        """Return a directory's real path; remember the path that the caller used, for events."""
         real = await to_thread.run_sync(os.path.realpath, directory)
         self._spelled[real] = directory
         return real
 
-    async def _noticed(
-        self, real: str, *, patient: bool = False, claim: bool = False
-    ) -> str | None:
-        """Look at a directory whose lock is held, and tell of what others did."""
+    async def _detect(self, real: str, *, patient: bool = False, claim: bool = False) -> str | None:
+        """Journal external edits and late saves (lock held); return the id of the last change."""
 
         def inspect() -> tuple[Detected, list[CommitResult], bool]:
             at = self._clock.now()
-            noticed = self._detection.detect(real, at, patient=patient, claim=claim)
-            return noticed, *self._commits.late_saves(real, at, self._clock.monotonic())
+            detected = self._detection.detect(real, at, patient=patient, claim=claim)
+            return detected, *self._commits.late_saves(real, at, self._clock.monotonic())
 
-        noticed, saved, again = await to_thread.run_sync(inspect)
+        detected, saved, again = await to_thread.run_sync(inspect)
         self._unseen.pop(real, None)
-        pause = self._detection.pause(real, again=again or bool(noticed.unsettled))
+        pause = self._detection.pause(real, again=again or bool(detected.unsettled))
         if pause == 0:
             self._hint(real)
         elif pause and self._group:
             self._group.start_soon(self._hint_after, real, pause)
-        changes = [noticed.change.result()] if noticed.change else []
+        changes = [detected.change.result()] if detected.change else []
         for result in (*changes, *saved):
             self._events.publish(event_of(self._spelled.get(real, real), result, EXTERNAL))
         return (*changes, *saved)[-1].change if changes or saved else None
 
     async def _look_again(self, real: str) -> None:
-        """Look at a directory after a hint; what keeps us out of it is only noted."""
+        """Look for external edits after a hint; an error becomes a sentence of ``watching``."""
         try:
             async with self._lock(real):
-                await self._noticed(real, patient=not self._detection.doubted(real))
+                await self._detect(real, patient=not self._detection.doubted(real))
         except (OSError, MemdError) as error:
             self._unseen[real] = f"{real} cannot be looked at: {error}"
 
     async def _look_if_free(self, directory: str) -> None:
-        """Look before the history is read, unless a commit is at it: that has looked already."""
+        """Look for external edits, unless a commit holds the lock: it has looked already."""
         real = await self._real(directory)
         if not self._lock(real).locked():
             await self._look_again(real)
 
     def _news(self, real: str, directory: str) -> None:
-        """Note, in any thread but the loop's, that a directory is worth a look."""
+        """Request a look at a directory, from any thread but the event loop's."""
         self._spelled.setdefault(real, directory)
         self._detection.hint(real)
         self._wake()
@@ -375,6 +374,7 @@ class Store:
         self._hinted.set()
 
     def _wake(self) -> None:
+        """Wake ``run``, from any thread but the event loop's."""
         if (token := self._token) is not None:
-            # The event of the moment at which the loop runs this.
+            # A lambda, since ``run`` replaces the event: the one current in the loop must be set.
             from_thread.run_sync(lambda: self._hinted.set(), token=token)  # noqa: PLW0108

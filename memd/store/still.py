@@ -3,9 +3,9 @@
 Rules of this file
 - The caller holds the directory's lock, so all files and the history are from one instant, as far
   as memd writes them. A file that another program writes is read until it stays as it is.
-- One file is in memory at a time, whatever a directory holds. Writers wait meanwhile, so this gives
-  way to nobody.
-- What is no regular file of ours is never opened; what cannot be read is told and spoils nothing.
+- One file is in memory at a time, however large the directory. Writers wait meanwhile, so this
+  does not yield to requests.
+- Links and special files are never opened; a file that cannot be read is yielded with its problem.
 """
 
 import os
@@ -47,18 +47,18 @@ class StillFile:
 
 
 class StillDirectory:
-    """What a directory holds, and its history. Reading raises DirectoryUnusableError."""
+    """The files of a directory and its history. Reading raises DirectoryUnusableError."""
 
     def __init__(self, directory: str, journal: Journal) -> None:
         self._directory = directory
         self._journal = journal
 
     def unpruned(self, work: Callable[["StillDirectory"], T]) -> T:
-        """Return what some work does here; of the history nothing is forgotten meanwhile."""
+        """Run work on this directory and return its result; no history is pruned meanwhile."""
         return self._journal.unpruned(lambda: work(self))
 
     def files(self, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
-        """Yield the Markdown files of wanted paths, as ``files_of`` does."""
+        """Yield the Markdown files whose path is wanted, as ``files_of`` does."""
         return files_of(self._directory, wanted)
 
     def changes(self) -> Iterator[Change]:
@@ -69,14 +69,14 @@ class StillDirectory:
                 yield record.change()
 
     def text(self, key: str) -> bytes | None:
-        """Return the text of a hash, ``None`` where the journal has none any more."""
+        """Return the text with this hash, or ``None`` if the journal no longer has it."""
         return self._journal.blob(key)
 
 
 def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
-    """Yield the Markdown files of a directory that are not hidden, of wanted paths, by path.
+    """Yield the visible Markdown files of a directory whose path is wanted, sorted by path.
 
-    Indexes and daily logs are among them. A directory that is not there has none. Raises
+    Indexes and daily logs are included. A missing directory has none. Raises
     DirectoryUnusableError.
     """
     try:
@@ -95,7 +95,7 @@ def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
 
 
 def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
-    """Yield what lies under names of Markdown files; add what cannot be looked into."""
+    """Yield the paths of Markdown files; add to ``problems`` what cannot be read, with why."""
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -120,7 +120,7 @@ def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
 
 
 def _listed(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
-    """Return name, is it a folder, is it a link, of what is not hidden in an open folder."""
+    """Return (name, is a folder, is a link) for each visible entry of an open folder."""
     if fd is None:
         return []
     try:
@@ -135,7 +135,7 @@ def _listed(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
 
 
 def read_settled(directory: Directory, path: str) -> StillFile | None:
-    """Return a file that stays as it is while it is read, ``None`` where it is gone by now."""
+    """Return a file that did not change while it was read, or ``None`` if it is gone."""
     try:
         for _ in range(_TRIES):
             result = directory.read(path, limits.READ_BYTES)

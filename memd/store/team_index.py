@@ -1,7 +1,7 @@
-"""``team/MEMORY.md``, made of the memories beside it: nobody plants the text that prompts load.
+"""``team/MEMORY.md``, made from the memories beside it, so nobody can plant text in prompts.
 
-It follows in the set that changes them. A person's own lines stay, after the entries, and are never
-sent. An index that is a link, or cannot be read, is left as it is.
+It is updated in the set that changes those memories. A person's own lines stay, after the entries,
+and are never sent. An index that is a link, or cannot be read, is left as it is.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ _ORDER = {kind: number for number, kind in enumerate((*MemoryType, None))}
 def follow(
     wanted: FileEdit | None, steps: Iterable[Step], bodies: dict[str, bytes], tree: LiveTree
 ) -> tuple[FileEdit | None, str]:
-    """Return the edit of the team's index after a set, and why it does not follow, "" if it does.
+    """Return the edit of the team's index after a set, and why there is none, "" if there is one.
 
-    ``wanted`` is an index whose own lines come back. ``None`` where nothing is to be done.
+    ``wanted`` is an edit that restores an earlier index with a person's own lines.
     """
     team = [step for step in steps if step.path.startswith(TEAM)]
     try:
@@ -41,12 +41,14 @@ def follow(
     derived = index.derive(content, _pointers(entries))
     if len(derived or b"") > limits.READ_BYTES:
         return None, f"{TEAM_INDEX} would have more than {limits.READ_BYTES} bytes"
-    timed = wanted if wanted and (derived == wanted.content or wanted.base == "") else None
-    return FileEdit(TEAM_INDEX, derived, mtime_ns=timed.mtime_ns if timed else None), ""
+    # The restored mtime counts only where the text is the restored one, or the file comes back.
+    if wanted and (derived == wanted.content or wanted.base == ""):
+        return FileEdit(TEAM_INDEX, derived, mtime_ns=wanted.mtime_ns), ""
+    return FileEdit(TEAM_INDEX, derived), ""
 
 
 def _pointers(entries: dict[str, Fields]) -> dict[str, Pointer]:
-    """Return the lines of memories by the path that they have beside the index, in their order."""
+    """Return index lines by path relative to ``team/``, ordered by type, name and path."""
     order = sorted(entries.items(), key=lambda e: (_ORDER[e[1][2]], e[1][0].casefold(), e[0]))
     lines = {path.removeprefix(TEAM): Pointer(name, text) for path, (name, text, *_) in order}
     return {key: line for key, line in lines.items() if in_catalogue(key)}

@@ -31,7 +31,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Functions that tell what a directory holds at the time of the call; they block.
+    """Functions that return what a directory holds at the time of the call; they block.
 
     ``headers`` returns all memories, newest first; ``files`` the paths of all memories, and whether
     some may be missing.
@@ -47,8 +47,8 @@ Known = Callable[[Collection[str]], frozenset[str]]
 class LiveTree:
     """The Tree of ``core/values.py`` over an open directory. Blocks.
 
-    ``listed`` knows what it holds; without one it is listed. ``known`` returns those of some paths
-    under which memd knows of a memory, now or before. Reading raises PathRefusedError,
+    ``listed`` lists it; without one the directory is scanned. ``known`` returns those of some paths
+    under which memd knows or once knew a memory. Reading raises PathRefusedError,
     FileTooLargeError and FileUnreadableError.
     """
 
@@ -62,30 +62,30 @@ class LiveTree:
         self._results: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
         self._team: tuple[Header, ...] | None = None
-        self._trouble: str | None = None  # with the index, once somebody has asked
+        self._trouble: str | None = None  # of the index; ``None`` until it was read
 
     def headers(self) -> tuple[Header, ...]:
-        """All memories, newest first."""
+        """Return the headers of all memories, newest first."""
         if self._headers is None:
             self._headers = self._listed.headers()
         return self._headers
 
     def read(self, path: str) -> MemoryFile | None:
-        """One memory, or ``None``. Raises NameRefusedError for a name that no memory has."""
+        """Return one memory or ``None``. Raises NameRefusedError for a name no memory can have."""
         if not in_catalogue(path):
             check_name(path, index=True)
         result = self.file(path)
         return None if result is None else memory_file(path, result)
 
     def index(self) -> bytes | None:
-        """Return the raw index, or ``None`` when there is none, or one too large to be loaded."""
+        """Return the raw index, or ``None`` if there is none or it is too large to be loaded."""
         if self.index_trouble():
             return None
         result = self.file(INDEX)
         return None if result is None else result.content
 
     def index_trouble(self) -> str:
-        """Return why the index has to stay as it is, "" where it can be rewritten."""
+        """Return why the index cannot be rewritten, or "" if it can."""
         if self._trouble is None:
             try:
                 self.file(INDEX)
@@ -95,17 +95,17 @@ class LiveTree:
         return self._trouble
 
     def file(self, path: str) -> StoredFile | None:
-        """Return a file as it was when this tree first saw it."""
+        """Return a file as it was when this tree first read it, or ``None`` if there was none."""
         if path not in self._results:
             self._results[path] = read_file(self._directory, path)
         return self._results[path]
 
     def paths_read(self) -> tuple[str, ...]:
-        """Return the paths of the files that were looked at."""
+        """Return the paths that this tree has read, also those without a file."""
         return tuple(self._results)
 
     def is_empty(self, path: str) -> bool:
-        """Say whether a file was there, without a byte in it, when this tree first saw it."""
+        """Say whether there was a file of zero bytes when this tree first read it."""
         result = self._results.get(path)
         return result is not None and not result.content
 
@@ -116,7 +116,7 @@ class LiveTree:
         return self._files
 
     def team(self) -> tuple[Header, ...]:
-        """Return the memories below ``team/``; the others cost nothing where it is not there."""
+        """Return the headers below ``team/``; without that folder no header is read."""
         if self._team is None:
             self._team = ()
             with suppress(MemdError), self._directory.folder(TEAM[:-1]) as folder:
@@ -125,15 +125,15 @@ class LiveTree:
         return self._team
 
     def among(self, paths: Collection[str]) -> frozenset[str]:
-        """Return the paths of these under which a memory lies, or may lie.
+        """Return those of ``paths`` under which a memory lies or may lie.
 
-        So it may where a folder could not be looked into: the index keeps what points there.
+        If some folder could not be read, any path below a folder counts: the index keeps its line.
         """
         files, unclear = self._listed.files()
         return files.intersection(paths) | {path for path in paths if unclear and "/" in path}
 
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
-        """Return the paths of these under which memd never knew of a memory."""
+        """Return those of ``paths`` under which memd never knew of a memory."""
         return frozenset(paths) - self._known(paths)
 
 
@@ -156,14 +156,14 @@ def read_file(directory: Directory, path: str) -> StoredFile | None:
     answer = directory.read(path, limits.READ_BYTES)
     if answer is None:
         return None
-    content, facts = answer
-    key = catalogue.fingerprint(facts)
-    return StoredFile(content, sha256(content), key, facts.st_mtime_ns, facts.st_mode & 0o777)
+    content, status = answer
+    key = catalogue.fingerprint(status)
+    return StoredFile(content, sha256(content), key, status.st_mtime_ns, status.st_mode & 0o777)
 
 
 def memory_file(path: str, result: StoredFile) -> MemoryFile:
     """Return a file's bytes as a memory, parsed leniently."""
     parsed = document.parse(result.content, path)
     key = result.fingerprint
-    header = catalogue.made(path, parsed.fields, key, damaged=parsed.damaged)
+    header = catalogue.header_from(path, parsed.fields, key, damaged=parsed.damaged)
     return MemoryFile(header, result.content, result.hash, parsed.body)

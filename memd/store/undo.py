@@ -19,7 +19,7 @@ from memd.store.drafts import Blobs, StoreDraft
 
 
 class ChangeNotFoundError(MemdError):
-    """The journal has no such applied change of this directory."""
+    """The journal has no applied change with this id for this directory."""
 
     code = 1001
     kind = "change_not_found"
@@ -31,7 +31,7 @@ class ChangeNotFoundError(MemdError):
 
 
 class PurgedError(MemdError):
-    """A text that would have to come back was purged: nobody has it any more."""
+    """A text that the undo would restore was purged, so it no longer exists."""
 
     code = 1001
     kind = "purged"
@@ -47,9 +47,9 @@ class PurgedError(MemdError):
 
 
 class UndoPlan:
-    """The plan that undoes one recorded set on whatever the directory is now.
+    """The plan that undoes one recorded set in the directory as it is now.
 
-    It raises PurgedError where a text that it needs was purged.
+    It raises PurgedError if a text that it needs was purged.
     """
 
     def __init__(self, record: ChangeRecord, blobs: Blobs) -> None:
@@ -61,7 +61,7 @@ class UndoPlan:
         self._blobs = blobs
 
     def __call__(self, tree: Tree) -> StoreDraft:
-        """Return what takes the set out of every file where that leaves newer work as it is."""
+        """Return the draft that undoes the set in each file where newer changes can stay."""
         edits: list[FileEdit] = []
         conflicts: list[str] = []
         merged: list[str] = []
@@ -70,7 +70,7 @@ class UndoPlan:
             try:
                 result = tree.read(step.path)
             except FileTooLargeError:
-                conflicts.append(step.path)  # no memory any more, and too large to be compared
+                conflicts.append(step.path)  # too large now to be compared
                 continue
             live = result.hash if result else None
             edit = self._restore(step, live)
@@ -79,7 +79,7 @@ class UndoPlan:
             elif live == step.before:
                 continue
             elif step.path == TEAM_INDEX:
-                continue  # its entries follow by themselves, and its other lines are newer
+                continue  # its entries are derived from the memories; its other lines are newer
             elif (edit := self._merged(step, result)) is not None:
                 merged.append(step.path)
             elif step.purged:
@@ -100,7 +100,7 @@ class UndoPlan:
         )
 
     def _restore(self, step: Step, live: str | None) -> FileEdit | None:
-        """Return the edit that restores a file, or ``None`` where it was changed since."""
+        """Return the edit that restores a file; ``None`` if it changed or its text is lost."""
         if live != step.after:
             return None
         content = None if step.before is None else self._blobs(step.before)
@@ -109,7 +109,7 @@ class UndoPlan:
         return FileEdit(step.path, content, live or "", step.before_mtime_ns)
 
     def _merged(self, step: Step, result: MemoryFile | None) -> FileEdit | None:
-        """Return the edit that takes the set out of newer work; ``None`` is a conflict."""
+        """Return the edit that removes the set's changes and keeps newer ones, or ``None``."""
         if result is None or step.before is None or step.after is None:
             return None
         after, before = self._blobs(step.after), self._blobs(step.before)
@@ -121,7 +121,7 @@ class UndoPlan:
     def _index_edit(
         self, tree: Tree, edits: list[FileEdit], conflicts: list[str], merged: list[str]
     ) -> bool:
-        """Add the edit of the index, if any; true when its bytes shall come back exactly."""
+        """Add the index's edit, if any; return whether its old bytes come back exactly."""
         step, current = self._index, tree.index()
         if step is None:
             return False
@@ -133,9 +133,9 @@ class UndoPlan:
                 edit = replace(edit, content=retained)
             edits.append(edit)
             return not conflicts
-        alone = not self._steps
+        index_only = not self._steps
         lines = self._merged_lines(step, current)
-        if lines is None and alone and live != step.before:
+        if lines is None and index_only and live != step.before:
             if step.purged:
                 raise PurgedError(self._id, INDEX)
             conflicts.append(INDEX)
@@ -143,17 +143,18 @@ class UndoPlan:
             lines = self._old_lines(current, edits) if lines is None else lines
             lines = _with_pointers(lines, current, conflicts)
             edits += [FileEdit(INDEX, lines, live)] if lines != current else []
-            merged += [INDEX] if alone else []
+            merged += [INDEX] if index_only else []
         return False
 
     def _merged_lines(self, step: Step, current: bytes | None) -> bytes | None:
+        """Return the index with the set's changes removed by entries, or ``None``."""
         after, before = (self._blobs(key) if key else b"" for key in (step.after, step.before))
         if after is None or before is None or current is None:
             return None
         return index.merge(after, before, current)
 
     def _old_lines(self, current: bytes, edits: list[FileEdit]) -> bytes:
-        """Return the index with the old lines of restored files whose line the set had changed."""
+        """Return the index with the old lines of restored files, where the set changed the line."""
         restored = {edit.path for edit in edits if edit.content is not None}
         before, after = self._entries("before"), self._entries("after")
         now = index.pointers(current)
@@ -165,19 +166,20 @@ class UndoPlan:
     def _pointers(
         self, tree: Tree, edits: Iterable[FileEdit], conflicts: Iterable[str]
     ) -> dict[str, Pointer]:
-        """Return the lines of files that come back, and of those that stay as they are."""
+        """Return the index lines of restored files, and of files left alone as conflicts."""
         restored = {edit.path for edit in edits if edit.content is not None}
         before, now = self._entries("before"), index.pointers(tree.index())
         retained = {path: now[path] for path in conflicts if path in now}
         return {path: before[path] for path in restored & set(before)} | retained
 
     def _entries(self, side: str) -> dict[str, Pointer]:
+        """Return the index's lines on the ``before`` or ``after`` side of the set, by path."""
         key = self._index and getattr(self._index, side)
         return index.pointers(self._blobs(key) if key else None)
 
 
 def _with_pointers(lines: bytes, current: bytes, paths: Iterable[str]) -> bytes:
-    """Return the index with the lines that some files have now: these were left alone."""
+    """Return the index ``lines``, but with the current lines of ``paths``, which stay as is."""
     now, merged = index.pointers(current), index.pointers(lines)
     for path in paths:
         if path in now and path in merged and now[path] != merged[path]:

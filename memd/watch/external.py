@@ -1,19 +1,19 @@
-"""External edits: what other programs did to a memory directory, found by content and journalled.
+"""External edits: changes by other programs to a memory directory, found by content and journalled.
 
 People, their editors, git, rsync and Claude Code write here without asking memd. A *look* compares
-the directory with the baseline (``state/baseline.py``) and records all that differs as one change
-of the actor ``external`` that is applied already, with what was there before; so it is seen in the
-history and undone like any other. Rules of this file:
+the directory with the baseline (``state/baseline.py``) and records all differences as one applied
+change of the actor ``external``, with the earlier texts; so it is in the history and can be undone
+like any other. Rules of this file:
 
-- Content is the truth. A status that has not changed saves reading a file, unless it is so young
-  that another save could have left the same one. Nothing else, no watcher either, is believed.
-- The first sight of a directory is no change.
+- Content decides. A file is not read if its status is unchanged, unless that is so young that
+  another save could have left the same one. Nothing else, not even a watcher, is trusted.
+- The first look at a directory records no change.
 - A file is gone when the system says so, not when a listing left it out: a listing that runs
   while files are renamed may miss some.
-- A file that is empty or went away may be half of a save. A *patient* look leaves it for the next
-  one and says so; before a commit there is no time for that. A file that is empty while a program
-  has it open for writing is left by every look.
-- A set that memd itself has not finished would look like another's work: there is no look then.
+- A file that is empty or missing may be half saved. A *patient* look leaves it for the next
+  one and reports it; before a commit there is no time for that. A file that is empty while a
+  program has it open for writing is left by every look.
+- A set that memd has not finished would look like an external edit: there is no look then.
 
 The caller holds the directory's lock: no commit runs meanwhile.
 """
@@ -51,18 +51,18 @@ LATE_SAVE = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the 
 _FINE_SECONDS = 0.1
 _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
-_CHUNK_FILES = 200  # of a first sight, per transaction
-_LOOK_BYTES = 32 * 1024 * 1024  # of packed bodies that one look holds in memory and keeps
+_CHUNK_FILES = 200  # of a first look, per transaction
+_LOOK_BYTES = 32 * 1024 * 1024  # of packed bodies that one look stores at most
 _NAMED_FILES = 10
-_QUIET_FILES = 64  # statuses that are remembered before they are worth a durable transaction
-_QUIET_PAGE = 1000  # and while a look at everything runs, which must not fill the memory
+_QUIET_FILES = 64  # statuses kept in memory before they are written to the baseline
+_QUIET_PAGE = 1000  # the same while a look at all files runs
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What a look found: the change that it journalled, and the paths that want one more look.
+    """The result of a look: the change that it journalled, and the paths to look at again.
 
-    ``looked`` is false where it was not the time to look.
+    ``looked`` is false if no look was possible because memd has an unfinished set there.
     """
 
     change: ChangeRecord | None = None
@@ -72,7 +72,7 @@ class Detected:
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """A file as it is now; ``content`` is ``None`` where only its hash is kept."""
+    """A file as it is now; ``content`` is ``None`` if it is too large to be stored."""
 
     state: FileState
     content: bytes | None
@@ -82,10 +82,10 @@ class _Current:
 class DetectionScope:
     """How to look. ``at`` is seconds since 1970.
 
-    A ``patient`` look leaves what may be half of a save for the next one. With ``claim`` a
-    directory that is not there counts as seen: whatever will lie in it is news. ``paths`` are
-    those that may differ, ``None`` where that is not known. ``enter`` is as in
-    ``Directory.walk``; ``reported`` is called with each path that had to be read.
+    A ``patient`` look leaves what may be half saved for the next one. With ``claim`` a missing
+    directory counts as looked at, so that any file that appears in it is a change. ``paths`` are
+    those that may differ, ``None`` if that is unknown. ``enter`` is as in ``Directory.walk``;
+    ``reported`` is called with each path that had to be read.
     """
 
     at: float
@@ -98,7 +98,7 @@ class DetectionScope:
 
 @dataclass(slots=True)
 class _Differences:
-    """What differs in a directory, while a look runs."""
+    """The differences that a look has found in a directory so far."""
 
     directory: str
     steps: list[Step] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Differences:
     size: int = 0  # of the bodies
 
     def add(self, path: str, old: FileState | None, seen: _Current | None) -> None:
-        """Note one file that is not what it was."""
+        """Add one file whose state differs from the ``old`` one."""
         new = seen.state if seen else None
         self.steps.append(_step(path, old, new))
         self.states[path] = new
@@ -123,11 +123,11 @@ class ExternalEdits:
     def __init__(self, journal: Journal, baseline: Baseline) -> None:
         self._journal = journal
         self._baseline = baseline
-        # What was seen of files whose hash in the baseline is right: a status, not worth a write.
+        # New statuses of files whose hash is unchanged, by directory; not yet in the baseline.
         self._quiet: Recent[str, dict[str, FileState]] = Recent()
 
     def detect(self, directory: str, how: DetectionScope) -> Detected:
-        """Journal what others did to a directory (its real path) since the last look.
+        """Journal external edits of a directory (its real path) since the last look.
 
         Raises DirectoryUnusableError, PathRefusedError and StateUnusableError.
         """
@@ -150,9 +150,9 @@ class ExternalEdits:
         return Detected()
 
     def record_late_save(self, directory: str, step: Step, body: bytes, at: float) -> ChangeRecord:
-        """Journal a text that came too late to be in the directory, so that it is not lost.
+        """Journal a late save that is not in the directory, so that its text is not lost.
 
-        ``step`` is the change of the file that the text was written into.
+        ``step`` is what replaced the file that the text was written into.
         """
         key = sha256(body)
         intent = PlannedChange(
@@ -160,8 +160,8 @@ class ExternalEdits:
         )
         return self._journal.noticed(intent, BaselineChange(bodies={key: packed(body)}))
 
-    def last(self, directory: str, path: str) -> FileState | None:
-        """Return what memd last knew of a file, or ``None``."""
+    def last_state(self, directory: str, path: str) -> FileState | None:
+        """Return the last state of a file in the baseline, or ``None``."""
         return self._baseline.some(directory, (path,)).get(path)
 
     def directories(self) -> tuple[str, ...]:
@@ -194,19 +194,19 @@ class ExternalEdits:
         """Compare a known directory with the baseline and journal what differs."""
         result = _Differences(directory)
         if how.paths is None:
-            paths = self._changed(directory, opened, how)
+            paths = self._to_check(directory, opened, how)
         else:
             paths = {path for path in how.paths if concerns(path)}
-        left = iter(sorted(paths))
-        while part := list(islice(left, _CHUNK_FILES)):
-            rows = self._baseline.some(directory, part)
-            for path in part:
-                self._one(opened, path, rows.get(path), how, result)
-            self._remember(directory, _QUIET_PAGE)
+        remaining = iter(sorted(paths))
+        while chunk := list(islice(remaining, _CHUNK_FILES)):
+            rows = self._baseline.some(directory, chunk)
+            for path in chunk:
+                self._compare_file(opened, path, rows.get(path), how, result)
+            self._flush_quiet(directory, _QUIET_PAGE)
         return Detected(self._journal_change(result, how.at), frozenset(result.unsettled))
 
-    def _changed(self, directory: str, opened: Directory | None, how: DetectionScope) -> set[str]:
-        """Return the paths whose file, by its status, may not be the one that is known."""
+    def _to_check(self, directory: str, opened: Directory | None, how: DetectionScope) -> set[str]:
+        """Return the paths whose file status differs from the known one, or is missing."""
         known = self._baseline.fingerprints(directory)
         for path, entry, _ in opened.walk([], how.enter) if opened else ():
             yield_to_requests()
@@ -220,7 +220,7 @@ class ExternalEdits:
                 known[path] = ""
         return {*INDEXES, *known}
 
-    def _one(
+    def _compare_file(
         self,
         opened: Directory | None,
         path: str,
@@ -228,7 +228,7 @@ class ExternalEdits:
         how: DetectionScope,
         result: _Differences,
     ) -> None:
-        """Compare one file with what is known of it."""
+        """Compare one file with its known state; add the difference, if any, to ``result``."""
         yield_to_requests()
         quiet = self._quiet.setdefault(result.directory, {})
         learned = quiet.get(path)
@@ -237,12 +237,12 @@ class ExternalEdits:
             status = opened.stat(path) if opened else None
             mark = fingerprint(status, how.at) if status else ""
             if known and mark and known.fingerprint == mark:
-                return  # the bytes must still be those that are known
+                return  # the status is unchanged, so the bytes are
             how.reported(path)
             seen = _read(opened, path, how.at) if opened and status else None
         except MemdError as error:
             if not isinstance(error, PathRefusedError) or (opened and opened.holds(path)):
-                return  # it is there and does not let itself be read: nothing is known of it
+                return  # it exists but cannot be read: whether it changed is unknown
             seen = None  # a link or a folder took its place
         if seen is None:
             if known is not None and how.patient:
@@ -260,11 +260,11 @@ class ExternalEdits:
         """Journal the differences as one change, ``None`` if there are none."""
         directory = result.directory
         if not result.steps:
-            self._remember(directory, _QUIET_FILES)
+            self._flush_quiet(directory, _QUIET_FILES)
             return None
         moves = BaselineChange({**self._learned(directory), **result.states}, result.bodies)
         lost = [step.path for step in result.steps if not self._retained(step, result.bodies)]
-        intent = PlannedChange(directory, at, _by(lost), "", "", tuple(result.steps), {})
+        intent = PlannedChange(directory, at, _provenance(lost), "", "", tuple(result.steps), {})
         record = self._journal.noticed(intent, moves)
         self._quiet.pop(directory, None)
         return record
@@ -274,29 +274,29 @@ class ExternalEdits:
         keys = (key for key in (step.before, step.after) if key is not None)
         return all(key in bodies or self._journal.keeps(key) for key in keys)
 
-    def _remember(self, directory: str, most: int) -> None:
-        """Write down what was learned of files, if it is worth a durable transaction."""
+    def _flush_quiet(self, directory: str, most: int) -> None:
+        """Write the statuses kept in memory to the baseline if there are at least ``most``."""
         if len(self._quiet.get(directory, ())) >= most:
             self._baseline.move(directory, BaselineChange(self._learned(directory)))
             self._quiet.pop(directory, None)
 
     def _learned(self, directory: str) -> dict[str, FileState]:
-        """Return what was learned of files whose hash is still the one that is known."""
+        """Return the statuses kept in memory whose hash is still the one in the baseline."""
         quiet = self._quiet.get(directory, {})
         rows = self._baseline.some(directory, quiet)
         return {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
 
 
 def fingerprint(status: os.stat_result, at: float) -> str:
-    """Return what changes whenever a file does, "" when it is too young to be sure of that."""
+    """Return a string that changes whenever the file does, "" if the status is too young."""
     fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
     if status.st_ctime >= at - (_FINE_SECONDS if fine else _COARSE_SECONDS):
         return ""
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 
 
-def _by(lost: Sequence[str]) -> Provenance:
-    """Return who made a change of which some texts are too large to be kept."""
+def _provenance(lost: Sequence[str]) -> Provenance:
+    """Return the provenance of an external edit, naming files too large to be kept."""
     if not lost:
         return BY
     names = ", ".join(map(printable, lost[:_NAMED_FILES]))

@@ -26,16 +26,16 @@ _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _BUFFER = 1 << 16
 _LARGEST = _EVENT.size + 256  # an event with the longest name
 _MOUNTS = "/proc/self/mountinfo"
-# What another machine, or a program outside this kernel, changes is told to nobody here.
+# inotify does not report changes that another machine makes on these file systems.
 _SILENT = frozenset(
     {"9p", "afs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "orangefs", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs"}
 )
-_POINT = 4  # the field of a line that has the mount point
+_POINT = 4  # index of the mount point among a line's fields
 
 
 class Inotify:
-    """Tells of changes below directories (real paths). Thread-safe.
+    """Reports changes below directories (real paths) to ``tell``. Thread-safe.
 
     ``calls`` has inotify's system calls; ``concerns`` says which relative paths of files matter.
     """
@@ -54,20 +54,20 @@ class Inotify:
         self._wake = wake
         self._concerns = concerns
         self._lock = threading.Lock()
-        self._places: dict[int, dict[str, str]] = {}  # watch: folder by directory
-        self._watches: dict[str, dict[str, int]] = {}  # directory: watch by folder
+        self._folders: dict[int, dict[str, str]] = {}  # by inotify watch: folder by directory
+        self._watches: dict[str, dict[str, int]] = {}  # by directory: inotify watch by folder
         self._reported = False
         self._queue = _checked(calls.inotify_init())
         os.set_inheritable(self._queue, False)  # noqa: FBT003 - so is the call made
         os.set_blocking(self._queue, False)
         self._bell, self._ring = os.pipe()
-        os.set_blocking(self._ring, False)  # who cannot ring need not: it rings already
+        os.set_blocking(self._ring, False)  # a full pipe wakes the thread as well
         self._closed = False
         self._thread = threading.Thread(target=self._follow, name="memd-watch", daemon=True)
         self._thread.start()
 
     def add(self, directory: str) -> None:
-        """Begin with a directory; raises OSError."""
+        """Watch a directory; raises OSError."""
         with self._lock:
             self._watches[directory] = {}
             try:
@@ -77,32 +77,32 @@ class Inotify:
                 raise
 
     def enter(self, directory: str, folder: str) -> None:
-        """Begin with a folder below it; raises OSError."""
+        """Watch a folder below a watched directory; raises OSError."""
         with self._lock:
             if directory in self._watches:
                 self._open(directory, folder)
 
     def holds(self, directory: str) -> bool:
-        """Say whether a directory that was added is still told of."""
+        """Say whether a directory that was added is still watched."""
         return "" in self._watches.get(directory, {})
 
     def drop(self, directory: str) -> None:
-        """End with a directory."""
+        """Stop watching a directory."""
         with self._lock:
             for watch in self._watches.pop(directory, {}).values():
                 self._end(directory, watch)
 
     def catch_up(self) -> None:
-        """Tell of all that was done before this call."""
+        """Report all changes made before this call."""
         with self._lock:
             self._read()
             reported = self._reported
         if reported:
-            with suppress(OSError):  # closed, or the bell rings already
+            with suppress(OSError):  # closed, or the pipe is full
                 os.write(self._ring, b"!")
 
     def close(self) -> None:
-        """End with everything and wait for the thread."""
+        """Stop watching everything and wait for the thread."""
         self._closed = True
         with suppress(BlockingIOError):
             os.write(self._ring, b"!")
@@ -113,7 +113,7 @@ class Inotify:
                 os.close(fd)
 
     def _follow(self) -> None:
-        """Read whenever there is something, and wake those who want to know of it."""
+        """Read the queue whenever it has events, and call ``wake`` if some were reported."""
         poll = select.poll()
         for fd in (self._queue, self._bell):
             poll.register(fd, select.POLLIN)
@@ -130,28 +130,29 @@ class Inotify:
                 self._wake()
 
     def _open(self, directory: str, folder: str) -> None:
-        """Watch a folder and remember its place. Raises OSError."""
+        """Watch a folder and remember which watch it has. Raises OSError."""
         path = os.fsencode(f"{directory}/{folder}" if folder else directory)
         watch = _checked(self._calls.inotify_add_watch(self._queue, path, _WANTED))
         watches = self._watches[directory]
         old = watches.get(folder)
         if old is not None and old != watch:
             self._end(directory, old)
-        places = self._places.setdefault(watch, {})
-        moved = places.get(directory)
-        if moved is not None and moved != folder:
-            watches.pop(moved, None)  # the same folder under another name
-        places[directory] = folder
+        folders = self._folders.setdefault(watch, {})
+        earlier_name = folders.get(directory)
+        if earlier_name is not None and earlier_name != folder:
+            watches.pop(earlier_name, None)  # the same folder under another name
+        folders[directory] = folder
         watches[folder] = watch
 
     def _end(self, directory: str, watch: int) -> None:
-        places = self._places.get(watch, {})
-        places.pop(directory, None)
-        if not places and self._places.pop(watch, None) is not None:
+        """Remove a directory from a watch, and the watch when it has no other directory."""
+        folders = self._folders.get(watch, {})
+        folders.pop(directory, None)
+        if not folders and self._folders.pop(watch, None) is not None:
             self._calls.inotify_rm_watch(self._queue, watch)
 
     def _read(self) -> None:
-        """Tell of what is in the queue now; the lock is held."""
+        """Report every event that is in the queue now; the caller holds the lock."""
         while self._queue >= 0:
             try:
                 data = os.read(self._queue, _BUFFER)
@@ -161,44 +162,48 @@ class Inotify:
             while at < len(data):
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 at += _EVENT.size + length
-                self._event(watch, mask, data[at - length : at].rstrip(b"\0"))
-            if len(data) <= _BUFFER - _LARGEST:  # another event had room: there was none
+                self._on_event(watch, mask, data[at - length : at].rstrip(b"\0"))
+            if (
+                len(data) <= _BUFFER - _LARGEST
+            ):  # there was room: the queue is empty
                 return
 
-    def _event(self, watch: int, mask: int, name: bytes) -> None:
+    def _on_event(self, watch: int, mask: int, name: bytes) -> None:
         """Report what one event of the queue means."""
         if mask & _OVERFLOW:
             for directory in self._watches:
-                self._say(directory, None)
+                self._report(directory, None)
         elif mask & _IGNORED:
-            for directory, folder in self._places.pop(watch, {}).items():
+            for directory, folder in self._folders.pop(watch, {}).items():
                 watches = self._watches.get(directory, {})
                 if watches.get(folder) == watch:
                     del watches[folder]
-                self._say(directory, None)
+                self._report(directory, None)
         else:
-            for directory, folder in self._places.get(watch, {}).items():
-                self._change(directory, folder, mask, name)
+            for directory, folder in self._folders.get(watch, {}).items():
+                self._on_name(directory, folder, mask, name)
 
-    def _change(self, directory: str, folder: str, mask: int, name: bytes) -> None:
+    def _on_name(self, directory: str, folder: str, mask: int, name: bytes) -> None:
         """Report a change of a name in a watched folder."""
         if not name:  # the folder itself
-            self._say(directory, None)
+            self._report(directory, None)
             return
         path = os.fsdecode(name) if not folder else f"{folder}/{os.fsdecode(name)}"
         if mask & _IS_DIRECTORY:
             if is_folder_of_memories(path):
-                self._say(directory, None)
+                self._report(directory, None)
         elif self._concerns(path) or (mask & _CLOSE_WRITE and is_temporary(os.fsdecode(name))):
             # A program has closed a file that memd had replaced: it may be a late save.
-            self._say(directory, path)
+            self._report(directory, path)
 
-    def _say(self, directory: str, path: str | None) -> None:
+    def _report(self, directory: str, path: str | None) -> None:
+        """Pass a path on to ``tell``; ``None`` stands for everything below the directory."""
         self._reported = True
         self._tell(directory, path)
 
 
 def _checked(answer: int) -> int:
+    """Return a system call's result. Raises OSError if it is an error."""
     if answer < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
@@ -206,7 +211,7 @@ def _checked(answer: int) -> int:
 
 
 def tells(directory: str, mounts: str = _MOUNTS) -> bool:
-    """Say whether the file system of a directory (its real path) tells of every change. Blocks."""
+    """Say whether inotify reports every change in a directory (its real path). Blocks."""
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
             kind = kind_of(directory, file)
@@ -216,7 +221,7 @@ def tells(directory: str, mounts: str = _MOUNTS) -> bool:
 
 
 def kind_of(directory: str, mounts: Iterable[str]) -> str:
-    """Return the kind of a directory's file system by the lines of mountinfo, "" if unknown."""
+    """Return the type of a directory's file system from mountinfo's lines, "" if unknown."""
     best, kind = "", ""
     for line in mounts:
         before, _, after = line.partition(" - ")
@@ -230,6 +235,7 @@ def kind_of(directory: str, mounts: Iterable[str]) -> str:
 
 
 def _unescaped(text: str) -> str:
+    """Return a field of mountinfo with its octal escapes decoded."""
     for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
         text = text.replace(f"\\{code}", character)
     return text

@@ -3,24 +3,24 @@
 Rules of this file
 - ``.consolidate-lock`` in the memory directory: the first line is the holder's PID, a second line
   may be a time stamp in ms, and the **mtime is when memories were last consolidated**.
-- Somebody is at it when the PID is alive and the mtime is less than an hour away. Alive means: the
+- The lock is busy when the PID is alive and the mtime is less than an hour away. Alive means: the
   process exists, is no zombie, and began before the lock was written (else the PID was used
   again). Whatever is not a PID is a dead holder.
-- memd against memd: ``flock`` on ``.consolidate-lock.guard``, held as long as the dream lasts; it
-  dies with the process. memd against others: the PID, read back after it was written.
-- The file is replaced whole (a new file, its mtime set, renamed over the old one), so nobody ever
-  reads an empty body of a living holder or an mtime that is not yet right.
-- What stood before is told to ``remember`` before anything is touched. Success keeps the mtime of
-  the taking; failure puts the earlier one back, or removes the file that was not there before.
-  Both clear the body: a daemon lives on after its dream and must not look as if it still dreamt.
-  When they return, the file and its folder are on the disk.
-- What lies at either name is never followed and never waited for: a link, a directory, a pipe or
-  a file we may not read is refused as unusable. Only files of the three names below are replaced
-  or removed; of a lock file with other names (hard links) only ours goes.
-- A PID says nothing of its host. Where the directory is shared by machines or containers, a
-  holder elsewhere looks dead here: among memd's the guard decides, as far as the file system
-  carries ``flock`` from host to host (NFS does), and another program is caught by the read-back
-  and by ``ours`` before the commit, in the worst case only after its own work.
+- Between memd processes: ``flock`` on ``.consolidate-lock.guard``, held as long as the dream
+  lasts; it ends with the process. With other programs: the PID, read back after it was written.
+- The file is replaced as a whole (a new file, its mtime set, renamed over the old one), so nobody
+  ever reads an empty body of a living holder or an mtime that is not yet right.
+- ``remember`` gets the earlier state before anything is changed. Success keeps the mtime of the
+  dream's start; failure restores the earlier one, or removes the file if there was none before.
+  Both clear the body, since the daemon's PID stays alive after the dream. When they return, the
+  file and its folder are on the disk.
+- Neither name is followed as a link or waited for: a link, a directory, a pipe or a file we may
+  not read is refused as unusable. Only files of the three names below are replaced or removed; of
+  a lock file with other names (hard links) only ours is removed.
+- A PID does not name its host. If machines or containers share the directory, a holder elsewhere
+  looks dead here: between memd processes the guard decides, if the file system passes ``flock``
+  from host to host (NFS does); another program is noticed by the read-back and by ``ours`` before
+  the commit, in the worst case only after the dream's work.
 """
 
 import errno
@@ -56,7 +56,7 @@ _NO_TIME = "the time that it had cannot be set"
 
 
 class LockUnusableError(MemdError):
-    """What lies in the place of the lock cannot serve as one."""
+    """The file at the lock's path cannot serve as a lock."""
 
     code = 1012
     kind = "lock_unusable"
@@ -70,7 +70,7 @@ class LockUnusableError(MemdError):
 
 
 class Restored(Enum):
-    """What became of a lock that a dream left: ``WAITS`` means that this cannot be said yet."""
+    """The result of ``restore``; ``WAITS`` means that nothing could be done yet."""
 
     PUT_BACK = "put back"
     NOT_OURS = "not ours"
@@ -79,13 +79,13 @@ class Restored(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _LockFile:
-    """The lock file as it lies there."""
+    """The content of the lock file; ``pid`` is 0 where it names no holder."""
 
     pid: int
     mtime_ns: int
 
     def of(self, pid: int, taken_ns: int) -> bool:
-        """Whether it names this process and the time at which that took it."""
+        """Return whether it names this process and the time at which the process took it."""
         near = abs(self.mtime_ns - taken_ns) <= int(_TOLERANCE_SECONDS * _NS)
         return self.pid == pid and near
 
@@ -102,37 +102,38 @@ class ConsolidationLock:
     _guard: int
 
     def ours(self) -> bool:
-        """Whether the lock is still ours; another program may have taken it over.
+        """Return whether the lock is still ours; another program may have taken it over.
 
-        Raises LockUnusableError where that cannot be seen.
+        Raises LockUnusableError if that cannot be found out.
         """
         result = _read(self._folder, self.directory)
         if result is None or result.pid != self.pid:
             return False
-        # Without the guard that we hold, another of our own process may have come in.
+        # If the guard file was deleted, another dream of this process may have taken the lock.
         with _refusing(self.directory, GUARD):
             return _same(self._folder, self._guard) or result.of(self.pid, self.taken_ns)
 
     def commit(self) -> None:
         """End a dream that succeeded: its start is now the time of the last consolidation.
 
-        Raises LockUnusableError; the lock is let go all the same.
+        Raises LockUnusableError; the lock is released all the same.
         """
-        with self._end_of():
+        with self._released():
             if self.ours():
                 _replace(self._folder, self.directory, b"", self.taken_ns)
 
     def reset(self) -> None:
-        """End a dream that did not: the file is again what it was, without a holder.
+        """End a dream that failed: the file gets its earlier mtime, without a holder.
 
-        Raises LockUnusableError; the lock is let go all the same.
+        Raises LockUnusableError; the lock is released all the same.
         """
-        with self._end_of():
+        with self._released():
             if self.ours():
                 _put_back(self._folder, self.directory, self.prior_ns)
 
     @contextmanager
-    def _end_of(self) -> Iterator[None]:
+    def _released(self) -> Iterator[None]:
+        """Close the lock's descriptors, which releases the guard, after the block."""
         try:
             yield
         finally:
@@ -150,7 +151,9 @@ def alive(pid: int, since: float) -> bool:
             return False
         return bool(process.create_time() <= since + _START_SECONDS)
     except psutil.Error as error:
-        return isinstance(error, psutil.AccessDenied)  # it exists, and we may not know more
+        return isinstance(
+            error, psutil.AccessDenied
+        )  # it exists, but we may not read more about it
 
 
 def consolidated_at(directory: str) -> float | None:
@@ -162,7 +165,7 @@ def consolidated_at(directory: str) -> float | None:
 
 
 def busy(directory: str, now: float, is_alive: Alive = alive) -> bool:
-    """Return whether somebody is at it, without taking anything. Raises LockUnusableError."""
+    """Return whether a living process holds the lock file. Raises LockUnusableError."""
     folder = _open_folder(directory)
     if folder < 0:
         return False
@@ -178,11 +181,11 @@ def take(
     remember: Callable[[int, int, int | None], None],
     is_alive: Alive = alive,
 ) -> ConsolidationLock | None:
-    """Take the lock of a memory directory, or return ``None`` when somebody is at it.
+    """Take the lock of a memory directory, or return ``None`` if another process holds it.
 
-    ``remember(pid, taken_ns, prior_ns)`` is called before the file is touched; where it was called
-    and no lock is returned, ``restore`` puts right what may be left. Raises LockUnusableError, and
-    whatever ``remember`` raises.
+    ``remember(pid, taken_ns, prior_ns)`` is called before the file is changed; if it was called
+    and no lock is returned, the caller needs ``restore`` to clean up. Raises LockUnusableError,
+    and whatever ``remember`` raises.
     """
     pid, taken_ns = os.getpid(), int(now * _NS)
     folder = _open_folder(directory)
@@ -196,12 +199,12 @@ def take(
             prior_ns = None if result is None else result.mtime_ns
             remember(pid, taken_ns, prior_ns)
             _write(folder, directory, f"{pid}\n".encode(), taken_ns)
-            # The last look is the one before the rename: another program has no guard.
+            # Read again just before the rename: other programs do not use the guard.
             if _read(folder, directory) == result:
                 _put_in_place(folder, directory)
                 lock = ConsolidationLock(directory, pid, taken_ns, prior_ns, folder, guard)
-                if lock.ours():  # pragma: no branch - written between that look and this one
-                    folder = guard = -1  # they are the holder's now
+                if lock.ours():  # pragma: no branch - another program wrote after that read
+                    folder = guard = -1  # ``lock`` closes them
                     return lock
         return None
     finally:
@@ -209,11 +212,11 @@ def take(
 
 
 def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> Restored:
-    """Put back what a dream had taken that did not settle its lock; say what became of it.
+    """Reset the lock of a dream that ended without ``commit`` or ``reset``; return the result.
 
-    A lock that another program took over meanwhile stays as it is. ``prior_ns`` equal to
-    ``taken_ns`` says that the dream's change is true: then the file has at least that time. While
-    the dream goes on, or its directory is not there, nothing is done. Raises LockUnusableError.
+    A lock that another program took over meanwhile stays as it is. If the dream's change was
+    committed, ``prior_ns`` is ``taken_ns``: then the file gets at least that time. While the
+    dream goes on, or its directory is missing, nothing is done. Raises LockUnusableError.
     """
     folder = _open_folder(directory)
     if folder < 0:
@@ -245,6 +248,7 @@ def read_holder(body: bytes) -> int:
 
 
 def _is_busy(result: _LockFile | None, now: float, is_alive: Alive) -> bool:
+    """Say whether a lock file has a holder that is alive and took it less than an hour ago."""
     if result is None or result.pid == 0:
         return False
     mtime = result.mtime_ns / _NS
@@ -254,7 +258,7 @@ def _is_busy(result: _LockFile | None, now: float, is_alive: Alive) -> bool:
 
 @contextmanager
 def _refusing(directory: str, name: str = LOCK) -> Iterator[None]:
-    """Turn what the system says of a file into LockUnusableError."""
+    """Turn the system's error for a file into LockUnusableError."""
     try:
         yield
     except OSError as error:
@@ -278,7 +282,7 @@ def _open_folder(directory: str) -> int:
 
 
 def _open_regular(folder: int, name: str, flags: int, directory: str) -> int:
-    """Return a descriptor of a file of the lock, -1 when there is none."""
+    """Return a descriptor of one of the lock's files, -1 if there is none."""
     # O_NONBLOCK: opening a pipe must not wait for its other end.
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with _refusing(directory, name), suppress(FileNotFoundError):
@@ -309,7 +313,7 @@ def _guard(folder: int, directory: str) -> int:
 
 
 def _flocked(guard: int) -> bool:
-    """Lock the guard unless somebody has; what cannot be locked at all is told, as OSError."""
+    """Lock the guard; return whether it was free. Raises OSError if it cannot be locked at all."""
     with suppress(BlockingIOError):
         fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
@@ -317,7 +321,7 @@ def _flocked(guard: int) -> bool:
 
 
 def _same(folder: int, guard: int) -> bool:
-    """Whether the guard that was locked is still the one that others find by name."""
+    """Return whether the locked guard file is still the one at the guard's path."""
     with suppress(FileNotFoundError):
         named = os.stat(GUARD, dir_fd=folder, follow_symlinks=False)
         return os.path.samestat(named, os.fstat(guard))
@@ -325,7 +329,7 @@ def _same(folder: int, guard: int) -> bool:
 
 
 def _read(folder: int, directory: str) -> _LockFile | None:
-    """Return the lock file as it lies there, ``None`` if there is none."""
+    """Return the lock file's content, or ``None`` if there is no file."""
     opened = _open_regular(folder, LOCK, os.O_RDONLY, directory)
     if opened < 0:
         return None
@@ -344,7 +348,7 @@ def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
 
 
 def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
-    """Write a new lock file to the disk, under the name that nobody reads."""
+    """Write a new lock file to the disk, under the name that no program reads."""
     with _refusing(directory):
         with suppress(FileNotFoundError):
             os.unlink(_NEW, dir_fd=folder)
@@ -359,13 +363,14 @@ def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
 
 
 def _put_in_place(folder: int, directory: str) -> None:
+    """Rename the new lock file over the old one, and flush the folder to the disk."""
     with _refusing(directory):
         os.rename(_NEW, LOCK, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
 
 
 def _put_back(folder: int, directory: str, prior_ns: int | None) -> None:
-    """Give the lock file its earlier time, or remove the file if there was none."""
+    """Give the lock file its earlier mtime, or remove the file if there was none."""
     if prior_ns is not None:
         _replace(folder, directory, b"", prior_ns)
         return

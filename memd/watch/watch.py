@@ -1,20 +1,20 @@
 """The door of watchdog: which paths of a directory may have changed, as the system reports them.
 
-This file only names paths; what happened to them ``external.py`` finds out by content. Rules:
+This file only reports paths; ``external.py`` finds out by content what happened to them. Rules:
 
 - On Linux the kernel's queue is read here, through watchdog's bindings of inotify: by a thread of
-  our own, and by whoever calls ``catch_up``. The kernel queues an event before the call that made
-  the change returns; so after ``catch_up`` all that was done before it is named. watchdog's own
-  observer has one more queue in each directory's thread, holds events back for half a second, and
-  forgets what is in it when the kernel's overflows.
-- A path of ``None`` means: look at everything. So it is after an overflow, when a folder comes,
-  goes or moves, and when a watch ends.
-- ``add`` returns a number that stays the same as long as nothing can have been missed, and
-  ``None`` where others' changes are not told: on other systems (there watchdog's observer only
-  hints), on file systems that are shared with other machines, where no watch can be had.
-- A folder is watched before it is listed: who lists a directory calls ``enter`` first.
+  our own, and by each caller of ``catch_up``. The kernel queues an event before the call that made
+  the change returns; so ``catch_up`` reports all changes made before it. watchdog's own observer
+  has one more queue in each directory's thread, holds events back for half a second, and loses
+  what is in that queue when the kernel's overflows.
+- A path of ``None`` means: compare everything. It is reported after an overflow, when a folder
+  appears, disappears or moves, and when a watch ends.
+- ``add`` returns a number that stays the same as long as no change can have been missed, and
+  ``None`` where changes can always be missed: on other systems (there watchdog's observer only
+  hints), on file systems shared with other machines, and where no watch is possible.
+- A folder is watched before it is listed: code that lists a directory calls ``enter`` first.
 
-watchdog is imported with the first watch: a daemon that nobody uses needs none.
+watchdog is imported with the first watch, to keep the start fast.
 """
 
 import os
@@ -31,9 +31,9 @@ from memd.core.names import concerns
 from memd.core.recent import Recent
 from memd.watch.inotify import Inotify, tells
 
-DIRECTORIES = 64  # each costs kernel memory; the one that was not used for longest goes first
-PATHS = 4096  # of one directory; looking at everything costs less than at more than these
-Paths = frozenset[str] | None  # None: there is no telling; look at everything
+DIRECTORIES = 64  # each costs kernel memory; the least recently used one is dropped first
+PATHS = 4096  # of one directory; with more of them, comparing everything is cheaper
+Paths = frozenset[str] | None  # None: any path may have changed
 Tell = Callable[[str, str | None], None]
 _NUMBERS = count()  # of all watches of this process
 
@@ -57,50 +57,50 @@ class Dirty:
                 noted |= new
 
     def take(self, directory: str) -> Paths:
-        """Return what was noted of a directory since the last call, the empty set for nothing."""
+        """Return the paths noted since the last call, ``None`` for all; often the empty set."""
         with self._lock:
             paths = self._noted.pop(directory, set())
         return None if paths is None else frozenset(paths)
 
     def directories(self) -> frozenset[str]:
-        """Return the directories of which something is noted."""
+        """Return the directories that were noted since their last ``take``."""
         with self._lock:
             return frozenset(self._noted)
 
 
 class Source(Protocol):
-    """What tells of changes, by the real path of a directory that was added."""
+    """Reports changes below the directories (real paths) that were added."""
 
     exact: bool
 
     def add(self, directory: str) -> None:
-        """Begin with a directory; raises OSError and ImportError."""
+        """Watch a directory; raises OSError and ImportError."""
         ...
 
     def enter(self, directory: str, folder: str) -> None:
-        """Begin with a folder below it; raises OSError."""
+        """Watch a folder below a watched directory; raises OSError."""
         ...
 
     def holds(self, directory: str) -> bool:
-        """Say whether a directory that was added is still told of."""
+        """Say whether a directory that was added is still watched."""
         ...
 
     def drop(self, directory: str) -> None:
-        """End with a directory."""
+        """Stop watching a directory."""
         ...
 
     def catch_up(self) -> None:
-        """Tell of all that was done before this call."""
+        """Report all changes made before this call."""
         ...
 
     def close(self) -> None:
-        """End with everything; nothing is told after that."""
+        """Stop watching everything; nothing is reported after that."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A directory that is watched, which one it was then, and the number of this watch."""
+    """A watched directory: its device and inode at the start, and the watch's number."""
 
     identity: tuple[int, int]
     number: int
@@ -111,7 +111,7 @@ class Watch:
     """Watches directories by their real paths. All methods may be called in any thread and block.
 
     ``tell`` is called with a directory and a path below it, in any thread; ``wake`` in a thread of
-    the watch after some of that.
+    the watch after such calls.
     """
 
     def __init__(
@@ -133,10 +133,10 @@ class Watch:
         self._closed = False
 
     def add(self, directory: str) -> int | None:
-        """Watch a directory, if that can be; one that is not there is not.
+        """Watch a directory if possible, and return the number of the watch.
 
-        Return a number that is another one as soon as something may have been missed, ``None``
-        where that is always so.
+        The number changes as soon as a change may have been missed. ``None`` means that changes
+        can be missed at any time: the directory is missing or cannot be watched reliably.
         """
         with self._adding:
             try:
@@ -160,13 +160,13 @@ class Watch:
                 try:
                     self._source.enter(directory, folder)
                 except FileNotFoundError:
-                    return  # its parent's events tell
+                    return  # the parent's watch reports that it is gone
                 except OSError as error:
                     self._problems[directory] = f"{directory}/{folder} is not watched: {error}"
                     self._watched[directory] = replace(watched, exact=False)
 
     def catch_up(self) -> None:
-        """Tell of all that was done before this call, where that can be known."""
+        """Report all changes made before this call, if the source can know them."""
         source = self._source
         if source is not None:
             source.catch_up()
@@ -176,7 +176,7 @@ class Watch:
         return tuple(self._problems.values())
 
     def close(self) -> None:
-        """End every watch and wait for the threads; nothing is told after that."""
+        """End every watch and wait for the threads; nothing is reported after that."""
         with self._adding:
             self._closed = True
             self._watched.clear()
@@ -185,6 +185,10 @@ class Watch:
                 self._source = None
 
     def _add(self, directory: str) -> _Watched | None:
+        """Return the watch of a directory, made if needed; ``None`` after ``close``.
+
+        Raises OSError and ImportError.
+        """
         status = os.stat(directory)
         identity = (status.st_dev, status.st_ino)
         watched = self._watched.get(directory)
@@ -211,14 +215,14 @@ class Watch:
 
 
 def inotify(tell: Tell, wake: Callable[[], None]) -> Source:
-    """Return what Linux tells. Raises OSError and ImportError."""
+    """Return the source of changes on Linux. Raises OSError and ImportError."""
     from watchdog.observers import inotify_c  # noqa: PLC0415 - costs a start 30 ms; few need it then
 
     return Inotify(inotify_c, tell, wake, concerns)
 
 
 def observer(tell: Tell, wake: Callable[[], None]) -> Source:
-    """Return what watchdog's observer of this system tells. Raises OSError and ImportError."""
+    """Return watchdog's observer as the source. Raises OSError and ImportError."""
     return Observing(tell, wake)
 
 
@@ -237,35 +241,35 @@ class Observing:
         self._observer.start()
 
     def add(self, directory: str) -> None:
-        """Begin with a directory; raises OSError."""
+        """Watch a directory; raises OSError."""
         handler: Any = _Handler(directory, self._tell, self._wake)
         self._watches[directory] = self._observer.schedule(
             handler, directory, recursive=True, event_filter=_events()
         )
 
     def enter(self, directory: str, folder: str) -> None:
-        """Do nothing: the observer sees to folders itself."""
+        """Do nothing: the observer watches folders itself."""
 
     def holds(self, directory: str) -> bool:
         """Say whether a directory was added."""
         return directory in self._watches
 
     def drop(self, directory: str) -> None:
-        """End with a directory."""
-        with suppress(KeyError, OSError):  # one whose directory went away is gone already
+        """Stop watching a directory."""
+        with suppress(KeyError, OSError):  # the observer has already dropped a deleted directory
             self._observer.unschedule(self._watches.pop(directory))
 
     def catch_up(self) -> None:
-        """Do nothing: the observer tells when it does."""
+        """Do nothing: the observer cannot be asked for pending events."""
 
     def close(self) -> None:
-        """End with everything and wait for the threads."""
+        """Stop watching everything and wait for the threads."""
         self._observer.stop()
         self._observer.join()
 
 
 class _Handler:
-    """What watchdog calls with each event below one directory."""
+    """The handler that watchdog calls with each event below one directory."""
 
     def __init__(self, directory: str, tell: Tell, wake: Callable[[], None]) -> None:
         self._directory = directory
@@ -273,7 +277,7 @@ class _Handler:
         self._wake = wake
 
     def dispatch(self, event: Any) -> None:
-        """Tell of what an event names when it can concern a memory."""
+        """Report the paths of an event that may be memories, and then wake the reader."""
         names = [os.fsdecode(name) for name in (event.src_path, event.dest_path or "") if name]
         paths = [os.path.relpath(name, self._directory) for name in names]
         wanted = [None] if event.is_directory else [path for path in paths if concerns(path)]
@@ -284,7 +288,7 @@ class _Handler:
 
 
 def _events() -> list[type[Any]]:
-    """Return the kinds of event that change something; reading is none."""
+    """Return the kinds of events that change a file or folder, so not those of reading."""
     from watchdog import events  # noqa: PLC0415 - see above
 
     return [

@@ -90,7 +90,7 @@ class StoreMachine(RuleBasedStateMachine):
     async def _inspect(self) -> None:
         real = os.path.realpath(self.directory)
         async with self.store._lock(real):
-            await self.store._noticed(real)
+            await self.store._detect(real)
 
     def teardown(self) -> None:
         """See that no replaced file is left, close and remove everything."""

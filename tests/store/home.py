@@ -81,7 +81,7 @@ class Home:
         """Look at what others did; return the change's id, if any."""
         real = str(self.real)
         async with self.store._lock(real):
-            return await self.store._noticed(real)
+            return await self.store._detect(real)
 
     async def write_after_waiting(self, path: str, content: bytes) -> None:
         """Write one file, and let the time pass that a commit gives a program which writes."""
