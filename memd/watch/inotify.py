@@ -163,9 +163,7 @@ class Inotify:
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 at += _EVENT.size + length
                 self._on_event(watch, mask, data[at - length : at].rstrip(b"\0"))
-            if (
-                len(data) <= _BUFFER - _LARGEST
-            ):  # there was room: the queue is empty
+            if len(data) <= _BUFFER - _LARGEST:  # there was room: the queue is empty
                 return
 
     def _on_event(self, watch: int, mask: int, name: bytes) -> None:

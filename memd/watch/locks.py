@@ -151,9 +151,7 @@ def alive(pid: int, since: float) -> bool:
             return False
         return bool(process.create_time() <= since + _START_SECONDS)
     except psutil.Error as error:
-        return isinstance(
-            error, psutil.AccessDenied
-        )  # it exists, but we may not read more about it
+        return isinstance(error, psutil.AccessDenied)  # it exists, but may not be inspected
 
 
 def consolidated_at(directory: str) -> float | None:

@@ -24,9 +24,9 @@ def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:
     class Deaf(Inotify):
         """A queue that tells of one name alone."""
 
-        def _change(self, directory: str, folder: str, mask: int, name: bytes) -> None:
+        def _on_name(self, directory: str, folder: str, mask: int, name: bytes) -> None:
             if name == b"told.md":
-                super()._change(directory, folder, mask, name)
+                super()._on_name(directory, folder, mask, name)
 
     clock, here = FakeClock(2e10), str(tmp_path)
     reading = DirectoryReader(clock)

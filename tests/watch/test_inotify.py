@@ -44,7 +44,7 @@ def test_an_overflow_puts_everything_in_doubt(tmp_path: Path, queue: Queue) -> N
         (tmp_path / name).mkdir()
         queue.inotify.add(str(tmp_path / name))
     (tmp_path / "a" / "x.md").touch()
-    queue.inotify._event(-1, _OVERFLOW, b"")
+    queue.inotify._on_event(-1, _OVERFLOW, b"")
     assert queue.paths(tmp_path / "a") is None
     assert queue.paths(tmp_path / "b") is None
 
