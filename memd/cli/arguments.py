@@ -1,4 +1,4 @@
-"""From the tables to a parser, with argparse.
+"""Build memctl's argparse parser from the tables of commands.
 
 The usage lines come from the tables and not from argparse, whose wording differs between the
 versions of Python; docs/cli.md shows the same lines.
@@ -68,35 +68,35 @@ EXIT_STATUS = (
     (78, "the configuration keeps it from working"),
     (130, "interrupted"),
 )
-# How argparse says that a word is none of those it knows, or is one too many.
+# How argparse words the errors for an invalid choice and an unknown argument.
 _INVALID = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
 _UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _NAME = re.compile(r"[\w.-]+")
-_FEW = 6
-_FILES = ("FILE", "DIR", "PATH")  # what options call a value that names one
+_MAX_LISTED = 6  # choices that an error message lists in full
+_FILE_METAVARS = ("FILE", "DIR", "PATH")  # of options whose value is a path
 _FILE_OPERANDS = ("DEST", "SOURCE")
 OF_EVERY_COMMAND = "Options of every command: see memctl --help."
 
 
 class CompletionHints(NamedTuple):
-    """What shtab takes for arguments that name a file, and for those that a command lists."""
+    """What shtab completes: ``file`` for paths, ``listed`` for values that a command lists."""
 
     file: object
     listed: Callable[[str], object]
 
 
 def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
-    """Return the parser; ``run`` of what it parses is the Command.
+    """Return memctl's parser; ``run`` of the parsed options is the Command.
 
-    A parser that has ``hints`` is for completion alone, which offers the options of every command
-    behind each.
+    A parser with ``hints`` is only used to generate shell completion, so it also shows the global
+    options with each command.
     """
     top: argparse.ArgumentParser = _new(
         _Parser,
         prog="memctl",
         usage="memctl [OPTION...] COMMAND [ARGUMENT...]",
         description=DESCRIPTION,
-        epilog=_exit_words(),
+        epilog=_exit_status_help(),
     )
     top.set_defaults(run=None)
     top.add_argument(
@@ -109,7 +109,7 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
     for command in COMMANDS:
         first, *rest = command.words
         if rest and first not in groups:
-            groups[first] = _group(commands, first)
+            groups[first] = _add_group(commands, first)
         child = _new(
             (groups[first] if rest else commands).add_parser,
             command.words[-1],
@@ -121,44 +121,48 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
             aliases=command.aliases,
         )
         child.set_defaults(run=command)
-        _fill(child, command, hints)
+        _add_arguments(child, command, hints)
         if not rest and (names := verbs(first)):  # it may stand alone or be followed by a verb
             groups[first] = child.add_subparsers(metavar="|".join(names), title="verbs")
     return top
 
 
 def verbs(first: str) -> list[str]:
-    """Return the second words that commands have behind a first one."""
+    """Return the second words of the two-word commands that begin with ``first``."""
     return [command.words[1] for command in COMMANDS if command.words[:-1] == (first,)]
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the nearest word beside it, and not all the words there are."""
+    """A parser whose errors name the nearest valid word instead of all of them."""
 
     def error(self, message: str) -> NoReturn:
-        """End the program with a sentence and the status of a wrong command line."""
-        from difflib import get_close_matches  # noqa: PLC0415 - a line that is right needs none
+        """Print an error with a hint and exit with status 2."""
+        from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
 
-        wrong, right = "", list[str]()
+        wrong, valid = "", list[str]()
         if match := _INVALID.search(message):
-            place, wrong, names = match.groups()
-            right = _NAME.findall(names)
-            what = "there is no command" if place == "COMMAND" else f"{place} cannot be"
+            metavar, wrong, names = match.groups()
+            valid = _NAME.findall(names)
+            what = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
             message = f"{what} {wrong}"
         elif match := _UNKNOWN.search(message):
             wrong = match[1]
-            lines = (*(command.options for command in COMMANDS), GLOBAL_OPTIONS)
-            right = [option.flag for options in lines for option in options]
+            all_options = (*(command.options for command in COMMANDS), GLOBAL_OPTIONS)
+            valid = [option.flag for options in all_options for option in options]
             message = f"{self.prog} takes no {wrong} there"
-        nearest = get_close_matches(wrong, right, 1)
-        few = f"it is one of {', '.join(right)}" if 0 < len(right) <= _FEW else ""
-        hint = f"the nearest is {nearest[0]}" if nearest else few or f"see {self.prog} --help"
+        nearest = get_close_matches(wrong, valid, 1)
+        if nearest:
+            hint = f"the nearest is {nearest[0]}"
+        elif 0 < len(valid) <= _MAX_LISTED:
+            hint = f"it is one of {', '.join(valid)}"
+        else:
+            hint = f"see {self.prog} --help"
         usage = "" if nearest else self.format_usage()
         self.exit(2, f"{usage}{self.prog}: {message}\n  {hint}\n")
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Wraps prose and leaves lines alone that begin with a space."""
+    """Wraps paragraphs but keeps a line that begins with a space as it is."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = []
@@ -167,8 +171,9 @@ class _Formatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in lines)
 
 
-def _new(make: Any, *names: str, usage: str, **more: Any) -> Any:
-    return make(
+def _new(factory: Any, *names: str, usage: str, **more: Any) -> Any:
+    """Return a parser made by ``factory`` with the settings that all parsers share."""
+    return factory(
         *names,
         usage=usage.replace("%", "%%"),
         formatter_class=_Formatter,
@@ -177,7 +182,8 @@ def _new(make: Any, *names: str, usage: str, **more: Any) -> Any:
     )
 
 
-def _group(commands: Any, name: str) -> Any:
+def _add_group(commands: Any, name: str) -> Any:
+    """Add the parser of a group, such as ``memctl job``, and return its subparsers."""
     names = "|".join(verbs(name))
     group = _new(
         commands.add_parser,
@@ -191,7 +197,9 @@ def _group(commands: Any, name: str) -> Any:
     return group.add_subparsers(metavar=names, title="verbs", required=True)
 
 
-def _fill(child: argparse.ArgumentParser, command: Command, hints: CompletionHints | None) -> None:
+def _add_arguments(
+    child: argparse.ArgumentParser, command: Command, hints: CompletionHints | None
+) -> None:
     for operand in command.operands:
         _add_operand(child, operand, hints)
     for option in command.options:
@@ -237,7 +245,7 @@ def _add_option(
         arguments["metavar"] = option.metavar or "|".join(option.choices)
     flags = [option.short, option.flag] if option.short else [option.flag]
     added = child.add_argument(*flags, **arguments)
-    if option.metavar in _FILES and hints:
+    if option.metavar in _FILE_METAVARS and hints:
         added.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 
 
@@ -247,6 +255,6 @@ def _epilog(command: Command) -> str:
     return examples + OF_EVERY_COMMAND
 
 
-def _exit_words() -> str:
+def _exit_status_help() -> str:
     lines = [f"  {status:>3}  {words}" for status, words in EXIT_STATUS]
     return "\n".join(["exit status:", *lines])

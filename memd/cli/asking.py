@@ -1,4 +1,4 @@
-"""Questions to the person on the terminal: yes or no, and what nobody shall see."""
+"""Questions to the person on the terminal: yes or no, and input that is not echoed."""
 
 import termios
 from contextlib import suppress
@@ -7,36 +7,36 @@ from memd.cli.invocation import Invocation
 
 
 def present(invocation: Invocation) -> bool:
-    """Say whether somebody is on the terminal to be asked."""
+    """Return whether a question can be asked: on a terminal, without --quiet and --json."""
     return invocation.around.stdin.isatty() and invocation.screen.live
 
 
 def agreed(invocation: Invocation, question: str) -> bool:
-    """Return whether the person on the terminal says yes; nobody there, no."""
+    """Return whether the person answers yes; ``False`` if no question can be asked."""
     if not present(invocation):
         return False
-    return _answer(invocation, f"{question} [y/N] ").lower() in {"y", "yes"}
+    return _read_line(invocation, f"{question} [y/N] ").lower() in {"y", "yes"}
 
 
 def secret(invocation: Invocation, prompt: str) -> str:
-    """Return what the person types, which the terminal does not show; "" where nobody is there."""
+    """Return a line typed without echo, or "" if no question can be asked."""
     if not present(invocation):
         return ""
-    shown = None
-    with suppress(OSError, termios.error):  # no terminal of the system's
-        number = invocation.around.stdin.fileno()
-        shown = termios.tcgetattr(number)
-        hidden = [*shown[:3], shown[3] & ~termios.ECHO, *shown[4:]]
-        termios.tcsetattr(number, termios.TCSADRAIN, hidden)
+    old_modes = None
+    with suppress(OSError, termios.error):  # stdin has no terminal modes to change
+        descriptor = invocation.around.stdin.fileno()
+        old_modes = termios.tcgetattr(descriptor)
+        no_echo = [*old_modes[:3], old_modes[3] & ~termios.ECHO, *old_modes[4:]]
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, no_echo)
     try:
-        return _answer(invocation, prompt)
+        return _read_line(invocation, prompt)
     finally:
-        if shown is not None:
-            termios.tcsetattr(number, termios.TCSADRAIN, shown)
+        if old_modes is not None:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, old_modes)
             invocation.around.stderr.write("\n")
 
 
-def _answer(invocation: Invocation, prompt: str) -> str:
+def _read_line(invocation: Invocation, prompt: str) -> str:
     invocation.around.stderr.write(prompt)
     invocation.around.stderr.flush()
     return invocation.around.stdin.readline().strip()

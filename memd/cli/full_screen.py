@@ -1,11 +1,11 @@
-"""A terminal that is taken whole for a while and given back as it was, whatever happens.
+"""A full-screen view on a terminal, which is restored on every way out.
 
 Rules of this file
 - The alternate screen and the terminal's modes are undone on every way out: the end, an error,
   Ctrl-C, SIGTERM and SIGHUP, which end the program with 128 and their number.
-- A stop (Ctrl-Z) gives the terminal back first and takes it again afterwards. It waits for the
-  next look at the keys: a signal in the middle of a write must not write itself.
-- A change of the terminal's size wakes who waits for a key.
+- A stop (Ctrl-Z) restores the terminal first and enters the screen again afterwards. It happens in
+  the next call of ``key``, since a signal handler must not write in the middle of a write.
+- A change of the terminal's size ends the wait for a key.
 """
 
 import os
@@ -39,54 +39,54 @@ class NoTerminalError(MemdError):
 
 
 class FullScreen:
-    """Use it as a context manager. Raises NoTerminalError."""
+    """The alternate screen of a terminal, as a context manager. Raises NoTerminalError."""
 
     def __init__(self, screen: Screen, stdin: TextIO, environ_term: str) -> None:
         if not (screen.terminal and stdin.isatty()) or environ_term in {"", "dumb"}:
             raise NoTerminalError
         self._screen = screen
-        self._keys = stdin.fileno()
-        self._before = termios.tcgetattr(self._keys)
-        self._old: dict[signal.Signals, object] = {}
-        self._wakes = (-1, -1)
-        self._stopping = False
+        self._input = stdin.fileno()
+        self._old_modes = termios.tcgetattr(self._input)
+        self._old_handlers: dict[signal.Signals, object] = {}
+        self._wake_pipe = (-1, -1)
+        self._stop_requested = False
 
     def __enter__(self) -> Self:
-        self._wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._woken_before = signal.set_wakeup_fd(self._wakes[1], warn_on_full_buffer=False)
+        self._wake_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._old_wakeup = signal.set_wakeup_fd(self._wake_pipe[1], warn_on_full_buffer=False)
         for number in _ENDING:
-            self._old[number] = signal.signal(number, _end)
-        self._old[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, _nothing)
-        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._ask_to_stop)
+            self._old_handlers[number] = signal.signal(number, _exit_on_signal)
+        self._old_handlers[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, _ignore)
+        self._old_handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._request_stop)
         try:
-            self._take()
+            self._enter_screen()
         except BaseException:
-            self._give_back()
+            self._restore_terminal()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._give_back()
-        signal.set_wakeup_fd(self._woken_before)
-        for number, handler in self._old.items():
+        self._restore_terminal()
+        signal.set_wakeup_fd(self._old_wakeup)
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type] # what signal.signal returned
-        for descriptor in self._wakes:
+        for descriptor in self._wake_pipe:
             os.close(descriptor)
 
     def key(self, seconds: float) -> str:
-        """Return the next key, RESIZED, CLOSED for a terminal that is gone, "" for none in time."""
-        ready, _, _ = select.select([self._keys, self._wakes[0]], [], [], max(0.0, seconds))
-        if self._wakes[0] in ready:
+        """Return the next key, RESIZED after a signal, CLOSED without a terminal, else ""."""
+        ready, _, _ = select.select([self._input, self._wake_pipe[0]], [], [], max(0.0, seconds))
+        if self._wake_pipe[0] in ready:
             with suppress(BlockingIOError):
-                while os.read(self._wakes[0], 100):
+                while os.read(self._wake_pipe[0], 100):
                     pass
-        if self._stopping:
-            self._stopping = False
+        if self._stop_requested:
+            self._stop_requested = False
             self._stop()
-        if self._keys not in ready:
+        if self._input not in ready:
             return RESIZED if ready else ""
         try:
-            data = os.read(self._keys, 32).decode(errors="replace")
+            data = os.read(self._input, 32).decode(errors="replace")
         except OSError:  # the terminal was hung up
             return CLOSED
         if data.startswith(("\x1b[", "\x1bO")):
@@ -97,28 +97,28 @@ class FullScreen:
         """Show lines from the top, and nothing below them."""
         self._screen.draw(lines)
 
-    def _take(self) -> None:
-        tty.setcbreak(self._keys, termios.TCSANOW)
+    def _enter_screen(self) -> None:
+        tty.setcbreak(self._input, termios.TCSANOW)
         self._screen.steer(_ENTER)
 
-    def _give_back(self) -> None:
+    def _restore_terminal(self) -> None:
         with suppress(OSError, ValueError):  # a terminal that is gone
             self._screen.steer(_LEAVE)
         with suppress(OSError, termios.error):
-            termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
+            termios.tcsetattr(self._input, termios.TCSANOW, self._old_modes)
 
-    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopping = True
+    def _request_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stop_requested = True
 
     def _stop(self) -> None:
-        self._give_back()
+        self._restore_terminal()
         os.kill(os.getpid(), signal.SIGSTOP)  # goes on here once it is continued
-        self._take()
+        self._enter_screen()
 
 
-def _end(number: int, _frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Let the wake-up tell of it."""
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the wake-up pipe already ends the wait for a key."""

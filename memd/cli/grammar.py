@@ -1,4 +1,4 @@
-"""What a command line is made of, as values: the tables declare it, parser and manual read it."""
+"""The parts of a command line as values: tables declare them, parser and manual read them."""
 
 import re
 import time
@@ -12,23 +12,23 @@ from memd.core.instants import spoken
 def number(text: str) -> int:
     """Return a count: a whole number of at least 1. Raises ValueError."""
     value = int(text)
-    return value if value > 0 else int("")
+    return value if value > 0 else int("")  # int("") raises the same error as a wrong word
 
 
 def seconds(text: str) -> float:
     """Return a time to wait: more than nothing, up to a week. Raises ValueError."""
     value = float(text)
-    return value if 0 < value <= _WEEK else float("")
+    return value if 0 < value <= _WEEK else float("")  # which raises, as for a wrong word
 
 
 def moment(text: str) -> float:
-    """Return a time as a person says it, in seconds since 1970. Raises ValueError."""
+    """Return a time that a person wrote, in seconds since 1970. Raises ValueError."""
     instant = spoken(text, time.time())
-    return float("") if instant is None else instant
+    return float("") if instant is None else instant  # float("") raises, as for a wrong word
 
 
 def version(text: str) -> str | float:
-    """Return a change's id, or a time as a person says it. Raises ValueError."""
+    """Return a change's id as it is, or a time that a person wrote. Raises ValueError."""
     return text if _CHANGE.fullmatch(text) else moment(text)
 
 
@@ -36,13 +36,13 @@ _WEEK = 7 * 24 * 60 * 60
 _CHANGE = re.compile(r"c[0-9]+")
 
 
-MEMORIES = "list"  # the command that lists them
+MEMORIES = "list"  # the command that lists the memories
 
 
 class Operand(NamedTuple):
     """A positional argument; ``many`` takes several words. ``param`` is as in Option.
 
-    ``listed`` is the command in whose first column its values stand, "" where none has them.
+    ``listed`` is the command whose first column lists the possible values, "" if there is none.
     """
 
     name: str
@@ -55,21 +55,21 @@ class Operand(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """The name under which its value is found."""
+        """The name of its value in the parsed options."""
         return self.name.lower()
 
     @property
     def parameter(self) -> str:
-        """The method's parameter that it is, empty if it is none."""
+        """The name of the method's parameter that takes its value, empty if none does."""
         return self.attribute if self.param is None else self.param
 
 
 class Option(NamedTuple):
     """A named argument; without ``metavar`` and ``choices`` it is a switch.
 
-    ``kind`` converts the value; ``repeat`` collects several. ``param`` is the parameter of the
-    command's method that it is: the one of its own name unless given, and none if empty. ``short``
-    is another way to write the flag.
+    ``kind`` converts the value; ``repeat`` collects several. ``param`` names the parameter of the
+    command's method that takes the value: by default the option's own name; empty for none.
+    ``short`` is another way to write the flag.
     """
 
     flag: str
@@ -95,13 +95,13 @@ class Option(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """The name under which its value is found."""
+        """The name of its value in the parsed options."""
         name = self.flag.lstrip("-").replace("-", "_")
         return f"{name}_" if iskeyword(name) else name
 
     @property
     def parameter(self) -> str:
-        """The method's parameter that it is, empty if it is none."""
+        """The name of the method's parameter that takes its value, empty if none does."""
         return self.attribute.rstrip("_") if self.param is None else self.param
 
 
@@ -109,8 +109,8 @@ class Command(NamedTuple):
     """One command. ``run`` is ``module:function`` below ``memd.cli.commands``.
 
     ``words`` are what a person types; ``aliases`` are other first words. ``examples`` pairs a
-    command line with what it is good for. ``method`` is what a request calls with the operands and
-    options: the one of the command's own words unless given, and none if empty.
+    command line with what it is good for. ``method`` is the API method that takes the operands and
+    options: by default the command's words joined by dots; empty for none.
     """
 
     words: tuple[str, ...]
@@ -125,7 +125,7 @@ class Command(NamedTuple):
 
     @property
     def called(self) -> str:
-        """The method, empty if it is none."""
+        """The name of the API method, empty if there is none."""
         return ".".join(self.words) if self.method is None else self.method
 
     @property

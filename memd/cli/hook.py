@@ -3,21 +3,21 @@
 ``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
 client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event> [messages]``:
 
-- Only ``_socket`` is imported from outside the interpreter, nothing of memd: whatever is known here
-  twice is held equal to memd's own by a test.
+- Only ``_socket`` is imported from outside the interpreter, nothing of memd. A test holds the
+  values that are repeated here equal to memd's own.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
-  last member of its answer; the bytes between are printed as they came.
-- A timer bounds the whole process. A prompt waits 200 ms at most (``MEMD_HOOK_DEADLINE_MS`` sets
-  another bound), as any other event without a bound of its own in ``OWN_MS``.
-- The end of a turn or a session, and a compaction, that nobody answered goes into the spool: a file
-  of its own that says where the conversation is, not what was said. The daemon works it off.
-- With ``messages`` the daemon hears on the same connection that the answer was printed.
+  last member of its answer; the bytes of that member are printed unchanged.
+- A timer bounds the whole process: ``OWN_MS`` milliseconds for the events that it names, else 200
+  (``MEMD_HOOK_DEADLINE_MS`` sets another bound for prompts).
+- An end of a turn or a session, or a compaction, that nobody answered is written to the spool: one
+  file an event, which says where the conversation is, not what was said. The daemon reads it later.
+- With ``messages`` the daemon is told on the same connection that the answer was printed.
 - Whatever goes wrong, nothing is printed and the status is 0: others block prompts or show errors.
 - When no daemon listens, one is started (``client/launch``, in one more run of this file); not
   beside a start under way, for 30 seconds after one that failed, or with ``MEMD_HOOK_NO_START=1``.
 - Below a program that memd itself runs for a model (``MEMD_MODEL_RUN``) nothing is sent. Where
-  memd is gone nothing is started; the log is told once how to remove what is left.
-- Python 3.9 can run this file: where memd's own interpreter is gone, any other one has to do.
+  memd was uninstalled nothing is started; the log says once how to remove the hook.
+- Python 3.9 can run this file: it runs with any Python if memd's own is gone.
 """
 
 import _signal  # type: ignore[import-not-found]  # built in; no stub names it
@@ -33,19 +33,19 @@ FORWARDED = (
     b"CLAUDE_CODE_SESSION_ATTENDED DISABLE_COMPACT DISABLE_AUTO_COMPACT MEMD_CONTEXT_WINDOW "
     b"MEMD_EXTRA_GUIDELINES CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES"
 ).split()
-FRAME_BYTES, HEADER_BYTES = 4 * 1024 * 1024, 8 * 1024  # what the daemon takes and gives
+FRAME_BYTES, HEADER_BYTES = 4 * 1024 * 1024, 8 * 1024  # of a frame, in and out
 PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
 SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
-# No prompt id: the daemon may have begun with the event, and must not take this one for the same.
+# No prompt id: the daemon may have begun with this event, and would drop it as a repeat.
 SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id")
-SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
+SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # the last bounds a read or a write
 OWN_MS = {"SessionStart": 400, "PreCompact": 800, "Stop": 40, "AfterAgent": 40, "SessionEnd": 40}
-EVENT_MS, MIN_MS, MAX_MS = 200, 10, 10_000  # usual, and bounds of the setting hooks.deadline_ms
-CONNECT_SECONDS, START_SECONDS = 0.05, 30  # no start at every keystroke of one that fails
+EVENT_MS, MIN_MS, MAX_MS = 200, 10, 10_000  # default, and bounds of the setting hooks.deadline_ms
+CONNECT_SECONDS, START_SECONDS = 0.05, 30  # a failing start is not repeated sooner
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
 PRINTED = b'Content-Length: 41\r\n\r\n{"jsonrpc":"2.0","method":"hook.printed"}'
-# Level, option and size of what tells the user at the other end, as in memd.client.peer.
+# Socket level, option and size that give the user at the other end, as in memd.client.peer.
 PEER = (0, 1, 76) if sys.platform == "darwin" else (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
 FILE = __file__.encode(errors="surrogateescape")
 FOLDER = FILE.rpartition(b"/")[0] or b"."
@@ -59,11 +59,11 @@ _CHUNK, _APPEND = 65536, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
 
 Environ = dict[bytes, bytes]
-OPENED: list[_socket.socket] = []  # the connection on which there is more to say
+OPENED: list[_socket.socket] = []  # the connection on which PRINTED is still to be sent
 
 
 class OverdueError(Exception):
-    """The deadline has passed. It is no OSError, so nothing takes it for a file's."""
+    """The deadline has passed. It is no OSError, so no ``except OSError`` catches it."""
 
 
 def places(environ: Environ, home: bytes, platform: str) -> tuple[bytes, bytes]:
@@ -113,10 +113,10 @@ def read_input(descriptor: int, payload: bytearray) -> None:
 
 
 def question(client: str, event: str, payload: bytes, environ: Environ, more: str = "") -> bytes:
-    """Return the request as JSON, the payload in it as it is: the daemon parses it, strictly.
+    """Return the JSON request with the payload as it is: the daemon parses it, strictly.
 
-    ``more`` is a first member, with its comma. What is no JSON object by its two ends becomes null.
-    Raises UnicodeDecodeError for a forwarded variable that is not UTF-8: no path must be guessed.
+    ``more`` is a first member of the parameters, with its comma. A payload without braces at both
+    ends becomes null. Raises UnicodeDecodeError for a forwarded variable that is not UTF-8.
     """
     payload = payload.strip()
     if not (payload.startswith(b"{") and payload.endswith(b"}")):
@@ -136,7 +136,7 @@ def question(client: str, event: str, payload: bytes, environ: Environ, more: st
 
 
 def answer(body: bytes) -> bytes:
-    """Return what to print: the result's own bytes; nothing for null or for an error."""
+    """Return the bytes of the result in an answer, empty for null or an error."""
     if not (body.startswith(ANSWER) and body.endswith(b"}")):
         return b""
     result = body[len(ANSWER) : -1]
@@ -144,10 +144,10 @@ def answer(body: bytes) -> bytes:
 
 
 def ask(path: bytes, request: bytes, *, stay: bool = False) -> bytes:
-    """Send one request in a frame and return the body of the answer, empty where it is none.
+    """Send one request in a frame and return the body of the answer, empty if there is none.
 
-    The connection is ``OPENED`` if it is to stay. Nothing is sent to a server that may be somebody
-    else's. Raises FileNotFoundError or ConnectionRefusedError where nobody listens, and OSError.
+    ``stay`` leaves the connection open, in ``OPENED``. Nothing is sent to a server that may be
+    another user's. Raises FileNotFoundError or ConnectionRefusedError without one, and OSError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -168,7 +168,7 @@ def ask(path: bytes, request: bytes, *, stay: bool = False) -> bytes:
 
 
 def start(state: bytes, environ: Environ, now: float) -> int:
-    """Run ``launch`` in a session of its own and return its pid; 0 if one was just started."""
+    """Run ``launch`` in a session of its own and return its pid, or 0 if it may not run now."""
     if environ.get(b"MEMD_HOOK_NO_START", b"") not in {b"", b"0"} or not claim(state, now):
         return 0
     actions = [
@@ -186,7 +186,7 @@ def start(state: bytes, environ: Environ, now: float) -> int:
 
 
 def interpreter(folder: bytes) -> bytes:
-    """Return the Python that has memd, by the link in this folder; else the one that runs."""
+    """Return the path of the Python that has memd, by this folder's link, else the running one."""
     try:
         python = posix.readlink(folder + b"/python")
         posix.stat(python)
@@ -219,7 +219,7 @@ def mark(path: bytes) -> bool:
 def claim(state: bytes, now: float) -> bool:
     """Return whether this process is the one that may start a daemon in these 30 seconds.
 
-    It only avoids a storm. Who started a daemon removes the file once it is up.
+    This only avoids many starts at once. A daemon's starter removes the file once it is up.
     """
     _make_directory(state)
     stamp = state + b"/hook-start"
@@ -241,9 +241,9 @@ def run(
     *,
     messages: bool = False,
 ) -> "bytes | None":
-    """Return the body of the daemon's answer to one event, with messages where they are wanted.
+    """Send one event and return the body of the answer, empty if there is none.
 
-    It is empty where nobody answers, and ``None`` where no daemon listens at the path.
+    Returns ``None`` if no daemon listens at the path. ``messages`` asks for messages as well.
     Raises ValueError and OverdueError.
     """
     if not path or len(payload) > PAYLOAD_BYTES:
@@ -258,14 +258,16 @@ def run(
 
 
 def spool(state: bytes, client: str, event: str, environ: Environ, payload: bytes) -> None:
-    """Keep an event for a daemon that comes later: its request, with little of the payload.
+    """Write an event to the spool for a later daemon: its request, with the ``location`` alone.
 
-    Of too many the oldest go. Raises OSError and ValueError.
+    Skips an event without one or too large; of too many the oldest go. Raises OSError, ValueError.
     """
-    where = {name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")}
-    about = location(payload)
-    request = question(client, event, about, where)
-    if len(request) > SPOOL_BYTES or len(about) <= len(b"{}"):
+    sent_environ = {
+        name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")
+    }
+    short_payload = location(payload)
+    request = question(client, event, short_payload, sent_environ)
+    if len(request) > SPOOL_BYTES or short_payload == b"{}":
         return
     folder = state + b"/spool/"
     _make_directory(folder)
@@ -285,14 +287,14 @@ def spool(state: bytes, client: str, event: str, environ: Environ, payload: byte
 def location(payload: bytes) -> bytes:
     """Return the members of a payload that say where its conversation is, as a JSON object.
 
-    They are found by their names: within a text the quotes around a name would be escaped.
+    They are found by their quoted names: inside a JSON string the quotes would be escaped.
     """
     pairs = ((b'"%s"' % name, _text_member(payload, b'"%s"' % name)) for name in SPOOLED_MEMBERS)
     return b"{" + b",".join(name + b":" + text for name, text in pairs if text) + b"}"
 
 
 def _text_member(payload: bytes, name: bytes) -> bytes:
-    """Return the JSON text of the first member of a name; a text like it has no colon behind it."""
+    """Return the JSON string that follows ``name`` and a colon, empty if there is none."""
     pieces = (piece[:SPOOL_BYTES].lstrip() for piece in payload.split(name)[1:])
     text = next((piece[1:].lstrip() for piece in pieces if piece.startswith(b":")), b"")
     if not text.startswith(b'"'):
@@ -304,7 +306,7 @@ def _text_member(payload: bytes, name: bytes) -> bytes:
 
 
 def _private(path: bytes, kind: int) -> bool:
-    """Return whether a file of this kind (by its S_IFMT) is there and nobody else's business."""
+    """Return whether a file is of this kind (S_IFMT), the user's own, and closed to others."""
     status = posix.lstat(path)
     return status.st_uid == posix.geteuid() and status.st_mode & 0o170077 == kind
 
@@ -350,10 +352,10 @@ def _overdue(*_: object) -> None:
 
 
 def _print(text: bytes) -> None:  # pragma: no cover - as main
-    done = not text
+    was_empty = not text
     while text and sys.stdout is not None:
         text = text[posix.write(1, text) :]
-    for sock in () if done else OPENED:
+    for sock in () if was_empty else OPENED:
         sock.settimeout(CONNECT_SECONDS)  # nobody waits for a daemon that reads no more
         sock.sendall(PRINTED)
 
@@ -369,19 +371,19 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
         if OWN_RUN in environ:
             return
         _signal.signal(_signal.SIGALRM, _overdue)
-        ends, seconds = event in SPOOLED_EVENTS, deadline(event, environ)
-        _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS if ends else seconds)
+        spoolable, seconds = event in SPOOLED_EVENTS, deadline(event, environ)
+        _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS if spoolable else seconds)
         path, state = places(environ, home_directory(environ), sys.platform)
         payload = bytearray()
         body: bytes | None = b""
         try:
             read_input(0, payload)
-            if ends:
+            if spoolable:
                 _signal.setitimer(_signal.ITIMER_REAL, seconds)
             body = run(client, event, path, environ, bytes(payload), messages="messages" in more)
         except OverdueError:
             pass
-        if ends and not body:
+        if spoolable and not body:
             _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS)
             try:  # noqa: SIM105 - contextlib would be one more import
                 spool(state, client, event, environ, bytes(payload))

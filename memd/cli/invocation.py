@@ -21,9 +21,9 @@ ANSWER_SECONDS = 30.0
 JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
 START_SECONDS = 10.0
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
-_LAST_WORDS_SECONDS = 0.5  # a daemon that hung up writes why it ends
-_ONLY_WAIT = ("hello", "job.wait", "message.receive")  # asking again does nothing twice
-_UNKNOWN = (-32601, -32602)  # a method, or parameters, that the daemon does not know
+_LAST_WORDS_SECONDS = 0.5  # to wait until an ending daemon has logged why it ends
+_REPEATABLE = ("hello", "job.wait", "message.receive")  # calling these twice does no harm
+_UNKNOWN = (-32601, -32602)  # codes for a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
 TAKE_OVER = "memctl restart lets what is installed take over"
 
@@ -97,13 +97,13 @@ class InputUnreadableError(MemdError):
 
 
 def surrogate(text: str) -> bool:
-    """Whether a text from the system was no UTF-8."""
+    """Return whether a text from the system was not valid UTF-8."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a process has around it."""
+    """A process's environment variables, home directory and standard streams."""
 
     environ: Mapping[str, str]
     home: str
@@ -113,9 +113,9 @@ class Surroundings:
 
 
 class Invocation:
-    """What a command gets. Close it at the end: it may hold a connection.
+    """One run of a command: options, output and connection. Close it at the end.
 
-    ``progress`` is called with what the daemon tells while a call takes its time.
+    ``progress`` is called with the daemon's progress reports during a long call.
     """
 
     progress: Callable[[dict[str, Any]], None] | None = None
@@ -135,19 +135,19 @@ class Invocation:
 
     @cached_property
     def environ(self) -> Mapping[str, str]:
-        """The environment, with the socket that the command line names."""
+        """The environment variables, with the socket that ``--socket`` names."""
         if not self.options.socket:
             return self.around.environ
         return {**self.around.environ, places.SOCKET: os.path.abspath(self.options.socket)}
 
     @cached_property
     def places(self) -> places.Places:
-        """Where things lie. Raises SocketPathTooLongError."""
+        """The paths of memd's files and socket. Raises SocketPathTooLongError."""
         return places.find(self.environ, self.around.home)
 
     @cached_property
     def cwd(self) -> str:
-        """The directory whose project is meant, absolute.
+        """The absolute path of ``--cwd``, or else of the current directory.
 
         Raises DirectoryGoneError and DirectoryNameError.
         """
@@ -160,7 +160,7 @@ class Invocation:
         return path
 
     def client(self, *, start: bool = True) -> "Client":
-        """Return the connection. Raises DaemonUnavailableError."""
+        """Return the connection, opened at the first call. Raises DaemonUnavailableError."""
         if self._client is None:
             from memd.client.launch import connect  # noqa: PLC0415 - not every command asks a daemon
 
@@ -175,21 +175,21 @@ class Invocation:
         return self._client
 
     def call(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
-        """Call a method without the parameters that are ``None``.
+        """Call a method and return its result; parameters that are ``None`` are left out.
 
-        ``--timeout`` wins over ``seconds``. Raises RemoteError, which names the remedy where the
-        daemon is another version's and does not know what it is asked, AnswerLateError and
-        DaemonUnavailableError.
+        ``--timeout`` wins over ``seconds``. Raises AnswerLateError, DaemonUnavailableError and
+        RemoteError. The hint of a RemoteError names the remedy if a daemon of another version does
+        not know the method or its parameters.
         """
         given = {name: value for name, value in params.items() if value is not None}
-        most = self.options.timeout or seconds
+        timeout = self.options.timeout or seconds
         try:
-            return self._call_twice(method, given, most)
+            return self._call_twice(method, given, timeout)
         except RemoteError as error:
             if error.code in _UNKNOWN and (other := self.other_version()):
                 error.hint = f"{other}: {TAKE_OVER}"
             raise
-        except DaemonUnavailableError as error:  # it was there, and went: its log knows why
+        except DaemonUnavailableError as error:  # the daemon's log may say why it went away
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
 
             path = self._client.socket_path if self._client else self.places.socket
@@ -198,34 +198,34 @@ class Invocation:
             raise DaemonUnavailableError(path, cause, self.places.log) from error
 
     def _call_twice(self, method: str, params: dict[str, object], seconds: float) -> Any:
-        """Ask the daemon; where it went away meanwhile, the next one once more if that is safe."""
+        """Call a method; if the connection breaks, call it once more where that is safe."""
         try:
             return self.client().call(method, params, seconds, progress=self.progress)
         except RequestUndeliveredError:
             pass
         except DaemonUnavailableError:
-            safe = "request_id" in params or method in _ONLY_WAIT
-            if self._client is None or not safe:  # none could be reached, or it may have been done
+            repeatable = "request_id" in params or method in _REPEATABLE
+            if self._client is None or not repeatable:  # never connected, or it may be done already
                 raise
         self.close()
         return self.client().call(method, params, seconds, progress=self.progress)
 
     def other_version(self) -> str:
-        """Return in words that the daemon is another version's, "" where it is this one's."""
+        """Return a sentence that names both versions, or "" if the daemon has memctl's."""
         running = self.client().server.get("version", __version__)
         differs = running != __version__
         return f"memd {running} runs, and this is memctl {__version__}" if differs else ""
 
     def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
-        """Call a method about the project of ``cwd``, or about the sub-agent that was named."""
+        """Call a method for the project of ``cwd``, or for the sub-agent that ``--agent`` names."""
         if agent := getattr(self.options, "agent", None):
             params = {"agent": agent, "scope": self.options.scope, **params}
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
 
     def request(self, *, seconds: float = ANSWER_SECONDS, **more: object) -> Any:
-        """Call the command's method with what the command line says; ``more`` wins over that.
+        """Call the command's method with its operands and options; ``more`` overrides them.
 
-        A method that is about no project takes ``cwd=None``. Raises what ``call`` raises.
+        Pass ``cwd=None`` to a method that is about no project. Raises what ``call`` raises.
         """
         command = self.options.run
         params: dict[str, object] = {} if "cwd" in more else {"cwd": self.cwd}
@@ -236,28 +236,28 @@ class Invocation:
         return self.call(command.called, seconds=seconds, **{**params, **more})
 
     def memory(self, name: str) -> str:
-        """Return the path of the memory that a person means by its path, file or name.
+        """Return the path of the memory that has this path, file name or name.
 
-        What nothing is called stays a path, for it may have been deleted. Raises
-        AmbiguousMemoryError and what ``call`` raises.
+        A name that no memory has is returned as a path, since the memory may have been deleted.
+        Raises AmbiguousMemoryError and what ``call`` raises.
         """
         if name.endswith(SUFFIX):
             return name
-        called = [path for path, names in self._memories() if name in names]
-        if len(called) > 1:
-            raise AmbiguousMemoryError(name, sorted(called))
-        return called[0] if called else f"{name}{SUFFIX}"
+        paths = [path for path, names in self._memories() if name in names]
+        if len(paths) > 1:
+            raise AmbiguousMemoryError(name, sorted(paths))
+        return paths[0] if paths else f"{name}{SUFFIX}"
 
     def no_memory(self, name: str) -> NoSuchMemoryError:
-        """Return what to say of a memory that is not there. Raises what ``call`` raises."""
-        from difflib import get_close_matches  # noqa: PLC0415 - a name that is right needs none
+        """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""
+        from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
-        names = {one: path for path, called in self._memories() for one in called}
-        near = get_close_matches(name.removesuffix(SUFFIX), names, 3)
-        return NoSuchMemoryError(name, list(dict.fromkeys(names[one] for one in near)))
+        path_by_name = {alias: path for path, names in self._memories() for alias in names}
+        nearest = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
+        return NoSuchMemoryError(name, list(dict.fromkeys(path_by_name[each] for each in nearest)))
 
     def _memories(self) -> list[tuple[str, set[str]]]:
-        """Return the memories of the project: path, and what each is called."""
+        """Return the path of each memory of the project, with the names that mean it."""
         result, after = [], None
         while True:
             page = self.ask("memory.list", after=after)
@@ -270,10 +270,10 @@ class Invocation:
                 return result
 
     def stop(self, method: str = "shutdown") -> dict[str, Any] | None:
-        """Ask the daemon to end and wait until it has; ``None`` where none is running.
+        """End the daemon, wait for that and return its answer, or ``None`` if none is running.
 
-        ``method`` may be ``restart``: then the next call is the next version's. Raises what
-        ``call`` raises, and StillStoppingError when it takes too long.
+        ``method`` may be ``restart``: then the next call reaches the daemon that replaces it.
+        Raises what ``call`` raises, and StillStoppingError when it takes too long.
         """
         from memd.client.launch import wait_until_gone  # noqa: PLC0415 - not every command waits
 
@@ -295,7 +295,7 @@ class Invocation:
         raise StillStoppingError(seconds)
 
     def read(self, path: str) -> str:
-        """Return a file as text, ``-`` is standard input. Raises InputUnreadableError."""
+        """Return a file's text; the path ``-`` is standard input. Raises InputUnreadableError."""
         try:
             if path == "-":
                 return self.around.stdin.read()
@@ -307,7 +307,7 @@ class Invocation:
             raise InputUnreadableError(path, _NOT_UTF8) from error
 
     def close(self) -> None:
-        """Hang up, where there is a connection; the next call makes another."""
+        """Close the connection if there is one; the next call opens another."""
         if self._client is not None:
             self._client.close()
         self._client = None

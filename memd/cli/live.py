@@ -1,6 +1,6 @@
-"""A running job on a terminal: each turn of its model a line, and below where it is now.
+"""A running job on a terminal: a line for each turn of its model, and a status line below.
 
-All of it goes to standard error, so the answer alone is on standard output.
+All of it goes to standard error, so that standard output has only the answer.
 """
 
 import time
@@ -11,80 +11,84 @@ from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.cli.output import Screen
 
-_SHOWN = 4  # facts beside the phase
-_KNOWN = {"job", "kind", "phase", "directory", "turn", "text", "texts", "tools", "calling"}
+_MAX_FACTS = 4  # shown beside the phase
+_NO_FACTS = {"job", "kind", "phase", "directory", "turn", "text", "texts", "tools", "calling"}
 _COUNTED = {"tool_calls": "call", "touched": "file", "tokens": "token"}
 _TICK_SECONDS = 1.0
 _TOPICS = ["job.progress", "job.done"]
-_COLUMNS = 80  # where the terminal does not tell
+_COLUMNS = 80  # if the terminal's width is not known
 
 
 class JobView:
-    """What a person sees of one job. ``tick`` keeps the time in sight while nothing is told."""
+    """Prints one job's turns and its status line; ``tick`` updates the time that passed."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self._clock = clock
-        self._begun = clock()
-        self._words = ""
+        self._started_at = clock()
+        self._status = ""
         self._caught_up: list[Mapping[str, Any]] = []
 
     def catch_up(self, progress: Mapping[str, Any]) -> None:
-        """Show what a job told before anybody watched: the ``progress`` of ``job.get``."""
+        """Show the turns before the watching began: the ``progress`` of ``job.get``."""
         self._caught_up = list(progress.get("texts") or ())
         for earlier in self._caught_up:
-            self._line(earlier)
-        self._now(progress)
+            self._print_turn(earlier)
+        self._update_status(progress)
 
     def show(self, params: Mapping[str, Any]) -> None:
-        """Show what a job tells: the ``params`` of a ``job.progress``."""
+        """Show one notification ``job.progress``, given its ``params``."""
         if isinstance(params.get("text"), str) and not self._shown_before(params):
-            self._line(params)
-        self._now(params)
+            self._print_turn(params)
+        self._update_status(params)
 
     def tick(self) -> None:
-        """Show how long it has been."""
-        passed = self._clock() - self._begun
-        parts = [self._words, output.duration(passed) if passed >= 1 else ""]
-        self._screen.passing(self._cut(", ".join(filter(None, parts)), 1))
+        """Show the status line with the time since the watching began."""
+        passed = self._clock() - self._started_at
+        parts = [self._status, output.duration(passed) if passed >= 1 else ""]
+        self._screen.passing(self._cut_to_fit(", ".join(filter(None, parts)), 1))
 
     def _shown_before(self, params: Mapping[str, Any]) -> bool:
-        """Whether a turn was among those that came before; each of them comes again at most once.
+        """Return whether ``catch_up`` showed this turn; each such turn is matched once.
 
-        What is told between subscribing and asking is in both.
+        A turn between the subscription and ``job.get`` comes in both.
         """
-        for place, earlier in enumerate(self._caught_up):
+        for index, earlier in enumerate(self._caught_up):
             if all(params.get(name) == value for name, value in earlier.items()):
-                del self._caught_up[place]
+                del self._caught_up[index]
                 return True
         return False
 
-    def _line(self, params: Mapping[str, Any]) -> None:
-        """Show one turn for good."""
-        facts = [_tools(params.get("tools")), *_counts(params)]
+    def _print_turn(self, params: Mapping[str, Any]) -> None:
+        """Print a line for one turn, which stays on the screen."""
+        facts = [_tool_counts(params.get("tools")), *_counts(params)]
         counts = output.escape(", ".join(filter(None, facts)))
         text = " ".join(str(params.get("text", "")).split()) or "(no words)"
         turn = f"{params.get('turn', ''):>3}  "
-        room = output.columns(turn) + output.columns(counts) + 3
+        taken = output.columns(turn) + output.columns(counts) + 3
         self._screen.passing("")
-        self._screen.note(f"{turn}{self._cut(text, room)}{f'  [{counts}]' if counts else ''}")
+        self._screen.note(
+            f"{turn}{self._cut_to_fit(text, taken)}{f'  [{counts}]' if counts else ''}"
+        )
 
-    def _now(self, params: Mapping[str, Any]) -> None:
+    def _update_status(self, params: Mapping[str, Any]) -> None:
         turn = [f"turn {params['turn']}"] if params.get("turn") else []
-        facts = [*turn, *_counts(params), *_others(params)]
+        facts = [*turn, *_counts(params), *_other_facts(params)]
         place = f"{params.get('kind') or 'job'}: {params.get('phase')}"
-        self._words = ", ".join([place, *facts[:_SHOWN]])
+        self._status = ", ".join([place, *facts[:_MAX_FACTS]])
         self.tick()
 
-    def _cut(self, text: str, taken: int) -> str:
-        room = (self._screen.width or _COLUMNS) - taken
-        return output.table([(output.escape(text),)], room).rstrip("\n")
+    def _cut_to_fit(self, text: str, taken: int) -> str:
+        """Return a text cut to the columns that are left of a line once ``taken`` are used."""
+        width = (self._screen.width or _COLUMNS) - taken
+        return output.table([(output.escape(text),)], width).rstrip("\n")
 
 
 def follow(invocation: Invocation, **more: Any) -> dict[str, Any]:
-    """Start the command's job, show its progress, and return what waiting would have returned.
+    """Start the command's job, show its progress, and return its status, id and result.
 
-    Subscribing comes first, so that a job that ends at once is not missed.
+    An answer that names no job is returned as it is. Subscribing comes first, so that the end of a
+    short job is not missed.
     """
     invocation.ask("subscribe", topics=_TOPICS)
     started: dict[str, Any] = invocation.request(**more)
@@ -98,10 +102,7 @@ def follow(invocation: Invocation, **more: Any) -> dict[str, Any]:
 
 
 def join(invocation: Invocation, job: str) -> dict[str, Any]:
-    """Show the progress of a job that may be running for long, and return the job at its end.
-
-    What it told before comes first.
-    """
+    """Show a job's earlier turns and its progress, and return ``job.get`` at its end."""
     invocation.call("subscribe", topics=_TOPICS)
     job_facts: dict[str, Any] = invocation.call("job.get", job=job)
     if job_facts.get("ended"):
@@ -115,7 +116,7 @@ def join(invocation: Invocation, job: str) -> dict[str, Any]:
 
 
 def _watch(invocation: Invocation, job: str, view: JobView) -> None:
-    """Wait for a job's end; who stops watching is told that the job goes on."""
+    """Show a job's progress until its end; on Ctrl-C say that the job goes on."""
     try:
         _until_done(invocation, job, view)
     except KeyboardInterrupt:
@@ -127,11 +128,11 @@ def _watch(invocation: Invocation, job: str, view: JobView) -> None:
 
 
 def _until_done(invocation: Invocation, job: str, view: JobView) -> None:
-    """Show the progress of a job until it has ended or nothing came for very long."""
-    most = invocation.options.timeout or JOB_SECONDS
+    """Show a job's progress until it ends or no event came for as long as the timeout."""
+    timeout = invocation.options.timeout or JOB_SECONDS
     silent = 0.0
-    while silent < most:
-        seconds = min(_TICK_SECONDS, most - silent)
+    while silent < timeout:
+        seconds = min(_TICK_SECONDS, timeout - silent)
         for event in invocation.client().notifications(seconds):
             silent = 0.0
             if event.params.get("job") != job:
@@ -143,8 +144,8 @@ def _until_done(invocation: Invocation, job: str, view: JobView) -> None:
         view.tick()
 
 
-def _tools(names: object) -> str:
-    """Return the names of tools, each once and counted."""
+def _tool_counts(names: object) -> str:
+    """Return each tool's name once, with its count; "" if ``names`` is no list."""
     if not isinstance(names, list):
         return ""
     counts: dict[str, int] = {}
@@ -154,7 +155,7 @@ def _tools(names: object) -> str:
 
 
 def _counts(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the counts that every agent's run tells."""
+    """Yield the counts of calls, files and tokens in words, without those that are zero."""
     for name, words in _COUNTED.items():
         value = facts.get(name)
         count = len(value) if isinstance(value, list) else value
@@ -162,7 +163,8 @@ def _counts(facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"{count:,} {words}{'s' * (count > 1)}"
 
 
-def _others(facts: Mapping[str, Any]) -> Iterator[str]:
+def _other_facts(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the other facts with a simple value, each as its name and value."""
     for name, value in facts.items():
-        if name not in _KNOWN and name not in _COUNTED and isinstance(value, str | int | float):
+        if name not in _NO_FACTS and name not in _COUNTED and isinstance(value, str | int | float):
             yield f"{name} {value}"

@@ -1,4 +1,4 @@
-"""Where memctl begins. What needs no command line parsed is answered before one is loaded.
+"""The entry point of memctl. ``--version`` and ``hook`` are answered without loading the parser.
 
 Rules of this file
 - ``memctl hook`` never ends with another status than 0, not even for a wrong command line: a
@@ -23,6 +23,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.argv[1:] = given[1:]
         hook.main()
         return 0
-    from memd.cli.running import start  # noqa: PLC0415 - the above is answered without it
+    from memd.cli.running import start  # noqa: PLC0415 - not needed above
 
     return start(given)

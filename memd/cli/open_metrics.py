@@ -7,11 +7,13 @@ _SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
 def text(families: Iterable[Mapping[str, Any]]) -> str:
-    """Return the families of ``metrics`` as text, ended by the line that says it is whole."""
-    return "\n".join([line for family in families for line in _family(family)] + ["# EOF", ""])
+    """Return the families of the method ``metrics`` as text, with ``# EOF`` as the last line."""
+    return "\n".join(
+        [line for family in families for line in _family_lines(family)] + ["# EOF", ""]
+    )
 
 
-def _family(family: Mapping[str, Any]) -> Iterator[str]:
+def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
     name = family["name"]
     yield f"# TYPE {name} {family['type']}"
     if family["unit"]:
@@ -19,12 +21,14 @@ def _family(family: Mapping[str, Any]) -> Iterator[str]:
     yield f"# HELP {name} {_escaped(family['help'])}"
     for sample in family["samples"]:
         if family["type"] == "histogram":
-            yield from _histogram(name, sample, family["bounds"])
+            yield from _histogram_lines(name, sample, family["bounds"])
         else:
             yield f"{name}{_SUFFIXES.get(family['type'], '')}{_labels(sample)} {sample['value']}"
 
 
-def _histogram(name: str, sample: Mapping[str, Any], bounds: Iterable[float]) -> Iterator[str]:
+def _histogram_lines(
+    name: str, sample: Mapping[str, Any], bounds: Iterable[float]
+) -> Iterator[str]:
     total = 0
     for bound, count in zip((*map(float, bounds), "+Inf"), sample["counts"], strict=True):
         total += count

@@ -1,4 +1,4 @@
-"""What a person or a program gets to see: the answer on standard output, the rest on the other.
+"""What memctl prints: the answer on standard output, the rest on standard error.
 
 Rules of this file
 - With ``--json`` standard output holds exactly the result, one JSON object, on every path.
@@ -20,8 +20,8 @@ from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# What moves a cursor, ends a line, turns the direction of text or hides in it. Of the joiners those
-# that change nothing on a terminal; variation selectors belong to emoji that it draws.
+# Characters that move the cursor, end a line, turn the direction of text or are invisible.
+# Variation selectors are left alone, since emoji need them.
 _CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
 _SIZE = (80, 24)
 _LINE_END = "\r\n"
@@ -30,7 +30,7 @@ _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 
 
 class Screen:
-    """Standard output and standard error, and what may be shown there."""
+    """Standard output and standard error, with the rules for what each may show."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class Screen:
         self.as_json = as_json
         self.terminal = stdout.isatty()
         self.live = stderr.isatty() and not quiet and not as_json
-        wanted = self.terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        self._colored = color == "always" or (color == "auto" and wanted)
+        allowed = self.terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self._colored = color == "always" or (color == "auto" and allowed)
 
     @property
     def width(self) -> int | None:
@@ -77,18 +77,18 @@ class Screen:
             poll = select.poll()
             poll.register(self._stdout.fileno(), 0)
             return bool(poll.poll(0))
-        except (OSError, ValueError):  # no file of the system
+        except (OSError, ValueError):  # the stream has no descriptor
             return False
 
     def answer(self, result: object, text: str) -> None:
-        """Print a result: as JSON where that was asked for, else as the text if there is any."""
+        """Print a result: as JSON with ``--json``, else as ``text`` unless that is empty."""
         if self.as_json:
             self.data(result)
         elif text:
             self._put(text if text.endswith("\n") else f"{text}\n")
 
     def text(self, result: object, text: str) -> None:
-        """Print a result: as JSON where that was asked for, else its text without adding to it."""
+        """Print a result: as JSON with ``--json``, else ``text`` as it is, without colour."""
         if self.as_json:
             self.data(result)
         else:
@@ -101,36 +101,36 @@ class Screen:
         self._stdout.flush()
 
     def record(self, value: object) -> None:
-        """Print a value as JSON on one line, and let it be seen at once."""
+        """Print a value as JSON on one line, and flush."""
         self.line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
     def draw(self, lines: Iterable[str]) -> None:
-        """Show lines from the top of a terminal that was taken whole, and nothing below them."""
+        """Replace the picture on a full-screen terminal by these lines."""
         shown = "".join(f"{_colors(escape(line))}\x1b[0m\x1b[K{_LINE_END}" for line in lines)
         self.steer(f"\x1b[H{shown.removesuffix(_LINE_END)}\x1b[J")
 
     def steer(self, codes: str) -> None:
-        """Write codes of memd's own to the terminal, as they are."""
+        """Write control codes to the terminal, without escaping them."""
         self._stdout.write(codes)
         self._stdout.flush()
 
     def line(self, text: str) -> None:
-        """Print one line and let it be seen at once."""
+        """Print one line and flush."""
         self._put(f"{text}\n")
         self._stdout.flush()
 
     def note(self, text: str) -> None:
-        """Say something beside the answer, unless quiet was asked for."""
+        """Print a note on standard error, unless ``--quiet`` is given."""
         if not self._quiet:
             self.error(text)
 
     def error(self, text: str) -> None:
-        """Say on standard error what went wrong."""
+        """Print a message on standard error, escaped on a terminal."""
         self._stderr.write(f"{escape(text) if self._stderr.isatty() else text}\n")
         self._stderr.flush()
 
     def passing(self, text: str) -> None:
-        """Show a line on standard error that the next one replaces; an empty one clears it."""
+        """Show a temporary line on standard error in place of the last one; "" clears it."""
         if self.live:
             self._stderr.write(f"\r\x1b[K{escape(text)}")
             self._stderr.flush()
@@ -156,7 +156,7 @@ class Screen:
 
 # Private-use characters stand for the colour escapes until the text itself has been escaped.
 _OPEN, _CLOSE = "\ue0f0", "\ue0f1"
-# Text of memories can hold these characters too: all it wins is a colour of the table.
+# Text of memories can hold these characters too: all they can do there is to colour it.
 _PAINTED = re.compile(f"{_OPEN}({'|'.join(_STYLES.values())});|{_CLOSE}")
 
 
@@ -182,41 +182,41 @@ def columns(text: str) -> int:
 
 
 def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
-    """Return rows as aligned columns; the last one is cut where the terminal ends."""
+    """Return rows as aligned columns; the last column is cut so that lines fit ``width``."""
     lines = [[" ".join(cell.split()) for cell in row] for row in rows]
     if not lines:
         return ""
     sizes = [max(columns(cell) for cell in column) for column in zip(*lines, strict=True)]
     used = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
-    room = max(width - used, _MIN_CELL) if width else None
+    last_width = max(width - used, _MIN_CELL) if width else None
     shown = []
     for line in lines:
         *cells, last = line
         padded = [
             cell + " " * (size - columns(cell)) for cell, size in zip(cells, sizes, strict=False)
         ]
-        shown.append("  ".join([*padded, cut(last, room)]).rstrip())
+        shown.append("  ".join([*padded, cut(last, last_width)]).rstrip())
     return "\n".join(shown) + "\n"
 
 
 def cut(text: str, room: int | None) -> str:
-    """Return a text that is no wider than its room, with a sign where it was cut."""
+    """Return a text cut to at most ``room`` columns, with ``…`` where it was cut."""
     if room is None or columns(text) <= room:
         return text
     while columns(text) >= max(room, 1):
         text = text[:-1]
-    ends = text.count(_OPEN) > text.count(_CLOSE)
-    return f"{text.rstrip()}…{_CLOSE if ends else ''}"
+    style_open = text.count(_OPEN) > text.count(_CLOSE)
+    return f"{text.rstrip()}…{_CLOSE if style_open else ''}"
 
 
 def facts(pairs: Iterable[tuple[str, object]], width: int | None = None) -> str:
-    """Return names and values, one pair a line, without those that are empty."""
+    """Return pairs of name and value as lines, without the pairs whose value is empty."""
     shown = [(name, str(value)) for name, value in pairs if value not in (None, "", [], {})]
     return table(shown, width)
 
 
 def place(path: str, home: str) -> str:
-    """Return a directory as a person knows it: below ``~``, a memory directory by its project."""
+    """Return a directory's short form: with ``~``, or a memory directory's project folder."""
     folder, _, name = path.rpartition("/")
     above, _, project = folder.rpartition("/")
     if name == "memory" and above.endswith("/projects"):
@@ -249,7 +249,7 @@ def duration(seconds: float) -> str:
 
 
 def ago(at: str) -> str:
-    """Return how long ago an ISO 8601 time was; a text that is none as it is."""
+    """Return how long ago an ISO 8601 time was; any other text is returned unchanged."""
     seconds = written(at)
     if seconds is None:
         return at
@@ -257,5 +257,5 @@ def ago(at: str) -> str:
 
 
 def age(seconds: float) -> str:
-    """Return how long ago something was that happened so many seconds ago."""
+    """Return an age of so many seconds in words, such as ``5 min ago``."""
     return f"{duration(seconds)} ago" if seconds >= 1 else "just now"

@@ -1,11 +1,11 @@
-"""What may leave this machine of what memd tells: numbers, words of memd, nothing of a person.
+"""Redaction of reports: numbers and memd's own words stay, a person's texts become hashes.
 
 Rules of this file
 - A text stays only where it is one of memd's own words, a version or a time. Any other becomes a
   short hash under a key that stays here: the same text is the same hash, and nobody can find the
   text by trying (tests/promises/test_bundle.py).
-- Of a traceback stay memd's own files, lines and functions, and the class of the error if it is
-  Python's or memd's; its words go.
+- A traceback keeps memd's own files, lines and functions, and the class of the error if it is
+  Python's or memd's. The error's message is dropped.
 """
 
 import builtins
@@ -46,28 +46,28 @@ _PROGRAM = os.path.dirname(memd.__file__)
 
 
 class Redactor:
-    """Takes texts out. ``key`` makes the hashes."""
+    """Replaces a person's texts by hashes made with ``key``."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def value(self, value: Any) -> Any:
-        """Return a value of JSON in which no text of a person is."""
+        """Return a JSON value with every text of a person replaced by a hash."""
         if isinstance(value, Mapping):
-            return {self._member(name): self.value(item) for name, item in value.items()}
+            return {self._member_name(name): self.value(item) for name, item in value.items()}
         if isinstance(value, list):
             return [self.value(item) for item in value]
         return self.text(value) if isinstance(value, str) else value
 
     def text(self, text: str) -> str:
-        """Return a text of memd's own, or a hash: ``path-…`` of what may be a path."""
+        """Return memd's own words, versions and times as they are, any other text as a hash."""
         if not text or text in WORDS or _VERSION.fullmatch(text) or _TIME.fullmatch(text):
             return text
         digest = hmac.digest(self._key, text.encode(errors="replace"), "sha256").hex()[:8]
         return f"{'path' if text.startswith('/') else 'text'}-{digest}"
 
     def log_line(self, line: str) -> dict[str, Any]:
-        """Return what may be told of a line of the daemon's log."""
+        """Return the redacted facts of a line of the daemon's log."""
         facts = read_object(line)
         if facts.get("event") not in LOG_EVENTS:  # not the log's: maybe a line of a traceback
             places = trace(line)
@@ -76,32 +76,34 @@ class Redactor:
         places = trace(words) if isinstance(words, str) else []
         return {**self.value(facts), **({"trace": places} if places else {})}
 
-    def _member(self, name: str) -> str:
+    def _member_name(self, name: str) -> str:
         return name if _NAME.fullmatch(name) or name in WORDS else self.text(name)
 
 
 def trace(text: str) -> list[str]:
-    """Return memd's own places in a traceback, in order, and the class of the error."""
+    """Return memd's own code lines in a traceback, in order, and the error's class."""
     result = []
     for line in text.splitlines():
         if match := _FRAME.search(line):
-            known, number, function = match.groups()
-            if os.path.isfile(f"{_PROGRAM}/{known}") and f"def {function}(" in _program(known):
-                result.append(f"memd/{known}:{number} {function}")
+            path, number, function = match.groups()
+            if os.path.isfile(f"{_PROGRAM}/{path}") and f"def {function}(" in _source(path):
+                result.append(f"memd/{path}:{number} {function}")
         elif match := _RAISED.match(line):
             module, name = match.groups()
-            known = f"{module.strip('.').removeprefix('memd').strip('.').replace('.', '/')}.py"
-            ours = module and os.path.isfile(f"{_PROGRAM}/{known}")
-            if (ours and f"class {name}(" in _program(known)) or _is_python(name, module):
+            path = f"{module.strip('.').removeprefix('memd').strip('.').replace('.', '/')}.py"
+            is_memd = module and os.path.isfile(f"{_PROGRAM}/{path}")
+            if (is_memd and f"class {name}(" in _source(path)) or _is_builtin(name, module):
                 result.append(f"{module}{name}")
     return result
 
 
-def _is_python(name: str, module: str) -> bool:
+def _is_builtin(name: str, module: str) -> bool:
+    """Return whether a name without a module is an error class of Python."""
     kind = getattr(builtins, name, None)
     return not module and isinstance(kind, type) and issubclass(kind, BaseException)
 
 
-def _program(path: str) -> str:
+def _source(path: str) -> str:
+    """Return the text of a file of memd's program."""
     with open(f"{_PROGRAM}/{path}", encoding="utf-8") as file:
         return file.read()

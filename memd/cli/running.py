@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 def start(arguments: Sequence[str]) -> int:
-    """Run memctl with what this process has around it and return its exit status."""
+    """Run memctl with this process's environment and streams; return the exit status."""
     around = Surroundings(
         os.environ, os.path.expanduser("~"), _input(), _output(sys.stdout), _output(sys.stderr)
     )
@@ -36,7 +36,7 @@ def start(arguments: Sequence[str]) -> int:
 def run(arguments: Sequence[str], around: Surroundings) -> int:
     """Run one command line and return its exit status; every failure becomes a sentence."""
     try:
-        status = _command(arguments, around)
+        status = _run_command(arguments, around)
         around.stdout.flush()
     except SystemExit as error:  # argparse, after --help or a wrong command line
         return error.code if isinstance(error.code, int) else USAGE
@@ -47,21 +47,22 @@ def run(arguments: Sequence[str], around: Surroundings) -> int:
         _stop_writing(around)
         return 0
     except MemdError as error:
-        _tell(around, f"{error}\n  {error.hint}" if error.hint else str(error))
+        _print_error(around, f"{error}\n  {error.hint}" if error.hint else str(error))
         return error.exit_status
     except Exception as error:  # noqa: BLE001 - the edge: a person gets a sentence, never a traceback
-        _tell(around, f"{type(error).__name__}: {error}")
+        _print_error(around, f"{type(error).__name__}: {error}")
         return 1
     return status
 
 
-def _tell(around: Surroundings, sentence: str) -> None:
-    """Say what went wrong; what it quotes does not steer a terminal."""
+def _print_error(around: Surroundings, sentence: str) -> None:
+    """Print an error, with its control characters escaped on a terminal."""
     shown = escape(sentence) if around.stderr.isatty() else sentence
     around.stderr.write(f"memctl: {shown}\n")
 
 
-def _command(arguments: Sequence[str], around: Surroundings) -> int:
+def _run_command(arguments: Sequence[str], around: Surroundings) -> int:
+    """Parse a command line, resolve the names of memories in it, and run its command."""
     top = parser()
     if any(surrogate(word) for word in arguments):
         top.error("an argument is not UTF-8")
@@ -72,21 +73,21 @@ def _command(arguments: Sequence[str], around: Surroundings) -> int:
     module, _, function = options.run.run.partition(":")
     command = getattr(import_module(f"memd.cli.commands.{module}"), function)
     with closing(Invocation(options, around)) as invocation:
-        name = ""
+        memory = ""
         for operand in options.run.operands:
             if operand.listed == MEMORIES and (given := getattr(options, operand.attribute)):
-                name = invocation.memory(given)
-                setattr(options, operand.attribute, name)
+                memory = invocation.memory(given)
+                setattr(options, operand.attribute, memory)
         try:
             return int(command(invocation) or 0)
         except MemdError as error:
-            if error.kind != "not_found" or not name:
+            if error.kind != "not_found" or not memory:
                 raise
-            raise invocation.no_memory(name) from error
+            raise invocation.no_memory(memory) from error
 
 
 def _input() -> TextIO:
-    """Return standard input as memories are written: UTF-8, line ends as they are."""
+    """Return standard input as UTF-8 text with its line ends unchanged."""
     if sys.stdin is None:
         return open(os.devnull, encoding="utf-8")
     if isinstance(sys.stdin, TextIOWrapper):
@@ -95,7 +96,7 @@ def _input() -> TextIO:
 
 
 def _output(stream: TextIO | None) -> TextIO:
-    """Return a stream that never fails for what its encoding cannot say."""
+    """Return a stream that writes characters outside its encoding as escapes."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
     if isinstance(stream, TextIOWrapper):
@@ -104,8 +105,8 @@ def _output(stream: TextIO | None) -> TextIO:
 
 
 def _stop_writing(around: Surroundings) -> None:
-    """Give the rest of standard output to nobody, or Python would complain while it ends."""
+    """Send the rest of standard output to /dev/null, or Python would complain at its end."""
     with suppress(OSError, ValueError):
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, around.stdout.fileno())
-        os.close(nobody)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, around.stdout.fileno())
+        os.close(devnull)

@@ -1,8 +1,8 @@
-"""memd as a supervised service: the files, and what the supervisor is told.
+"""memd as a supervised service: its unit files, and the commands for the supervisor.
 
-The templates in ``units/`` are the units that work; the folders ``systemd/``
-and ``launchd/`` of the repository hold the same bytes for packagers. Installing fills in the path
-of the Python that runs memctl, so that the service is the very version that the user has.
+The templates in ``units/`` are complete units; the folders ``systemd/`` and ``launchd/`` of the
+repository hold the same bytes for packagers. Installing fills in the path of the Python that runs
+memctl, so that the service is the version that the user has.
 """
 
 import os
@@ -20,8 +20,8 @@ LABEL = "dev.memd.memd"
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")
 MARK = "Written by memctl service install; memctl service uninstall removes it."
 
-_NARROW = r"^(MemoryDenyWriteExecute|MemoryHigh|MemoryMax|TasksMax)=.*\n"
-_ROOM = {
+_LIMITS = r"^(MemoryDenyWriteExecute|MemoryHigh|MemoryMax|TasksMax)=.*\n"
+_WIDER_LIMITS = {
     "MemoryHigh": "MemoryHigh=2G\n",
     "MemoryMax": "MemoryMax=4G\n",
     "TasksMax": "TasksMax=512\n",
@@ -41,11 +41,11 @@ class ForeignUnitError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One supervisor's view: files by path, and the commands around them.
+    """The unit files of one supervisor by path, and the commands that it is given.
 
-    ``reach`` succeeds where the supervisor can be asked and ``active`` where it runs memd now.
-    ``enable`` and ``disable`` are run in order; ``restart`` makes new files count; ``reset`` makes
-    it forget failures, and may fail; ``forget`` follows the removal of the files.
+    ``reach`` succeeds if the supervisor answers, and ``active`` if it runs memd now. ``enable`` and
+    ``disable`` are run in order. ``restart`` applies new files, ``reset`` clears recorded failures
+    and may fail, ``forget`` is run after the files were removed.
     """
 
     supervisor: str
@@ -60,13 +60,13 @@ class Service:
 
 
 def provider(config: str) -> str:
-    """Return who answers for a model by the user's settings, "" where they have no [model]."""
+    """Return the model's provider in the user's settings, or "" if they have no [model]."""
     model = settings_table(config, "model")
     return "" if model is None else str(model.get("provider", "messages"))
 
 
 def settings_table(config: str, name: str) -> Mapping[str, Any] | None:
-    """Return a table of the user's settings, ``None`` where there is none."""
+    """Return a table of the user's settings file, or ``None`` if there is none to be read."""
     try:
         with open(config, "rb") as opened:
             table = tomllib.load(opened).get(name)
@@ -78,14 +78,16 @@ def settings_table(config: str, name: str) -> Mapping[str, Any] | None:
 def systemd(
     python: str, environ: Mapping[str, str], home: str, *, runs_program: bool = False
 ) -> Service:
-    """Return the user units of systemd; ``runs_program``: a program answers for memd's model."""
+    """Return systemd's user units; ``runs_program`` widens the limits for a model's program."""
     config = environ.get("XDG_CONFIG_HOME", "")
     folder = f"{config if config.startswith('/') else f'{home}/.config'}/systemd/user"
     service = _template("memd.service").decode()
     command = f"ExecStart={_quoted(python)} -P -m memd serve"
     service = re.sub(r"^ExecStart=.*$", lambda _: command, service, flags=re.MULTILINE)
-    if runs_program:  # it inherits the unit's limits, and most have a compiler at run time
-        service = re.sub(_NARROW, lambda line: _ROOM.get(line[1], ""), service, flags=re.MULTILINE)
+    if runs_program:  # the program inherits the unit's limits, and most compile code as they run
+        service = re.sub(
+            _LIMITS, lambda line: _WIDER_LIMITS.get(line[1], ""), service, flags=re.MULTILINE
+        )
     mark = f"# {MARK}\n".encode()
     user = ("systemctl", "--user")
     units = ("memd.socket", "memd.service")
@@ -129,13 +131,13 @@ def states(service: Service) -> dict[str, str]:
     """Return for each file whether it is installed, outdated, foreign or absent."""
     result = {}
     for path, content in service.files.items():
-        there = _read(path)
-        if there is None:
+        present = _read(path)
+        if present is None:
             result[path] = "absent"
-        elif there == content:
+        elif present == content:
             result[path] = "installed"
         else:
-            result[path] = "outdated" if MARK.encode() in there else "foreign"
+            result[path] = "outdated" if MARK.encode() in present else "foreign"
     return result
 
 
@@ -182,6 +184,6 @@ def _template(name: str) -> bytes:
 
 
 def _quoted(path: str) -> str:
-    """Return a path as one word and one line of a systemd command, no specifier in it."""
+    """Return a path quoted as one word of a systemd command, with its specifiers escaped."""
     signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n"})
     return f'"{path.translate(signs)}"'

@@ -1,7 +1,7 @@
 """What ``memctl top`` shows, as lines: requests, jobs, sessions and spending. Pure.
 
-What happened is the difference of two readings; a daemon that began anew in between, and the first
-reading, is told since its start.
+An interval is the difference of two readings. Without an earlier reading of the same daemon it
+begins at the daemon's start.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ class MethodUse:
 
 @dataclass(frozen=True, slots=True)
 class TopReading:
-    """What a daemon told at one moment, ``at`` in monotonic seconds."""
+    """A daemon's status and metrics at one moment, ``at`` in monotonic seconds."""
 
     at: float
     status: Mapping[str, Any]
@@ -84,21 +84,21 @@ class TopInterval:
 
     @classmethod
     def between(cls, before: TopReading | None, now: TopReading) -> "TopInterval":
-        """Return what happened after a reading; since the daemon's start where that is no guide."""
-        started = ("pid", "version")
-        same = before is not None and all(
-            before.status[name] == now.status[name] for name in started
+        """Return the interval since ``before``, or since the start of a daemon that is another."""
+        identity = ("pid", "version")
+        same_daemon = before is not None and all(
+            before.status[name] == now.status[name] for name in identity
         )
-        if before is None or not same or now.at <= before.at:
+        if before is None or not same_daemon or now.at <= before.at:
             before = TopReading(0.0, {}, {}, {}, 0.0)
             seconds = max(now.status["uptime"], 0.001)
         else:
             seconds = now.at - before.at
-        methods = tuple(_use(name, before, now, seconds) for name in now.times)
+        methods = tuple(_method_use(name, before, now, seconds) for name in now.times)
         return cls(now, seconds, not before.status, methods, (now.cpu - before.cpu) / seconds)
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON values, for a program."""
+        """Return the interval as JSON values."""
         status = self.now.status
         names = ("version", "uptime", "rss", "connections", "jobs", "running", "sessions", "spend")
         facts: dict[str, Any] = {name: status.get(name) for name in names}
@@ -108,14 +108,14 @@ class TopInterval:
 
 @dataclass(slots=True)
 class TopView:
-    """How a person looks at it: the column that sorts, how far they scrolled, and the help."""
+    """The state of the view: the column that sorts, the lines scrolled, whether help is shown."""
 
     sort: int = _RATE
     scrolled: int = 0
     help: bool = False
 
     def press(self, key: str) -> None:
-        """Take a key; an unknown one does nothing."""
+        """Apply a key; any key but ``h`` closes the help."""
         if key in _SHORTCUTS:
             self.sort, self.scrolled = SORTS.index(_SHORTCUTS[key]), 0
         elif key in {"left", "right"}:
@@ -134,7 +134,7 @@ def sorted_by(methods: Iterable[MethodUse], sort: str) -> list[MethodUse]:
 
 
 class TopPicture:
-    """One picture of an interval, for a terminal of so many columns and lines."""
+    """Renders one interval as lines of text."""
 
     def __init__(self, interval: TopInterval, screen: output.Screen, home: str, now: float) -> None:
         self._interval = interval
@@ -144,18 +144,18 @@ class TopPicture:
         self._now = now
 
     def lines(self, view: TopView, columns: int, height: int | None) -> list[str]:
-        """Return the lines, no wider and, if there is a height, no more than that."""
+        """Return lines of at most ``columns``; with a ``height``, exactly that many lines."""
         head, tail = self._head(), [*self._jobs(), *self._sessions()]
         if view.help:
             body = list(HELP)
         else:
-            room = None if height is None else height - len(head) - len(tail) - 2
-            body = self._methods(view, None if room is None else max(room, _LEAST_METHODS))
+            most = None if height is None else height - len(head) - len(tail) - 2
+            body = self._methods(view, None if most is None else max(most, _LEAST_METHODS))
         lines = [*head, *body, *([] if view.help else tail)]
         if height is not None:
             lines = lines[: max(height - 1, 0)]
             lines += [""] * (height - 1 - len(lines)) + [self._screen.paint(KEYS, "dim")]
-        # What a name holds may be longer once it is shown as escapes, so it is cut after that.
+        # Escapes make a line longer, so it is cut afterwards.
         return [output.cut(output.escape(line.replace("\n", " ")), columns) for line in lines]
 
     def _head(self) -> list[str]:
@@ -189,13 +189,13 @@ class TopPicture:
             f"{len(health)} problem{'s' * (len(health) > 1)}: memctl status", "yellow"
         )
 
-    def _methods(self, view: TopView, room: int | None) -> list[str]:
-        """Return the table of methods, cut to its room, with the column that sorts in bold."""
+    def _methods(self, view: TopView, most: int | None) -> list[str]:
+        """Return the table of methods, at most so many lines, the sorted column in bold."""
         sort = SORTS[view.sort]
         rows = sorted_by(self._interval.methods, sort)
-        if room is not None:
-            view.scrolled = min(view.scrolled, max(0, len(rows) - (room - 1)))
-            rows = rows[view.scrolled : view.scrolled + room - 1]
+        if most is not None:
+            view.scrolled = min(view.scrolled, max(0, len(rows) - (most - 1)))
+            rows = rows[view.scrolled : view.scrolled + most - 1]
         names = {"rate": "/s"}
         head = [
             self._screen.paint(names.get(name, name), "bold" if name == sort else "dim")
@@ -238,7 +238,7 @@ class TopPicture:
         return output.place(path, self._home)
 
 
-def _use(name: str, before: TopReading, now: TopReading, seconds: float) -> MethodUse:
+def _method_use(name: str, before: TopReading, now: TopReading, seconds: float) -> MethodUse:
     old = before.times.get(name, ())
     counts = [new - earlier for new, earlier in zip_longest(now.times[name], old, fillvalue=0)]
     return MethodUse(
@@ -252,7 +252,7 @@ def _use(name: str, before: TopReading, now: TopReading, seconds: float) -> Meth
 
 
 def _seconds(value: float | None) -> str:
-    """Return a time in three digits; above a second in seconds."""
+    """Return a time in three digits, in ms below a second; "-" for ``None``."""
     if value is None:
         return "-"
     return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"

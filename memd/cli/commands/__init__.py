@@ -1,1 +1,1 @@
-"""What each command of memctl does: ask the daemon, print its answer."""
+"""The functions of memctl's commands: each calls the daemon and prints the answer."""

@@ -1,4 +1,4 @@
-"""agent …: who is there, and an agent of one's own."""
+"""agent …: list agents, and register and end one's own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,12 +27,12 @@ class AgentUnknownError(MemdError):
 
 
 def key(invocation: Invocation) -> str:
-    """Return the key that the command line or the environment has, "" for none."""
+    """Return the agent's key from ``--key`` or the environment, or "" without one."""
     return invocation.options.key or invocation.environ.get(KEY_VARIABLE, "")
 
 
 def list_(invocation: Invocation) -> None:
-    """Print the agents, and with --watch what changes."""
+    """Print the agents, and with ``--watch`` each later change of one."""
     if not invocation.options.watch:
         _print(invocation, invocation.request())
         return
@@ -47,7 +47,7 @@ def list_(invocation: Invocation) -> None:
 
 
 def show(invocation: Invocation) -> None:
-    """Print all of one agent. Raises AgentUnknownError."""
+    """Print everything about one agent. Raises AgentUnknownError."""
     address = invocation.options.address
     for agent in invocation.request()["agents"]:
         if agent["address"] == address:
@@ -68,11 +68,11 @@ def register(invocation: Invocation) -> None:
 
 
 def end(invocation: Invocation) -> None:
-    """End an agent. Raises CommandLineError."""
-    own = key(invocation)
-    if not own:
+    """End the agent of the given key. Raises CommandLineError without one."""
+    agent_key = key(invocation)
+    if not agent_key:
         raise CommandLineError(_WHOSE, hint=_GIVE_KEY)
-    done = invocation.request(cwd=None, key=own)
+    done = invocation.request(cwd=None, key=agent_key)
     returned = f"; {done['returned']} unread went back" if done["returned"] else ""
     invocation.screen.answer(done, f"ended{returned}")
 

@@ -1,4 +1,4 @@
-"""debug bundle: a file for whoever looks for a fault, without any text of the person."""
+"""debug bundle: an archive that helps to find a fault, without any text of the person."""
 
 import gzip
 import io
@@ -44,7 +44,7 @@ _PROMISE = (
 
 
 class BundleUnwritableError(MemdError):
-    """The file cannot be made; one that is there is never replaced."""
+    """The archive cannot be written; an existing file is never replaced."""
 
     hint = "name another file with -o"
 
@@ -53,7 +53,7 @@ class BundleUnwritableError(MemdError):
 
 
 def bundle(invocation: Invocation) -> None:
-    """Write the file, and say what is in it."""
+    """Write the archive and print what is in it and which parts are missing."""
     path = os.path.abspath(
         invocation.options.output or time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz")
     )
@@ -79,7 +79,7 @@ def bundle(invocation: Invocation) -> None:
 
 
 def _makers(invocation: Invocation, redactor: Redactor) -> dict[str, Callable[[], str]]:
-    """Return what makes each part; what a daemon tells is missing where none runs."""
+    """Return a function for each part's text; those that ask the daemon fail if none runs."""
 
     def result_of(method: str) -> dict[str, object]:
         invocation.client(start=False)
@@ -115,7 +115,7 @@ def _versions() -> dict[str, str]:
 
 
 def _settings(invocation: Invocation) -> dict[str, object]:
-    """Return the person's own settings. Raises OSError and ValueError."""
+    """Return the shareable form of the person's settings. Raises OSError and ValueError."""
     path, options = invocation.places.config, {}
     with suppress(FileNotFoundError), open(path, "rb") as file:
         options = tomllib.load(file)
@@ -143,7 +143,7 @@ def _checks(diagnosis: dict[str, object]) -> dict[str, str]:
 
 
 def _log(invocation: Invocation, redactor: Redactor) -> str:
-    """Return the end of the log. Raises OSError."""
+    """Return the last lines of the log, redacted. Raises OSError."""
     with open(invocation.places.log, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
         lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()[-_LOG_LINES:]
@@ -151,19 +151,19 @@ def _log(invocation: Invocation, redactor: Redactor) -> str:
 
 
 def _key(invocation: Invocation) -> bytes:
-    """Return the key of the hashes: the same ones each time, if the state directory keeps it."""
+    """Return the key of the hashes from the state directory, or a new one if that fails."""
     path, new = f"{invocation.places.state_dir}/debug-key", os.urandom(_KEY_BYTES)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     with suppress(OSError), os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(new)
     with suppress(OSError), open(path, "rb") as file:
-        known = file.read(_KEY_BYTES)
-        return known if len(known) == _KEY_BYTES else new
+        stored = file.read(_KEY_BYTES)
+        return stored if len(stored) == _KEY_BYTES else new
     return new
 
 
 def _write(path: str, parts: dict[str, str]) -> int:
-    """Write the archive and return its bytes. Raises BundleUnwritableError."""
+    """Write the archive and return its size in bytes. Raises BundleUnwritableError."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     packed, now = io.BytesIO(), int(time.time())
     with (
@@ -171,7 +171,7 @@ def _write(path: str, parts: dict[str, str]) -> int:
         tarfile.open(fileobj=stream, mode="w") as archive,
     ):
         for name, text in parts.items():
-            member = tarfile.TarInfo(f"{_FOLDER}/{name}")  # of nobody by name
+            member = tarfile.TarInfo(f"{_FOLDER}/{name}")  # without a user's name
             content = text.encode()
             member.size, member.mtime, member.mode = len(content), now, 0o600
             archive.addfile(member, io.BytesIO(content))

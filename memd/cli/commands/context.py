@@ -1,4 +1,4 @@
-"""context show|list|forget: how large conversations are, and what is stored of them."""
+"""context show|list|forget: the sizes of conversations, and the results stored for them."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _LARGEST = 5  # of the stored results; --json has more
 
 
 class NoContextError(MemdError):
-    """No program has memd plan conversations of the project."""
+    """memd has planned no conversation of the project."""
 
     hint = "docs/context.md says how a program begins to"
 
@@ -20,7 +20,7 @@ class NoContextError(MemdError):
 
 
 def show(invocation: Invocation) -> None:
-    """Print a session's conversations and what is stored of them."""
+    """Print a session's conversations and the results stored for them."""
     session = getattr(invocation.options, "session", None) or _newest(invocation)
     view = invocation.request(session_id=session)
     pairs: list[tuple[str, object]] = [("session", view["session"])]
@@ -38,7 +38,7 @@ def show(invocation: Invocation) -> None:
 
 
 def list_(invocation: Invocation) -> None:
-    """List the conversations of the project that were planned last."""
+    """List the project's conversations that were planned most recently."""
     listed, screen = invocation.request(), invocation.screen
     rows = [
         (
@@ -64,7 +64,7 @@ def forget(invocation: Invocation) -> None:
 
 
 def _newest(invocation: Invocation) -> str:
-    """Return the session that was planned last. Raises NoContextError."""
+    """Return the project's session that was planned last. Raises NoContextError."""
     for newest in invocation.ask("context.list", limit=1)["contexts"]:
         return str(newest["session"])
     raise NoContextError(invocation.cwd)

@@ -1,7 +1,7 @@
-"""dream, its reports, and dream review|accept|reject: consolidation and a person's say in it.
+"""dream, its reports, and dream review|accept|reject: consolidation and a person's decisions.
 
-What comes from memories and models stands on one line behind a word of ours, or in a diff, whose
-every line begins with a mark.
+Texts of memories and models are printed on one line behind a word of memd's, or in a diff, where
+each line begins with a mark.
 """
 
 import time
@@ -23,7 +23,7 @@ _EXCLUDED = "--{} cannot stand beside {}"
 
 
 def dream(invocation: Invocation) -> int:
-    """Consolidate the memories of the project, or say what a dream did or when one is due."""
+    """Start a dream, or print the last one (``--last``) or when one is due (``--status``)."""
     options = invocation.options
     given = [name for name in _OF_DREAM if getattr(options, name)]
     for name in set(given) & set(_ALONE):
@@ -38,17 +38,17 @@ def dream(invocation: Invocation) -> int:
 
 
 def review(invocation: Invocation) -> None:
-    """Print what dreams wanted and were not let do."""
+    """Print the proposals of dreams, which wait for a person."""
     answer = _of_verb(invocation).request()
     screen = invocation.screen
     if not answer["proposals"]:
         screen.note("no proposals" if invocation.options.all else "no open proposals")
-    pages = ("".join(_proposal(proposal, screen)) for proposal in answer["proposals"])
+    pages = ("".join(_proposal_lines(proposal, screen)) for proposal in answer["proposals"])
     screen.answer(answer, "\n".join(pages))
 
 
 def accept(invocation: Invocation) -> int:
-    """Do what a proposal wants; 1 when a file was left because somebody changed it."""
+    """Apply a proposal; return 1 if a file was left because somebody changed it."""
     done = _of_verb(invocation).request()
     for left in done["left"]:
         invocation.screen.error(f"left alone: {left['path']}: {left['reason']}")
@@ -60,7 +60,7 @@ def accept(invocation: Invocation) -> int:
 
 
 def reject(invocation: Invocation) -> None:
-    """Drop what a proposal wants."""
+    """Reject a proposal, or some files of it."""
     done = _of_verb(invocation).request()
     lines = [f"rejected {path}" for path in done["rejected"]]
     invocation.screen.answer(done, "\n".join([*lines, _state(done)]))
@@ -75,7 +75,7 @@ def _last(invocation: Invocation) -> int:
 
 
 def _status(invocation: Invocation) -> int:
-    """Print when the next dream is due, what each gate says, and what waits."""
+    """Print when the next dream is due, the state of each gate, and the open proposals."""
     answer = invocation.ask("dream.status")
     screen, now = invocation.screen, time.time()
     waiting = answer["proposals"]
@@ -106,7 +106,7 @@ def _status(invocation: Invocation) -> int:
 
 
 def _of_verb(invocation: Invocation) -> Invocation:
-    """Return the invocation unless it has options of ``dream`` before the verb."""
+    """Return the invocation. Raises CommandLineError for options of ``dream`` before a verb."""
     for name in _OF_DREAM:
         if getattr(invocation.options, name):
             raise CommandLineError(_EXCLUDED, name, invocation.options.run.words[-1])
@@ -119,7 +119,7 @@ def _state(done: Mapping[str, Any]) -> str:
 
 
 def _moment(seconds: float | None, now: float) -> str:
-    """Return a time as a person reads it, "" for none."""
+    """Return a time in words and as ISO 8601, or "" for ``None``."""
     if seconds is None:
         return ""
     passed = now - seconds
@@ -128,7 +128,7 @@ def _moment(seconds: float | None, now: float) -> str:
     return f"{words} ({iso_time(seconds)})"
 
 
-def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _proposal_lines(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     name = proposal["id"]
     by = f", by {one_line(proposal['engine'], _LINE)}" if proposal["engine"] else ""
     asks = proposal.get("kind") == "unused"
@@ -143,7 +143,7 @@ def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
         if text:
             yield f"{words}: {one_line(text, _LINE)}\n"
     for file in proposal["files"]:
-        yield from _file(file, screen)
+        yield from _file_lines(file, screen)
     if proposal["state"] == "open":
         accept, reject = ("remove", "keep") if asks else ("accept", "reject")
         why = "" if asks else " --reason TEXT"
@@ -151,7 +151,7 @@ def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
         yield f"{reject} with: memctl dream reject {name} [FILE...]{why}\n"
 
 
-def _file(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _file_lines(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     action = screen.paint(file["action"], _STYLES.get(file["action"], "bold"))
     into = f" into {file['merged_into']}" if file["merged_into"] else ""
     why = f": {one_line(file['reason'], _LINE)}" if file["reason"] and not into else ""

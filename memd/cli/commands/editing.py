@@ -25,7 +25,7 @@ class EditorFailedError(MemdError):
 
 
 def edit(invocation: Invocation) -> None:
-    """Open one memory in an editor and write it back."""
+    """Open one memory in an editor and write it back if its text changed."""
     path = invocation.options.path
     read = invocation.ask("memory.read", path=path)
     written = {"path": path, "hash": read["hash"], "change": None, "status": "unchanged"}
@@ -45,20 +45,21 @@ def edit(invocation: Invocation) -> None:
 
 @contextmanager
 def edited(invocation: Invocation, name: str, text: str) -> Iterator[str]:
-    """Open a text in an editor and give the block what became of it.
+    """Open a text in an editor and yield the edited text.
 
-    A text that the block cannot write is kept. Raises EditorFailedError and InputUnreadableError.
+    If the block raises MemdError, the edited text is saved in the state directory. Raises
+    EditorFailedError and InputUnreadableError.
     """
     with tempfile.TemporaryDirectory(prefix="memctl-") as folder:
         draft = os.path.join(folder, name)
-        before = text.encode()
+        original = text.encode()
         with open(draft, "wb") as file:
-            file.write(before)
+            file.write(original)
         try:
             _run_editor(invocation, draft)
             yield invocation.read(draft)
         except (MemdError, KeyboardInterrupt):
-            _save(invocation, draft, before)
+            _save_changed(invocation, draft, original)
             raise
 
 
@@ -75,14 +76,14 @@ def _run_editor(invocation: Invocation, draft: str) -> None:
         raise EditorFailedError(command, cause)
 
 
-def _save(invocation: Invocation, draft: str, before: bytes) -> None:
-    """Copy a changed draft to where it lasts, and say where."""
+def _save_changed(invocation: Invocation, draft: str, original: bytes) -> None:
+    """Copy a changed draft into the state directory and print its path."""
     try:
         with open(draft, "rb") as file:
             text = file.read()
     except OSError:
         return
-    if text == before:
+    if text == original:
         return
     folder = f"{invocation.places.state_dir}/kept"
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""config and logs: the files that say what a daemon was told and what it did."""
+"""config and logs: the user's settings file and the daemon's log."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ _LOG_LINES = 50
 
 
 def config(invocation: Invocation) -> int:
-    """Print the user's settings file and what it changes; 1 where something in it is wrong."""
+    """Print the settings that differ from their defaults; return 1 if the file has problems."""
     path = invocation.places.config
     try:
         options = tomllib.loads(invocation.read(path)) if os.path.exists(path) else {}
@@ -46,14 +46,14 @@ def config(invocation: Invocation) -> int:
 
 
 def logs(invocation: Invocation) -> None:
-    """Print the last lines of a daemon's log, and those that come. Raises InputUnreadableError."""
+    """Print the last lines of a log, and follow it if asked to. Raises InputUnreadableError."""
     options, screen = invocation.options, invocation.screen
     path, wanted = options.file or invocation.places.log, LogFilter(options)
     if options.follow and path != "-":
         growing = GrowingFile(path)
         last = deque(filter(wanted.passes, growing.lines()), options.lines or _LOG_LINES)
         for line in chain(last, filter(wanted.passes, growing.follow(screen))):
-            _put(screen, line)
+            _print_line(screen, line)
         return
     if path != "-" and not os.path.exists(path):
         screen.note(f"{path} is not there: no client started a daemon yet")
@@ -67,21 +67,21 @@ def logs(invocation: Invocation) -> None:
             return
         screen.note(path)
     for line in lines:
-        _put(screen, line)
+        _print_line(screen, line)
 
 
 class LogFilter:
-    """Which lines of a log are wanted. A line that is no JSON passes where nothing is asked."""
+    """Filters lines of a log by the options; without any of them, every line passes."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._levels = LOG_LEVELS[LOG_LEVELS.index(options.level) :] if options.level else ()
         self._facts = {"event": options.event, "client": options.client}
         self._since = options.since
-        self._open = not (self._levels or self._since or any(self._facts.values()))
+        self._passes_all = not (self._levels or self._since or any(self._facts.values()))
 
     def passes(self, line: str) -> bool:
-        """Return whether a line is wanted."""
-        if self._open:
+        """Return whether a line matches; a line that is no JSON object matches no option."""
+        if self._passes_all:
             return True
         facts = read_object(line)
         return bool(
@@ -92,8 +92,8 @@ class LogFilter:
         )
 
 
-def _put(screen: Screen, line: str) -> None:
-    """Print one line for a person, or with --json its facts."""
+def _print_line(screen: Screen, line: str) -> None:
+    """Print one line of a log, with ``--json`` as a JSON object."""
     facts = read_object(line)
     if screen.as_json:
         screen.record(facts or {"text": line})

@@ -1,4 +1,4 @@
-"""instructions list|show|check|approve|deny: what assistants are told here, and why."""
+"""instructions list|show|check|approve|deny: the instruction files that assistants load."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from memd.cli.invocation import Invocation
 from memd.core.names import printable
 
-_FOLDED = 5  # files of one reason, behind which they are only counted
+_FOLDED = 5  # files listed for one reason; the others are only counted
 _LINE = 4096  # characters, as many as a path may have
 _KINDS = {
     "problem": "files",
@@ -22,13 +22,13 @@ File = Mapping[str, Any]
 
 
 def list_(invocation: Invocation) -> None:
-    """Print which files are loaded, and which are not by their reasons."""
+    """Print the files that are loaded, and the others grouped by the reason."""
     listed = invocation.request(touched=_touched(invocation))
-    invocation.screen.answer(listed, "\n".join(_page(invocation, listed)))
+    invocation.screen.answer(listed, "\n".join(_page_lines(invocation, listed)))
 
 
 def show(invocation: Invocation) -> None:
-    """Print the text of what is loaded."""
+    """Print the text of the loaded files."""
     read, screen = invocation.request(touched=_touched(invocation)), invocation.screen
     for problem in read["problems"]:
         screen.note(problem)
@@ -38,7 +38,7 @@ def show(invocation: Invocation) -> None:
 
 
 def check(invocation: Invocation) -> int:
-    """Print what is to be mended; 1 if there is anything."""
+    """Print the problems of the instruction files; return 1 if there are any."""
     checked, screen = invocation.request(), invocation.screen
     lines: list[str] = []
     for kind, title in _KINDS.items():
@@ -54,7 +54,7 @@ def check(invocation: Invocation) -> int:
 
 
 def decide(invocation: Invocation) -> None:
-    """Allow includes from outside of the project, or take that back."""
+    """Allow or forbid includes from outside of the project."""
     allow = invocation.options.run.words[-1] == "approve"
     decided = invocation.request(allow=allow)
     words = "allowed" if allow else "not allowed"
@@ -66,46 +66,46 @@ def decide(invocation: Invocation) -> None:
 
 
 def _touched(invocation: Invocation) -> list[str] | None:
-    named = invocation.options.touched
-    return [os.path.abspath(path) for path in named] if named else None
+    paths = invocation.options.touched
+    return [os.path.abspath(path) for path in paths] if paths else None
 
 
-def _page(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
+def _page_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
     screen = invocation.screen
     loaded = [file for file in listed["files"] if file["loaded"]]
     total = sum(file["chars"] for file in loaded)
     words = f"{_count(len(loaded), 'file')} with {total:,} characters"
     yield f"{screen.paint('loaded', 'green')}, {listed['view']}: {words}"
     for file in loaded:
-        yield f"  {file['chars']:>7,}  {file['kind']:<8} {_named(invocation, file)}"
+        yield f"  {file['chars']:>7,}  {file['kind']:<8} {_named_file(invocation, file)}"
     reasons = dict.fromkeys(file["why_not"] for file in listed["files"] if not file["loaded"])
     for why in reasons:
         files = [file for file in listed["files"] if file["why_not"] == why]
-        waits = files[0]["path"] in listed["external"]
+        needs_approval = files[0]["path"] in listed["external"]
         yield f"{screen.paint('not loaded', 'yellow')}: {_plain(invocation, why)}"
-        yield from _folded(invocation, files)
-        if waits:
+        yield from _file_lines(invocation, files)
+        if needs_approval:
             yield "  to allow what this project includes from outside: memctl instructions approve"
     for problem in listed["problems"]:
         yield f"{screen.paint('problem', 'red')}: {_plain(invocation, problem)}"
 
 
-def _folded(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
+def _file_lines(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
     for file in files[:_FOLDED]:
         globs = printable(", ".join(file["condition"]), _LINE)
         condition = f" ({globs})" if globs else ""
-        yield f"  {'':>7}  {file['kind']:<8} {_named(invocation, file)}{condition}"
+        yield f"  {'':>7}  {file['kind']:<8} {_named_file(invocation, file)}{condition}"
     if len(files) > _FOLDED:
         yield f"  {'':>7}  and {len(files) - _FOLDED:,} more, which --json names"
 
 
-def _named(invocation: Invocation, file: File) -> str:
+def _named_file(invocation: Invocation, file: File) -> str:
     by = f", by {_path(invocation, file['included_by'])}" if file["included_by"] else ""
     return f"{invocation.screen.paint(_path(invocation, file['path']), 'bold')}{by}"
 
 
 def _path(invocation: Invocation, path: str) -> str:
-    """Return a path as a person says it: from the directory or from the home where it is below."""
+    """Return a path relative to the directory or, with ``~/``, to the home if it is below one."""
     for folder, short in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
         if path.startswith(f"{folder}/"):
             return printable(short + path[len(folder) + 1 :], _LINE)
@@ -113,7 +113,7 @@ def _path(invocation: Invocation, path: str) -> str:
 
 
 def _plain(invocation: Invocation, sentence: str) -> str:
-    """Return a sentence in one line, with the paths below the directory as a person says them."""
+    """Return a sentence on one line, with the paths below the directory made relative."""
     return printable(sentence.replace(f"{os.path.realpath(invocation.cwd)}/", ""), _LINE)
 
 

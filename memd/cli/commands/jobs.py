@@ -9,7 +9,7 @@ from memd.cli import output
 from memd.cli.commands.learning import result_lines
 from memd.cli.invocation import JOB_SECONDS, Invocation
 
-_TEXT = 600  # characters of one text; --json has what was kept
+_TEXT = 600  # characters of one text; --json has all that the record has
 _TOKENS = ("input", "output", "cache_read", "cache_created")
 
 
@@ -36,12 +36,12 @@ def list_jobs(invocation: Invocation) -> None:
 
 
 def show(invocation: Invocation) -> None:
-    """Print one job with its result, and what a model did in it turn by turn."""
+    """Print one job with its result and each turn of its model."""
     _print(invocation, invocation.request(cwd=None, record=True))
 
 
 def wait(invocation: Invocation) -> int:
-    """Print one job once it has ended, watched live on a terminal; 1 unless it completed."""
+    """Wait for a job, live on a terminal, and print it; return 1 unless it completed."""
     if invocation.screen.live:
         from memd.cli.live import join  # noqa: PLC0415 - only on a terminal
 
@@ -68,17 +68,19 @@ def retry(invocation: Invocation) -> None:
 def pause(invocation: Invocation) -> None:
     """Stop background work until it is resumed."""
     stands = invocation.request(cwd=None, seconds=JOB_SECONDS)
-    words = f"background work is paused; {_left(stands['waiting'])}"
+    words = f"background work is paused; {_waiting_words(stands['waiting'])}"
     invocation.screen.answer(stands, words)
 
 
 def resume(invocation: Invocation) -> None:
-    """Let background work go on, and ask models again that failed."""
+    """Resume background work; models that failed are called again."""
     stands = invocation.request(cwd=None)
-    invocation.screen.answer(stands, f"background work goes on; {_left(stands['waiting'])}")
+    invocation.screen.answer(
+        stands, f"background work goes on; {_waiting_words(stands['waiting'])}"
+    )
 
 
-def _left(waiting: int) -> str:
+def _waiting_words(waiting: int) -> str:
     return "no job waits" if not waiting else f"{waiting} job{'s' * (waiting > 1)} to do"
 
 
@@ -117,42 +119,45 @@ def _state(invocation: Invocation, job: dict[str, Any]) -> str:
 
 
 def _record(turns: Sequence[Mapping[str, Any]]) -> str:
-    """Return the turns of a run of a model: what it said and called, and what it was told."""
-    return "\n".join(line for turn in turns for line in ("", *_turn(turn)))
+    """Return the turns of a model's run as text: its replies, tool calls and their results."""
+    return "\n".join(line for turn in turns for line in ("", *_turn_lines(turn)))
 
 
 def _tokens(usage: Mapping[str, Any]) -> str:
-    """Return numbers of tokens by sort, without those that are none."""
-    named = [f"{usage[name]} {name.replace('_', ' ')}" for name in _TOKENS if usage.get(name)]
-    return ", ".join(named)
+    """Return the numbers of tokens by kind, without those that are zero."""
+    counts = [f"{usage[name]} {name.replace('_', ' ')}" for name in _TOKENS if usage.get(name)]
+    return ", ".join(counts)
 
 
-def _turn(turn: Mapping[str, Any]) -> Iterator[str]:
+def _turn_lines(turn: Mapping[str, Any]) -> Iterator[str]:
     facts = [str(turn.get("model", "")), output.duration(turn.get("seconds") or 0)]
     facts += [_tokens(turn.get("usage") or {}), f"stop: {turn.get('stop') or '?'}"]
     yield f"turn {turn.get('turn', '?')}  " + " · ".join(fact for fact in facts if fact)
     for block in turn.get("reply") or ():
-        yield from _block(block)
+        yield from _block_lines(block)
     for result in turn.get("results") or ():
         fault = f" ({result['fault']})" if result.get("fault") else ""
-        yield from _text(f"  ← {result.get('tool', '')}{fault}: ", result.get("text"))
+        yield from _text_lines(f"  ← {result.get('tool', '')}{fault}: ", result.get("text"))
 
 
-def _block(block: Any) -> Iterator[str]:
+def _block_lines(block: Any) -> Iterator[str]:
     if not isinstance(block, Mapping):
         return
     if block.get("type") == "tool_use":
-        yield from _text(
+        yield from _text_lines(
             f"  → {block.get('name', '')} ", json.dumps(block.get("input"), ensure_ascii=False)
         )
     else:
         text = block.get("text") or block.get(str(block.get("type"))) or ""
-        yield from _text("  " if block.get("type") == "text" else f"  [{block.get('type')}] ", text)
+        yield from _text_lines(
+            "  " if block.get("type") == "text" else f"  [{block.get('type')}] ", text
+        )
 
 
-def _text(before: str, text: object) -> Iterator[str]:
+def _text_lines(prefix: str, text: object) -> Iterator[str]:
+    """Yield a text behind a prefix, cut to ``_TEXT`` characters, later lines indented."""
     whole = str(text or "")
     shown = whole if len(whole) <= _TEXT else f"{whole[:_TEXT]}… ({len(whole)} characters)"
     first, *rest = shown.split("\n")
-    yield before + first
+    yield prefix + first
     yield from (f"    {line}" for line in rest)

@@ -13,15 +13,15 @@ from memd.core.names import printable
 from memd.core.recent import Recent
 from memd.core.text import iso_time
 
-_FIRST = 10  # changes that are shown before what follows
+_FIRST = 10  # past changes that --follow shows first
 _PAGE = 100
-_REMEMBERED = 2_000  # changes that were printed; those of some pages would be enough
+_REMEMBERED = 2_000  # printed changes, so that none is printed twice
 _OLDER_OR_NEW = "--follow shows what comes, and --before what was: give one of them"
 _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
 
 
 def log(invocation: Invocation) -> None:
-    """List changes, newest first, one line each; or follow them, the newest last."""
+    """List changes, newest first, or with ``--follow`` print each new one below the last."""
     screen = invocation.screen
     if invocation.options.follow:
         if invocation.options.before:
@@ -36,21 +36,21 @@ def log(invocation: Invocation) -> None:
 
 
 class _FollowedChanges:
-    """The changes that were printed. Each is printed once, whatever happens to the daemon."""
+    """Prints each change once, also after a restart of the daemon."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
         self._printed: Recent[tuple[str, str], None] = Recent(_REMEMBERED)
-        self._begun = False
+        self._started = False
 
     def step(self) -> None:
-        """Print what is new, the oldest first; at the beginning the newest ones."""
+        """Print the new changes, oldest first; the first call prints only the newest few."""
         new = self._new()
         for change in new:
             self._printed[change["id"], change["at"]] = None
-        if not self._begun:
+        if not self._started:
             new = new[-(self._invocation.options.limit or _FIRST) :]
-        self._begun = True
+        self._started = True
         screen = self._invocation.screen
         for change in new:
             if screen.as_json:
@@ -60,15 +60,15 @@ class _FollowedChanges:
                 screen.line(output.table([_row(self._invocation, change, at)], screen.width)[:-1])
 
     def _new(self) -> list[dict[str, Any]]:
-        """Return the changes that were not printed; of the first look one page is enough."""
+        """Return the changes not printed yet, oldest first; the first call reads one page."""
         result: list[dict[str, Any]] = []
         before = None
         while True:
             page = self._invocation.request(limit=_PAGE, before=before)["changes"]
-            page = [change for change in page if change["id"]]  # made here
+            page = [change for change in page if change["id"]]  # an imported one has none
             new = [each for each in page if (each["id"], each["at"]) not in self._printed]
             result += new
-            if not self._begun or not page or len(new) < len(page):
+            if not self._started or not page or len(new) < len(page):
                 return result[::-1]
             before = page[-1]["id"]
 
@@ -89,11 +89,13 @@ def diff(invocation: Invocation) -> None:
 
 
 def undo(invocation: Invocation) -> int:
-    """Take changes back; 1 when a file was left because newer work stands there."""
+    """Undo changes, by default the newest; return 1 if a file was left as newer work is in it."""
     options = invocation.options
     if not (options.change or options.from_ or options.as_of):
         answer = invocation.ask("memory.history", limit=1)
-        newest = [change for change in answer["changes"] if change["id"]]  # made here
+        newest = [
+            change for change in answer["changes"] if change["id"]
+        ]  # an imported one has none
         if not newest:
             invocation.screen.note("nothing to undo")
             return 0
@@ -104,17 +106,17 @@ def undo(invocation: Invocation) -> int:
     if options.as_of is not None:
         invocation.screen.note(f"everything after {iso_time(options.as_of)}")
     done = invocation.request(request_id=os.urandom(16).hex())
-    return _undone(invocation, done, "nothing to undo")
+    return _print_undone(invocation, done, "nothing to undo")
 
 
 def restore(invocation: Invocation) -> int:
-    """Bring back a version of one memory."""
+    """Restore an earlier version of one memory."""
     done = invocation.request(request_id=os.urandom(16).hex())
-    return _undone(invocation, done, f"{invocation.options.path} is so already")
+    return _print_undone(invocation, done, f"{invocation.options.path} is so already")
 
 
 def why(invocation: Invocation) -> None:
-    """Say where a memory comes from and when it was last used."""
+    """Print where a memory comes from and when it was last used."""
     answer = invocation.request()
     pairs = [
         ("memory", answer["path"] + ("" if answer["exists"] else " (not there any more)")),
@@ -131,9 +133,9 @@ def why(invocation: Invocation) -> None:
 
 
 def purge(invocation: Invocation) -> int:
-    """Remove texts from the history for good; 2 where nobody confirmed it."""
+    """Remove texts from the history for good; without ``--yes`` only show that and return 2."""
     options, screen = invocation.options, invocation.screen
-    sure = options.yes or options.dry_run
+    confirmed = options.yes or options.dry_run
     pattern = options.pattern
     if pattern == "-":
         pattern = invocation.read("-").rstrip("\n")
@@ -145,27 +147,27 @@ def purge(invocation: Invocation) -> int:
         screen.error(f"it still stands in {path}, which is yours to change")
     if done["running"]:
         screen.note(f"{done['running']} jobs have not ended: purge again when they have")
-    if not sure:
+    if not confirmed:
         screen.error("nothing was removed; --yes removes it for good")
         return 2
     return 0
 
 
 def _shared(by: dict[str, Any] | None) -> str:
-    """Return in words which member a team memory is from."""
+    """Return in words which member a team memory is from, or "" for ``None``."""
     if by is None:
         return ""
     return f"{by['member']} by {by['device']}, {output.ago(by['at'])}, revision {by['revision']}"
 
 
 def _surfaced(sighting: dict[str, Any] | None) -> str:
-    """Return in words when a memory last came to a prompt."""
+    """Return in words when a memory was last added to a prompt."""
     if sighting is None:
         return "never, as far back as memd remembers"
     return f"last {output.ago(sighting['at'])}, in session {sighting['session']}"
 
 
-def _undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:
+def _print_undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:
     would = "would be " if invocation.options.dry_run else ""
     lines = [f"{would}{file['action']} {file['path']}" for file in done["files"]]
     lines += [f"merged with newer work: {path}" for path in done.get("merged") or ()]
@@ -183,13 +185,13 @@ def _touched(file: dict[str, Any]) -> str:
 
 
 def _who(change: dict[str, Any]) -> str:
-    """Return who made a change; what an archive brought of a history may be anybody's words."""
+    """Return who made a change, made printable since an imported history may hold any text."""
     actor, client = printable(change["actor"]), printable(change.get("client") or "")
     return f"{actor} ({client})" if client else actor
 
 
 def _written(by: dict[str, Any] | None) -> str:
-    """Return one version's maker in words."""
+    """Return in words who wrote a version and when, or "" for ``None``."""
     if by is None:
         return ""
     parts = [f"{by['change']}, {output.ago(by['at'])}: {by['action']} by {_who(by)}"]
@@ -199,7 +201,7 @@ def _written(by: dict[str, Any] | None) -> str:
 
 
 def _purged(done: dict[str, Any]) -> list[str]:
-    """Return what was removed, one thing a line, each by its hash."""
+    """Return a line for each removed text with its hash, cleaned table and changed file."""
     would = "would be " if done["dry_run"] else ""
     lines = [
         f"{would}purged {body['hash']} {', '.join(body['paths'])} ({' '.join(body['changes'])})"

@@ -1,4 +1,4 @@
-"""extract, and how a person follows background work to its end."""
+"""extract, and starting background work and waiting for its end."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _PAUSED = "background work is paused, so this waits until: memctl resume"
 
 
 def extract(invocation: Invocation) -> int:
-    """Hand a conversation to the extraction."""
+    """Extract memories from a transcript file or from messages."""
     options = invocation.options
     if (options.transcript is None) == (options.messages is None):
         raise CommandLineError(_ONE_SOURCE)
@@ -36,10 +36,10 @@ def extract(invocation: Invocation) -> int:
 
 
 def work(invocation: Invocation, **more: object) -> int:
-    """Start the command's job and print what became of it; 1 when it ended badly.
+    """Start the command's job and print its status; return 1 if it failed or was killed.
 
-    With ``--wait`` that is its end, which is awaited live on a terminal. ``more`` parameters win
-    over what the command line says.
+    With ``--wait`` the job's end is awaited, live on a terminal. ``more`` parameters override those
+    of the command line.
     """
     wait = invocation.options.wait
     if wait and _paused(invocation):
@@ -60,7 +60,7 @@ def work(invocation: Invocation, **more: object) -> int:
 
 
 def _paused(invocation: Invocation) -> bool:
-    """Return whether the job would wait for a person; a daemon that cannot say is not asked."""
+    """Return whether background work is paused; ``False`` if the daemon refuses to say."""
     with suppress(RemoteError):
         return invocation.call("status").get("paused_since") is not None
     return False
@@ -76,14 +76,14 @@ def _messages(invocation: Invocation, path: str) -> Any:
 
 
 def result_lines(done: dict[str, Any]) -> list[str]:
-    """Return in lines what an extraction or a dream made, and what waits for a person."""
+    """Return lines for the result of an extraction or a dream, and for what a person may decide."""
     lines: list[str] = []
     for verb in ("saved", "created", "updated", "changed"):
         lines += [f"  {verb} {path}" for path in done.get(verb) or ()]
     for merged in done.get("merged") or ():
         lines.append(f"  merged {', '.join(merged['from'])} into {merged['into']}")
     for verb, name in (("removed", "removed"), ("left", "left"), ("look at", "listed")):
-        lines += [f"  {verb} {_reasoned(gone)}" for gone in done.get(name) or ()]
+        lines += [f"  {verb} {_with_reason(file)}" for file in done.get(name) or ()]
     if done.get("refused"):
         lines.append(f"  refused {done['refused']}: they looked like secrets or broke a rule")
     if done.get("suggested"):
@@ -105,5 +105,5 @@ def result_lines(done: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _reasoned(gone: Any) -> str:
-    return f"{gone['path']}: {gone['reason']}" if isinstance(gone, dict) else str(gone)
+def _with_reason(file: Any) -> str:
+    return f"{file['path']}: {file['reason']}" if isinstance(file, dict) else str(file)

@@ -1,4 +1,4 @@
-"""list, show, search, add, adopt and rm: memories as a person handles them."""
+"""list, show, search, add, adopt and rm: a person's commands for memories."""
 
 import os
 from typing import Any
@@ -15,7 +15,7 @@ _TWO_SOURCES = "--file is the whole memory; leave --name, --type and the like ou
 
 
 class MemoryExistsError(MemdError):
-    """There is a memory where a new one should go."""
+    """A memory already has the path of a new one."""
 
     hint = "memctl edit it, or say --update to change the parts that you give"
 
@@ -24,7 +24,7 @@ class MemoryExistsError(MemdError):
 
 
 def _mark(memory: dict[str, Any]) -> str:
-    """Return what is said of a memory that does not hold the person's or the assistant's words."""
+    """Return the origin in parentheses, or "" for the person's or the assistant's words."""
     origin = memory.get("origin", "")
     return "" if origin in {"", "user", "assistant"} else f" ({origin})"
 
@@ -53,7 +53,7 @@ def list_memories(invocation: Invocation) -> None:
 
 
 def _whole_list(invocation: Invocation) -> dict[str, Any]:
-    """Return what ``memory.list`` says, with the memories of all its pages."""
+    """Return the last answer of ``memory.list``, with the memories of all pages."""
     listed: dict[str, Any] = invocation.request()
     while after := listed.get("next"):
         page = invocation.request(after=after)
@@ -69,7 +69,7 @@ def show(invocation: Invocation) -> None:
 
 
 def search(invocation: Invocation) -> int:
-    """Search the memories of the project; 1 when nothing was found, as grep has it."""
+    """Search the memories of the project; return 1 when nothing was found, as grep does."""
     answer = invocation.request(query=" ".join(invocation.options.query))
     screen = invocation.screen
     lines = []
@@ -88,8 +88,8 @@ def add(invocation: Invocation) -> None:
         raise CommandLineError(_NO_NAME)
     base_hash = options.base_hash
     if base_hash is None and not options.update:
-        base_hash = ""  # expects no file there
-    text = _text(invocation)
+        base_hash = ""  # the write fails if the file exists
+    text = _text_params(invocation)
     try:
         written = invocation.request(
             path=path,
@@ -113,7 +113,7 @@ def remove(invocation: Invocation) -> None:
 
 
 def adopt(invocation: Invocation) -> None:
-    """Take imported memories as the person's own."""
+    """Mark imported memories as the person's own."""
     done = invocation.request(request_id=os.urandom(16).hex())
     words = [f"{printable(path)} is yours" for path in done["paths"]]
     if done["change"]:
@@ -123,18 +123,21 @@ def adopt(invocation: Invocation) -> None:
 
 
 def scope_of(path: str) -> str | None:
-    """Return the scope that a path names, ``None`` for the usual one."""
+    """Return ``"team"`` for a path of the team's folder, else ``None``, the default scope."""
     return "team" if path.startswith(TEAM) else None
 
 
 def wrote(written: dict[str, Any]) -> str:
-    """Return in words what became of a write."""
+    """Return the line that reports a write, with how to undo it."""
     undo = f"; undo with: memctl undo {written['change']}" if written.get("change") else ""
     return f"{written['status']} {written['path']}{undo}"
 
 
-def _text(invocation: Invocation) -> dict[str, Any]:
-    """Return the whole memory, or the body that it shall have."""
+def _text_params(invocation: Invocation) -> dict[str, Any]:
+    """Return the parameters for the text: ``content`` of ``--file``, or the ``body``.
+
+    The body is read from a pipe if neither it nor ``--update`` is given. Raises CommandLineError.
+    """
     options = invocation.options
     if options.file:
         if any((options.name, options.description, options.type, options.body)):

@@ -1,6 +1,6 @@
-"""message …: what agents tell each other, and what waits for a person.
+"""message …: messages between agents, and those that wait for a person.
 
-What an agent wrote is printed as the daemon quotes it, or on one line behind words of ours.
+An agent's text is printed as the daemon quotes it, or on one line behind words of memd's.
 """
 
 import time
@@ -20,7 +20,7 @@ _REFUSED = "refused"
 
 
 def send(invocation: Invocation) -> int:
-    """Send a message; 1 where every receiver refuses it."""
+    """Send a message; return 1 if every receiver refuses it."""
     options = invocation.options
     body = options.text
     if body == "-" or (body is None and not options.summary and options.kind in (None, "text")):
@@ -36,28 +36,28 @@ def send(invocation: Invocation) -> int:
 
 def read(invocation: Invocation) -> None:
     """Print the next messages and acknowledge them."""
-    _printed(invocation, _received(invocation))
+    _print_and_ack(invocation, _receive(invocation))
 
 
 def wait(invocation: Invocation) -> int:
-    """Wait for a message and print it; 1 where none came."""
+    """Wait for a message and print it; return 1 if none came in time."""
     until = time.monotonic() + (invocation.options.wait or WAIT_SECONDS)
     while True:
         left = max(0.0, until - time.monotonic())
-        received = _received(invocation, min(left, WAIT_SECONDS))
+        received = _receive(invocation, min(left, WAIT_SECONDS))
         if received["messages"] or time.monotonic() >= until:
-            _printed(invocation, received)
+            _print_and_ack(invocation, received)
             return 0 if received["messages"] else 1
 
 
 def ack(invocation: Invocation) -> None:
     """Acknowledge messages."""
-    done = invocation.request(cwd=None, **_speaker(invocation))
+    done = invocation.request(cwd=None, **_acting_agent(invocation))
     invocation.screen.answer(done, f"{done['acked']} acknowledged")
 
 
 def status(invocation: Invocation) -> None:
-    """Print what became of a message."""
+    """Print the state of a message for each receiver."""
     done = invocation.request(cwd=None)
     invocation.screen.answer(
         done, "\n".join([f"{done['id']} {done['state']}", *map(_receiver, done["recipients"])])
@@ -66,13 +66,13 @@ def status(invocation: Invocation) -> None:
 
 def log(invocation: Invocation) -> None:
     """List messages without their bodies."""
-    _listed(invocation, invocation.request())
+    _print_list(invocation, invocation.request())
 
 
 def held(invocation: Invocation) -> None:
-    """List what waits for a person."""
+    """List the messages that wait for a person's decision."""
     answer = invocation.request(state="held")
-    _listed(invocation, answer)
+    _print_list(invocation, answer)
     if answer["messages"]:
         invocation.screen.note("decide with: memctl message accept ID, or refuse ID")
     else:
@@ -80,42 +80,42 @@ def held(invocation: Invocation) -> None:
 
 
 def decide(invocation: Invocation) -> None:
-    """Accept or refuse what waits."""
+    """Accept or refuse a message that waits."""
     accept = invocation.options.run.words[-1] == "accept"
     done = invocation.request(cwd=None, accept=accept)
     invocation.screen.answer(done, f"{invocation.options.id} {done['state']}")
 
 
-def _speaker(invocation: Invocation) -> dict[str, Any]:
-    """Return who acts: whoever has the key, else the agent in whose process this runs."""
-    own = key(invocation)
-    return {"key": own} if own else {"key": None, "as_parent": True}
+def _acting_agent(invocation: Invocation) -> dict[str, Any]:
+    """Return the parameters that name the acting agent: its key, or else the parent process."""
+    agent_key = key(invocation)
+    return {"key": agent_key} if agent_key else {"key": None, "as_parent": True}
 
 
-def _received(invocation: Invocation, seconds: float = 0.0) -> Mapping[str, Any]:
-    """Return the next messages; waits up to so many seconds for the first."""
-    params = {**_speaker(invocation), "wait": seconds or None}
+def _receive(invocation: Invocation, seconds: float = 0.0) -> Mapping[str, Any]:
+    """Return the next messages; wait up to ``seconds`` for the first."""
+    params = {**_acting_agent(invocation), "wait": seconds or None}
     answer: Mapping[str, Any] = invocation.request(
         seconds=seconds + ANSWER_SECONDS, cwd=None, **params
     )
     return answer
 
 
-def _printed(invocation: Invocation, received: Mapping[str, Any]) -> None:
-    """Print messages, and acknowledge them once that is done."""
+def _print_and_ack(invocation: Invocation, received: Mapping[str, Any]) -> None:
+    """Print messages and then acknowledge them, unless ``--leave`` is given."""
     screen = invocation.screen
     if not received["messages"]:
         screen.note("no message waits")
     screen.answer(received, received["block"])
-    invocation.around.stdout.flush()  # what nobody could print comes again
+    invocation.around.stdout.flush()  # if this fails, nothing is acknowledged and it comes again
     ids = [each["id"] for each in received["messages"]]
     if ids and not invocation.options.leave:
-        invocation.call("message.ack", ids=ids, **_speaker(invocation))
+        invocation.call("message.ack", ids=ids, **_acting_agent(invocation))
     if received["more"]:
         screen.note("more wait: memctl message read")
 
 
-def _listed(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+def _print_list(invocation: Invocation, answer: Mapping[str, Any]) -> None:
     screen = invocation.screen
     rows = [
         (
@@ -142,5 +142,5 @@ def _receiver(each: Mapping[str, Any]) -> str:
 
 
 def _line(text: str) -> str:
-    # An assistant may read this list: a summary poses as no tag and hides nothing there.
+    # An assistant may read this list, so a summary must not look like a tag or hide text.
     return neutralise(one_line(neutralise(text), _LINE))

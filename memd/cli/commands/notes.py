@@ -1,4 +1,4 @@
-"""notes show|list|path|edit|rm: what a conversation is about, as a person handles it."""
+"""notes show|list|path|edit|rm: a person's commands for the notes of conversations."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from memd.core.text import iso_time, one_line
 
 _LINE = 400  # characters of a title; --json has all of it
 _MOST = 1000  # sessions at a time
-_FOREIGN = "foreign_notes"  # another program's, which memd never writes
+_FOREIGN = "foreign_notes"  # the error for another program's notes, which memd never writes
 _HEAD = re.compile(r"# .*\n(?:([_*]).*\1[ \t]*\n)?")  # a title and its line in italics
 
 
@@ -72,13 +72,13 @@ def list_(invocation: Invocation) -> None:
 
 
 def path(invocation: Invocation) -> None:
-    """Print where the notes of a session lie."""
+    """Print the path of a session's notes."""
     read = _read(invocation)
     invocation.screen.answer({"path": read["path"]}, read["path"])
 
 
 def edit(invocation: Invocation) -> None:
-    """Open notes in an editor and write each section that was changed."""
+    """Open notes in an editor and write each changed section, except those too long to show."""
     session = _session(invocation)
     read = invocation.ask("notes.read", session_id=session)
     before = _parts(read["content"], _titles(read))
@@ -91,11 +91,11 @@ def edit(invocation: Invocation) -> None:
             invocation.screen.note(f"{title} is left out: it is long; change it in {read['path']}")
     with edited(invocation, f"{session}.md", "".join(before.values())) as text:
         after = _parts(text, [title for title in before if title])
-        if [_fixed(*part) for part in after.items()] != [_fixed(*part) for part in before.items()]:
+        if [_head(*part) for part in after.items()] != [_head(*part) for part in before.items()]:
             raise HeadChangedError
         changed = [title for title, part in after.items() if part != before[title]]
         for title in changed:
-            content = after[title].removeprefix(_fixed(title, after[title]))
+            content = after[title].removeprefix(_head(title, after[title]))
             change = {"section": title, "content": content, "base_hash": hash_}
             hash_ = invocation.ask("notes.write", session_id=session, **change)["hash"]
     words = f"wrote {', '.join(changed)}" if changed else "nothing was changed"
@@ -123,7 +123,7 @@ def _read(invocation: Invocation) -> dict[str, Any]:
 
 
 def _session(invocation: Invocation) -> str:
-    """Return the session that is meant. Raises NoNotesError."""
+    """Return the session of the command line, or the newest one. Raises NoNotesError."""
     given: str | None = getattr(invocation.options, "session", None)
     if given:
         return given
@@ -138,7 +138,7 @@ def _listed(invocation: Invocation, limit: int) -> list[dict[str, Any]]:
 
 
 def _title(section: str, read: dict[str, Any]) -> str:
-    """Return the title that a person means. Raises NoSuchSectionError."""
+    """Return the title that equals or alone begins with ``section``. Raises NoSuchSectionError."""
     titles = _titles(read)
     wanted = section.casefold()
     exact = [title for title in titles if title.casefold() == wanted]
@@ -153,20 +153,20 @@ def _titles(read: dict[str, Any]) -> list[str]:
 
 
 def _parts(content: str, titles: Sequence[str]) -> dict[str, str]:
-    """Return the text of each section by its title, and as "" what stands above them.
+    """Return the text of each section by its title; "" has the text above the first one.
 
-    Any other heading belongs to the text.
+    Titles count in their order; any other heading belongs to the text.
     """
     parts = dict.fromkeys(("", *titles), "")
-    waiting, title = [*titles, ""], ""
+    next_titles, title = [*titles, ""], ""
     for line in content.splitlines(keepends=True):
-        if line.rstrip() == f"# {waiting[0]}":
-            title = waiting.pop(0)
+        if line.rstrip() == f"# {next_titles[0]}":
+            title = next_titles.pop(0)
         parts[title] += line
     return parts
 
 
-def _fixed(title: str, part: str) -> str:
-    """Return the lines of a part that never change."""
+def _head(title: str, part: str) -> str:
+    """Return the lines of a part that may not be edited: its title and the line in italics."""
     match = _HEAD.match(part)
     return part if not title else match[0] if match else ""

@@ -1,4 +1,4 @@
-"""metrics and top: the daemon in numbers, and live."""
+"""metrics and top: the daemon's numbers, once or live."""
 
 import time
 
@@ -17,14 +17,16 @@ def metrics(invocation: Invocation) -> None:
 
 
 def live(invocation: Invocation) -> None:
-    """Show what the daemon does, anew every two seconds, until q is pressed; or print frames."""
+    """Show the daemon's activity until q is pressed, or print frames; by default every 2 s."""
     options = invocation.options
     every = options.every or _EVERY_SECONDS
     if options.once or options.batch or options.json:
         _print(invocation, options.batch or 1, every)
         return
     term = invocation.environ.get("TERM", "")
-    reading = _read(invocation)  # a daemon that cannot be asked is told on the person's own screen
+    reading = _read(
+        invocation
+    )  # before the full screen, so that an error is printed on the usual one
     with FullScreen(invocation.screen, invocation.around.stdin, term) as full:
         _show(invocation, full, reading, every)
 
@@ -50,7 +52,7 @@ def _show(invocation: Invocation, full: FullScreen, reading: top.TopReading, eve
         due = time.monotonic() + every
         interval, before = top.TopInterval.between(before, reading), reading
         key = RESIZED
-        while key:  # a key, or a terminal of another size, asks nobody anew
+        while key:  # a key or a new size only draws again, without a new reading
             columns, height = invocation.screen.size
             frame = top.TopPicture(interval, invocation.screen, invocation.around.home, time.time())
             full.draw(frame.lines(view, columns, height))
@@ -66,7 +68,7 @@ def _show(invocation: Invocation, full: FullScreen, reading: top.TopReading, eve
 
 
 def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.TopReading | None:
-    """Return the next reading, once memd is there; ``None`` where the person does not wait."""
+    """Return the next reading, waiting for a daemon; ``None`` if the person quits meanwhile."""
     while True:
         try:
             return _read(invocation)
@@ -79,5 +81,5 @@ def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.T
 
 def _read(invocation: Invocation) -> top.TopReading:
     status, numbers = invocation.call("status"), invocation.call("metrics")
-    invocation.options.no_start = True  # from now on: who stops a daemon wants none
+    invocation.options.no_start = True  # a daemon that is stopped from now on stays so
     return top.TopReading.of(time.monotonic(), status, numbers)

@@ -1,4 +1,4 @@
-"""spend, doctor, watch, stop, sockname and discover: the daemon itself."""
+"""spend, doctor, watch, stop, sockname and discover: commands about the daemon itself."""
 
 import os
 import time
@@ -15,7 +15,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
 def spend(invocation: Invocation) -> None:
-    """Print what was used, a row for each day, kind, project or model, and the sum."""
+    """Print the tokens and money used by day, kind, project or model, and the sum."""
     answer = invocation.request(cwd=None)
     screen = invocation.screen
     today = answer["today"]
@@ -28,15 +28,15 @@ def spend(invocation: Invocation) -> None:
 
 
 def doctor(invocation: Invocation) -> int:
-    """Print each check with its remedy; 1 when one failed."""
-    # The home directory is no project, and that is nothing to be cured of.
+    """Print each check with its remedy; return non-zero when one failed."""
+    # The home directory is no project, so no check of a project is asked for there.
     cwd = invocation.cwd
     home = os.path.realpath(invocation.around.home)
     try:
         answer = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
         checks, failure = list(answer["checks"]), 1
         checks += _version_checks(invocation)
-    except DaemonUnavailableError as error:  # then this side's checks are worth all the more
+    except DaemonUnavailableError as error:  # the checks on this side still help
         failure = error.exit_status
         checks = [{"name": "daemon", "state": "failed", "detail": str(error), "remedy": error.hint}]
     checks += _local_checks(invocation)
@@ -52,7 +52,7 @@ def doctor(invocation: Invocation) -> int:
 
 
 def watch(invocation: Invocation) -> int:
-    """Print events until interrupted, or as many as were asked for."""
+    """Print events until interrupted, or as many as ``--count`` says."""
     options = invocation.options
     cwd = invocation.cwd if options.here else None
     invocation.call("subscribe", topics=options.topic, cwd=cwd)
@@ -96,19 +96,19 @@ def _event_line(event: Any) -> str:
     files = params.pop("files", None) or []
     touched = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
     plain = [f"{key} {value}" for key, value in params.items() if isinstance(value, str | int)]
-    # One event is one line, whatever a model said in it.
+    # One event is one line, even if a text in it has several.
     return " ".join(", ".join([*touched, *plain]).split())
 
 
 def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
-    """Look at what only this side can see: the clients' hooks and the service."""
+    """Return the checks that only memctl can make: the clients' hooks and the service."""
     from memd.cli.commands import service, setup  # noqa: PLC0415 - doctor alone needs both here
 
     return [*setup.check(invocation), service.check(invocation)]
 
 
 def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
-    """Return a row where the daemon is another version's."""
+    """Return a check that warns of a daemon of another version, or no check."""
     other = invocation.other_version()
     row = {"name": "version", "state": "warning", "detail": other, "remedy": TAKE_OVER}
     return [row] if other else []

@@ -16,7 +16,7 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class PageMissingError(MemdError):
-    """What the page is made with is not installed."""
+    """A package that the page needs is not installed."""
 
     code = 1100
     kind = "page_missing"
@@ -30,7 +30,7 @@ class PageMissingError(MemdError):
 def ui(invocation: Invocation) -> None:
     """Serve the page until it ends; its address is printed once it can be opened."""
     try:
-        # Only here: an extra, which the other commands do without.
+        # Imported here: they need an optional extra.
         from memd.ui.app import PageOptions  # noqa: PLC0415
         from memd.ui.link import SocketLink  # noqa: PLC0415
         from memd.ui.serving import IDLE_MINUTES, Served, serve  # noqa: PLC0415
@@ -60,7 +60,7 @@ def ui(invocation: Invocation) -> None:
 
 
 def _open(address: str, environ: Mapping[str, str]) -> None:
-    """Have the person's browser open an address, where there is one; else it is printed anyway."""
+    """Open an address in the person's browser, if one is found; errors are ignored."""
     command = _browser(environ)
     if not command:
         return
@@ -79,9 +79,9 @@ def _open(address: str, environ: Mapping[str, str]) -> None:
 
 
 def _browser(environ: Mapping[str, str]) -> list[str]:
-    """Return the command that opens an address, none where nobody could see it."""
-    if named := environ.get("BROWSER", ""):
-        return named.partition(":")[0].replace("%s", "").split()
+    """Return the command that opens an address, empty without a browser or a display."""
+    if browsers := environ.get("BROWSER", ""):
+        return browsers.partition(":")[0].replace("%s", "").split()
     if sys.platform != "darwin" and not any(map(environ.get, _DISPLAYS)):
         return []
     program = "open" if sys.platform == "darwin" else "xdg-open"

@@ -1,4 +1,4 @@
-"""export and import: what goes into an archive and comes out of one, and what is left out."""
+"""export and import: write memories into an archive, and bring them in from one."""
 
 import os
 from collections import Counter
@@ -19,7 +19,7 @@ _ACTIONS = {
 
 
 def export(invocation: Invocation) -> None:
-    """Write an archive and say what is in it."""
+    """Write an archive and print what is in it."""
     options, screen = invocation.options, invocation.screen
     project = os.path.abspath(options.project) if options.project else None
     invocation.progress = lambda value: screen.passing(_progress(value))
@@ -28,7 +28,7 @@ def export(invocation: Invocation) -> None:
         answer = invocation.request(seconds=JOB_SECONDS, dest=destination, project=project)
     finally:
         screen.passing("")
-    _left_out(invocation, answer)
+    _print_left_out(invocation, answer)
     names = ", ".join(f"{printable(each['name'])} ({each['files']})" for each in answer["projects"])
     pairs = [
         ("written", printable(answer["path"])),
@@ -39,7 +39,7 @@ def export(invocation: Invocation) -> None:
 
 
 def import_(invocation: Invocation) -> None:
-    """Bring memories in and say what became of each."""
+    """Import memories and print what was done with each."""
     options, screen = invocation.options, invocation.screen
     invocation.progress = lambda value: screen.passing(_progress(value))
     source = os.path.abspath(options.source)
@@ -48,8 +48,8 @@ def import_(invocation: Invocation) -> None:
         answer = invocation.request(seconds=JOB_SECONDS, source=source, project=places or None)
     finally:
         screen.passing("")
-    _left_out(invocation, answer)
-    screen.answer(answer, answer["diff"] + "\n".join(_brought(answer)))
+    _print_left_out(invocation, answer)
+    screen.answer(answer, answer["diff"] + "\n".join(_import_lines(answer)))
 
 
 def _absolute(place: str) -> str:
@@ -60,13 +60,13 @@ def _absolute(place: str) -> str:
     return os.path.abspath(place)
 
 
-def _brought(answer: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that say what an import did, or would do."""
+def _import_lines(answer: dict[str, Any]) -> Iterator[str]:
+    """Yield lines that say what an import did, or in a dry run would do."""
     for folder in answer["projects"]:
-        yield from _folder(folder, answer["dry_run"], "")
+        yield from _folder_lines(folder, answer["dry_run"], "")
     for folder in answer["agents"]:
         scope, _, agent = folder["id"].partition("/")
-        yield from _folder(folder, answer["dry_run"], f" --agent {agent} --scope {scope}")
+        yield from _folder_lines(folder, answer["dry_run"], f" --agent {agent} --scope {scope}")
     if answer["notes"]:
         yield f"session notes: {answer['notes']}"
     if answer["past_changes"]:
@@ -75,7 +75,7 @@ def _brought(answer: dict[str, Any]) -> Iterator[str]:
         yield f"conversations that are learned from: {len(answer['learning'])}; memctl job list"
 
 
-def _folder(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str]:  # noqa: FBT001 - a member of the answer
+def _folder_lines(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str]:  # noqa: FBT001 - a member of the answer
     """Yield the lines of one project or agent; ``options`` name it to other commands."""
     would = "would be " if dry_run or folder["proposal"] else ""
     counts = Counter(file["action"] for file in folder["files"])
@@ -95,8 +95,8 @@ def _folder(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str
         yield f"  take it with: memctl dream accept {folder['proposal']}"
 
 
-def _left_out(invocation: Invocation, answer: dict[str, Any]) -> None:
-    """Say on standard error what was left out and what is wrong."""
+def _print_left_out(invocation: Invocation, answer: dict[str, Any]) -> None:
+    """Print the files left out, with reasons, and the problems on standard error."""
     screen = invocation.screen
     for each in answer["left_out"][:_FEW]:
         screen.note(f"left out: {printable(each['name'])}: {printable(each['reason'])}")
@@ -108,6 +108,6 @@ def _left_out(invocation: Invocation, answer: dict[str, Any]) -> None:
 
 
 def _progress(value: dict[str, Any]) -> str:
-    """Return which project is next."""
+    """Return the progress in words: the number of the current project."""
     done, total = value.get("projects", 0), value.get("of", 0)
     return f"project {min(done + 1, total)} of {total}"

@@ -1,4 +1,4 @@
-"""load-prompt, prefetch and session start|compacted|end: what a client calls around a prompt."""
+"""load-prompt, prefetch and session start|compacted|end: a client's calls around a prompt."""
 
 import os
 from typing import Any
@@ -8,7 +8,7 @@ from memd.cli.invocation import Invocation
 
 
 def load_prompt(invocation: Invocation) -> None:
-    """Print the memory section of a system prompt, and the instruction files where wanted."""
+    """Print the memory section of a system prompt, with the instruction files if asked for."""
     loaded = invocation.request()
     if loaded["prompt"] is None:
         invocation.screen.note(f"memory is off here: {loaded.get('reason') or 'no reason given'}")
@@ -20,7 +20,7 @@ def load_prompt(invocation: Invocation) -> None:
 
 
 def prefetch(invocation: Invocation) -> None:
-    """Print the block of memories that goes with a prompt, or how it came about."""
+    """Print the block of memories for a prompt, or the explanation of how it was chosen."""
     options = invocation.options
     answer = invocation.request(
         session_id=options.session or f"memctl-{os.urandom(6).hex()}",
@@ -38,12 +38,12 @@ def prefetch(invocation: Invocation) -> None:
 
 
 def session(invocation: Invocation) -> None:
-    """Tell that a client's session begins, was compacted or is over."""
+    """Tell the daemon that a session begins, was compacted or ended."""
     invocation.screen.answer(invocation.request(), "")
 
 
 def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:
-    """Return how an answer came about: a line about all of it, then a row for each memory."""
+    """Return an explanation as text: a line about the whole choice, then a row per memory."""
     given, cap = explanation["surfaced_bytes"], explanation["cap"]
     who = f"{explanation['strategy']} strategy, {explanation['candidates']:,} candidates"
     lines = [f"{who}, session at {given:,} of {cap:,} bytes"]
@@ -67,7 +67,7 @@ def _row(invocation: Invocation, row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _words(terms: list[str]) -> str:
-    """Return the words that matched, without the tail of a long list."""
+    """Return the first words that matched, with ``…`` if there are more; "-" for none."""
     return " ".join(terms[:_MOST_WORDS]) + (" …" if len(terms) > _MOST_WORDS else "") or "-"
 
 

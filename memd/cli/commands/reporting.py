@@ -1,4 +1,4 @@
-"""report and usage: what memd did, and which memories are used."""
+"""report and usage: a summary of memd's work, and how often memories are used."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,14 +23,14 @@ class TwoSpansError(MemdError):
 
 
 def report(invocation: Invocation) -> None:
-    """Print what memd did, a line for each thing of which there is any."""
+    """Print a summary of memd's work, without the lines for which there is nothing."""
     options = invocation.options
     if options.week and options.days not in (None, _WEEK):
         raise TwoSpansError
     answer = invocation.request(cwd=invocation.cwd if options.here else None)
     day = answer["days"] == 1
     span = f"{'day' if day else str(answer['days']) + ' days'} since {answer['since'][:16]}Z"
-    pairs = [("the last", span), *_memories(answer), *_used(answer), *_work(answer)]
+    pairs = [("the last", span), *_memory_pairs(answer), *_use_pairs(answer), *_work_pairs(answer)]
     invocation.screen.answer(answer, output.facts(pairs))
 
 
@@ -53,7 +53,7 @@ def usage(invocation: Invocation) -> None:
     screen.answer(answer, "\n".join(lines))
 
 
-def _memories(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+def _memory_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     for name in ("learnt", "changed", "merged", "removed"):
         yield name, _counted(answer[name])
     yield "unused", _counted(answer["unused"])
@@ -61,7 +61,7 @@ def _memories(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
         yield "", "in 90 days on which memd ran: memctl usage --unused"
 
 
-def _used(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+def _use_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     surfaced = answer["surfaced"]
     if surfaced["times"]:
         memories, sessions = surfaced["memories"], surfaced["sessions"]
@@ -71,12 +71,12 @@ def _used(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
         yield words, _many(answer[name], "time") if answer[name] else ""
     for number, one in enumerate(answer["most"][:_SHOWN]):
         times = one["surfaced"] + one["read"] + one["acted"]
-        yield "" if number else "most used", f"{_named(one)}, {_many(times, 'time')}"
+        yield "" if number else "most used", f"{_name(one)}, {_many(times, 'time')}"
 
 
-def _work(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
-    fates = [(count, name) for name, count in answer["suggestions"].items() if count]
-    yield "suggestions", ", ".join(f"{count} {name}" for count, name in fates)
+def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    counts = [(count, name) for name, count in answer["suggestions"].items() if count]
+    yield "suggestions", ", ".join(f"{count} {name}" for count, name in counts)
     if answer["suggestions"]["open"]:
         yield "", "those that are open wait for you: memctl suggestions"
     yield "dreams", answer["dreams"] or ""
@@ -88,14 +88,14 @@ def _work(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
 
 
 def _counted(counted: Mapping[str, Any]) -> str:
-    """Return how many memories and the first of them, "" for none."""
-    named = [_named(one) for one in counted["memories"][:_SHOWN]]
-    left = counted["count"] - len(named)
+    """Return the count of memories and the first few names, or "" if there are none."""
+    names = [_name(memory) for memory in counted["memories"][:_SHOWN]]
+    left = counted["count"] - len(names)
     more = [f"and {left} more"] if left > 0 else []
-    return f"{counted['count']}: {', '.join([*named, *more])}" if named else ""
+    return f"{counted['count']}: {', '.join([*names, *more])}" if names else ""
 
 
-def _named(memory: Mapping[str, Any]) -> str:
+def _name(memory: Mapping[str, Any]) -> str:
     return f"{memory['path']} ({memory['project']})"
 
 

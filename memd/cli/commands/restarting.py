@@ -1,4 +1,4 @@
-"""restart: the memd that is installed now takes over from the one that runs."""
+"""restart: replace the running daemon by the installed version of memd."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ _UNKNOWN = -32601
 
 
 class NotStartableError(MemdError):
-    """What is installed would not start, so the daemon that runs was left alone."""
+    """The installed version would not start, so the running daemon was left alone."""
 
     hint = "mend the installation; the memd that runs goes on meanwhile"
 
@@ -33,13 +33,13 @@ class OtherServiceError(MemdError):
 
 
 def restart(invocation: Invocation) -> None:
-    """Have the installed version go on where the running one stops; start one where none runs."""
+    """Replace the running daemon by the installed version, or start one if none runs."""
     try:
         invocation.client(start=False)
     except DaemonUnavailableError:
         before = ""
     else:
-        before = _give_way(invocation)
+        before = _stop_running(invocation)
     after = invocation.call("hello")["version"]
     if not before:
         text = f"memd {after} was started"
@@ -50,21 +50,24 @@ def restart(invocation: Invocation) -> None:
     invocation.screen.answer({"before": before, "version": after}, text)
 
 
-def _give_way(invocation: Invocation) -> str:
-    """Have the daemon give way to what is installed, and return the version that ran."""
+def _stop_running(invocation: Invocation) -> str:
+    """End the running daemon so that the installed one follows; return the version that ran.
+
+    Raises NotStartableError before anything is stopped, and OtherServiceError.
+    """
     running = invocation.call("status")
     program = str(running.get("program", ""))
     if problem := startable(invocation.places, invocation.environ):
         raise NotStartableError(sys.executable, problem)
     # Several names of an interpreter in one folder are one installation.
-    ours = os.path.dirname(program) == os.path.dirname(sys.executable)
-    if not ours or not _handed_over(invocation):
+    same_folder = os.path.dirname(program) == os.path.dirname(sys.executable)
+    if not same_folder or not _handed_over(invocation):
         _replace(invocation, program)
     return str(running["version"])
 
 
 def _handed_over(invocation: Invocation) -> bool:
-    """Return whether the daemon put its next version in its place; an older one cannot."""
+    """Ask the daemon to restart itself; return ``False`` if it is too old to know the method."""
     try:
         invocation.stop("restart")
     except RemoteError as error:
@@ -75,7 +78,7 @@ def _handed_over(invocation: Invocation) -> bool:
 
 
 def _replace(invocation: Invocation, program: str) -> None:
-    """End a daemon that cannot put this version in its place; the next call starts it."""
+    """Restart the service, or end a daemon outside of it; the next call starts another."""
     unit = service.find(invocation)
     if not service.runs(invocation, unit):
         invocation.stop()

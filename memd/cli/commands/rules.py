@@ -1,4 +1,4 @@
-"""rule add|list|test|off: what a person wants asked or refused before a tool runs."""
+"""rule add|list|test|off: rules that refuse a tool's call or have the person asked."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from memd.cli.invocation import Invocation
 from memd.cli.output import Screen
 from memd.core.text import iso_time, read_object
 
-_MEMBERS = ("command", "file_path", "url")  # one of them is what a tool looks at
+_MEMBERS = ("command", "file_path", "url")  # a tool's input has its text in one of them
 _STYLES = {"on": "green", "off": "dim", "changed": "yellow", "gone": "yellow"}
 _WHY = {
     "changed": "it does not hold: the memory says something else than what you agreed to",
@@ -18,10 +18,13 @@ _WHY = {
 
 
 def add(invocation: Invocation) -> None:
-    """Switch a rule on and show what was agreed to."""
+    """Switch a rule on and print the words that the person agrees to."""
     done = invocation.request(path=invocation.memory(invocation.options.memory))
     rule = done["rule"]
-    lines = [*_rule(rule, invocation.screen), f"switch it off with: memctl rule off {rule['id']}"]
+    lines = [
+        *_rule_lines(rule, invocation.screen),
+        f"switch it off with: memctl rule off {rule['id']}",
+    ]
     invocation.screen.answer(done, "\n".join(lines))
     if done["change"]:
         invocation.screen.note(f"its line was written: memctl undo {done['change']} takes it back")
@@ -29,17 +32,17 @@ def add(invocation: Invocation) -> None:
 
 
 def list_(invocation: Invocation) -> None:
-    """Print the rules, and what could be one."""
+    """Print the rules, and the memories that could be one."""
     answer, screen = invocation.request(), invocation.screen
     if not (answer["rules"] or answer["candidates"]):
         screen.note("there are no rules here, and no memory that could be one")
-    pages = ["\n".join(_rule(rule, screen)) for rule in answer["rules"]]
-    pages += ["\n".join(_candidate(each)) for each in answer["candidates"]]
+    pages = ["\n".join(_rule_lines(rule, screen)) for rule in answer["rules"]]
+    pages += ["\n".join(_candidate_lines(each)) for each in answer["candidates"]]
     screen.answer(answer, "\n\n".join(pages))
 
 
 def test(invocation: Invocation) -> int:
-    """Say what a call would get; 1 where a rule says something."""
+    """Print the rules' answer to a call; return 1 unless it is allowed."""
     tool, text = invocation.options.tool or "Bash", invocation.options.input
     given = read_object(text) or dict.fromkeys(_MEMBERS, text)
     done = invocation.request(tool=tool, input=given)
@@ -56,7 +59,7 @@ def off(invocation: Invocation) -> None:
     invocation.screen.answer(rule, f"{rule['id']} {words}")
 
 
-def _rule(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _rule_lines(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     state = screen.paint(rule["state"], _STYLES.get(rule["state"], "dim"))
     yield f"{screen.paint(rule['id'], 'bold')}  {state}  {rule['answer']}  {_shown(rule['check'])}"
     yield f"    {rule['path']}: {rule['words']}" if rule["words"] else f"    {rule['path']}"
@@ -69,7 +72,7 @@ def _rule(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
         yield f"    answered {rule['answered']} times, last {last}"
 
 
-def _candidate(each: Mapping[str, Any]) -> Iterator[str]:
+def _candidate_lines(each: Mapping[str, Any]) -> Iterator[str]:
     path, check = each["path"], each["check"]
     said = f"you said it again {each['repeated']} times" if each["repeated"] else "it has a check"
     yield f"{path} could be a rule, {said}: {_shown(check)}"
@@ -78,6 +81,6 @@ def _candidate(each: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shown(check: str) -> str:
-    """Return a check with the numbers of letters that may only look like others."""
-    others = dict.fromkeys(f"U+{ord(letter):04X}" for letter in check if not letter.isascii())
-    return f"{check} (with {', '.join(others)})" if others else check
+    """Return a check with the code points of its non-ASCII letters, which may look like others."""
+    codes = dict.fromkeys(f"U+{ord(letter):04X}" for letter in check if not letter.isascii())
+    return f"{check} (with {', '.join(codes)})" if codes else check

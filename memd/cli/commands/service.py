@@ -26,7 +26,7 @@ class SupervisorFailedError(MemdError):
 
 
 def install(invocation: Invocation) -> int:
-    """Put the units in place and start the service; 1 where no supervisor runs it."""
+    """Write the unit files and start the service; return 1 if the supervisor cannot run it."""
     options, screen = invocation.options, invocation.screen
     service = find(invocation)
     if options.dry_run:
@@ -35,17 +35,16 @@ def install(invocation: Invocation) -> int:
         screen.answer({"supervisor": service.supervisor, "files": texts}, shown)
         return 0
     problem = "" if options.no_enable else _run(invocation, service.reach)
-    # Without its program there is no such supervisor, and files for it would promise something.
+    # Without its program there is no such supervisor, so no files are written for it.
     changed = () if problem.startswith(_NO_PROGRAM) else service_unit.write(service)
-    own = [
+    variables = [
         name
         for name in (places.SOCKET, places.STATE_DIR, places.CONFIG)
         if invocation.environ.get(name)
     ]
-    if own:
-        screen.note(
-            f"the service does not see {', '.join(own)} of this shell; it uses the defaults"
-        )
+    if variables:
+        names = ", ".join(variables)
+        screen.note(f"the service does not see {names} of this shell; it uses the defaults")
     lines = [f"wrote {path}" for path in changed] or ["no file was written anew"]
     if problem:
         lines.append(f"memd does not run as a service: {problem}")
@@ -62,31 +61,31 @@ def install(invocation: Invocation) -> int:
 def uninstall(invocation: Invocation) -> None:
     """Stop the service and remove the units that memctl wrote."""
     service = find(invocation)
-    ours = [
+    written = [
         path
         for path, state in service_unit.states(service).items()
         if state in {"installed", "outdated"}
     ]
-    result = {"supervisor": service.supervisor, "removed": ours}
+    result = {"supervisor": service.supervisor, "removed": written}
     if invocation.options.dry_run:
-        text = "\n".join(f"would remove {path}" for path in ours)
+        text = "\n".join(f"would remove {path}" for path in written)
         invocation.screen.answer(result, text or "nothing to remove")
         return
-    reachable = bool(ours) and _run(invocation, service.reach) == ""
+    reachable = bool(written) and _run(invocation, service.reach) == ""
     if reachable:
         for command in service.disable:
-            # A service that never ran cannot be stopped; its files go all the same.
+            # A service that never ran cannot be stopped; its files are removed anyway.
             _run(invocation, command)
     service_unit.remove(service)
     if reachable:
         for command in service.forget:
             _run(invocation, command)
-    text = "\n".join(f"removed {path}" for path in ours)
+    text = "\n".join(f"removed {path}" for path in written)
     invocation.screen.answer(result, text or "nothing to remove")
 
 
 def status(invocation: Invocation) -> int:
-    """Print the state of each file, and whether the supervisor runs memd; 1 unless installed."""
+    """Print each file's state and whether memd runs; return 1 unless all files are installed."""
     service = find(invocation)
     states = service_unit.states(service)
     active = runs(invocation, service)
@@ -100,7 +99,7 @@ def status(invocation: Invocation) -> int:
 
 
 def check(invocation: Invocation) -> dict[str, str]:
-    """Return a check for ``doctor``: whether memd is a service, runs, and is this version's."""
+    """Return a check for ``doctor``: whether the service is installed, current and running."""
     service = find(invocation)
     states = set(service_unit.states(service).values())
     state, detail, remedy = "warning", "", "memctl service install"
@@ -119,7 +118,7 @@ def check(invocation: Invocation) -> dict[str, str]:
 
 
 def find(invocation: Invocation, platform: str = sys.platform) -> Service:
-    """Return the service as this system's supervisor wants it."""
+    """Return the service for this system's supervisor: launchd on macOS, else systemd."""
     home = invocation.around.home
     if platform == "darwin":
         return service_unit.launchd(sys.executable, home, os.getuid())
@@ -128,7 +127,7 @@ def find(invocation: Invocation, platform: str = sys.platform) -> Service:
 
 
 def _suggest_start(invocation: Invocation, service: Service, problem: str) -> None:
-    """Say what to do where the supervisor does not answer."""
+    """Print what to do when the supervisor does not answer."""
     screen = invocation.screen
     screen.note("clients start memd by themselves, so nothing is lost")
     if problem.startswith(_NO_PROGRAM):
@@ -141,13 +140,13 @@ def _suggest_start(invocation: Invocation, service: Service, problem: str) -> No
 
 
 def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
-    """Start the service; a daemon that runs outside it ends first, so that one serves."""
+    """Start the service, or restart it if its files changed; first end a daemon outside of it."""
     running = runs(invocation, service)
     if not running:
         invocation.stop()
     elif not changed:
         return
-    for command in service.reset:  # it need not have failed
+    for command in service.reset:  # its failure does not matter
         _run(invocation, command)
     commands = service.enable
     if running:
@@ -168,12 +167,12 @@ def tell(invocation: Invocation, command: Argv) -> None:
 
 
 def runs(invocation: Invocation, service: Service) -> bool:
-    """Whether the supervisor runs memd now."""
+    """Return whether the supervisor runs memd now."""
     return _run(invocation, service.active) == ""
 
 
 def _run(invocation: Invocation, command: Argv) -> str:
-    """Run a command of the supervisor and return why it failed, empty where it did not."""
+    """Run a command of the supervisor and return why it failed, or "" if it succeeded."""
     environ = invocation.environ
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:

@@ -1,4 +1,4 @@
-"""setup: connect clients to memd, show how that would be, or take the connection away."""
+"""setup: connect clients to memd or disconnect them, or show the changes that it would make."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ _INSTEAD = {
 
 @dataclass(slots=True)
 class SetupReport:
-    """What became of one client; ``lines`` say it to a person."""
+    """The result for one client; ``lines`` are printed for a person."""
 
     client: str
     changed: bool = False
@@ -57,11 +57,11 @@ class SetupReport:
 
 
 def setup(invocation: Invocation) -> int:
-    """Connect the client that is named, or each that is here, or take that back."""
+    """Connect or disconnect the named client, or every client in use; 78 if one failed."""
     options, screen = invocation.options, invocation.screen
     removes = _removes(invocation)
     everyone = clients(invocation)
-    named = [_moved(row, options.settings) for row in everyone if row.name == options.client]
+    named = [_with_path(row, options.settings) for row in everyone if row.name == options.client]
     if options.status:
         return _status(invocation, named or everyone)
     here = [client for client in everyone if in_use(client, invocation.environ)]
@@ -73,7 +73,7 @@ def setup(invocation: Invocation) -> int:
         screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
     chosen = _with_extras(invocation, chosen, named)
     if not removes:
-        chosen = _measured(invocation, chosen)
+        chosen = _with_deadline(invocation, chosen)
     reports = [_report(invocation, client) for client in chosen]
     changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
     if removes and not options.dry_run and not hooks_are_used([*everyone, *named]):
@@ -88,7 +88,7 @@ def setup(invocation: Invocation) -> int:
 
 
 def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
-    """Return the table of clients for this user."""
+    """Return the clients that memd knows, with their files for this user."""
     home = invocation.around.home
     hook = hook_file.hook_path(invocation.places)
     context = service_unit.settings_table(invocation.places.config, "context") or {}
@@ -99,7 +99,7 @@ def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
 
 
 def check(invocation: Invocation) -> list[dict[str, str]]:
-    """Return the rows of ``doctor`` about clients that are here."""
+    """Return the rows of ``doctor`` about the clients in use."""
     places, environ = invocation.places, invocation.environ
     rows = [row for c in clients(invocation) for row in client_checks(c, places, environ)]
     nobody = {"name": "clients", "state": "off", "detail": "none is here", "remedy": "memctl setup"}
@@ -107,7 +107,7 @@ def check(invocation: Invocation) -> list[dict[str, str]]:
 
 
 def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
-    """Plan one client's set-up or removal and do it, where that is wanted."""
+    """Plan one client's set-up or removal, carry it out if wanted, and return the report."""
     options, report = invocation.options, SetupReport(client.name)
     try:
         plan = changes(client, remove=_removes(invocation))
@@ -131,7 +131,7 @@ def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
 def _carry_out(
     invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, ...], report: SetupReport
 ) -> None:
-    """Show a plan or do it, as the command line and the person want it."""
+    """Apply a plan and report it; only report with ``--dry-run`` or if the person says no."""
     options, screen = invocation.options, invocation.screen
     diffs = [screen.diff(change.diff).removesuffix("\n") for change in plan]
     report.files = [{"path": change.piece.path, "diff": change.diff} for change in plan]
@@ -159,7 +159,7 @@ def _carry_out(
 
 
 def _agreed(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
-    """Return whether the person on the terminal wants a client connected; nobody there, no."""
+    """Show the diffs and return whether the person agrees; ``False`` without a terminal."""
     if not present(invocation):
         return False
     for diff in diffs:
@@ -168,7 +168,7 @@ def _agreed(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool
 
 
 def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
-    """Say what is still missing between these clients and the store."""
+    """Print what still keeps these clients from working, and whether a daemon answers."""
     screen, places = invocation.screen, invocation.places
     for client in changed:
         for row in client_checks(client, places, invocation.environ):
@@ -189,7 +189,7 @@ def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
 
 
 def _suggest_program(invocation: Invocation) -> None:
-    """Say that a program which is here could learn for memd, where no model is configured."""
+    """Suggest an installed program as memd's model if none is configured."""
     config = invocation.places.config
     path = invocation.environ.get("PATH", "")
     here = [preset for preset, name in _PROGRAMS.items() if shutil.which(name, path=path)]
@@ -201,8 +201,11 @@ def _suggest_program(invocation: Invocation) -> None:
         )
 
 
-def _measured(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow]:
-    """Return clients whose prompts get the time that the model needs, where that can be told."""
+def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow]:
+    """Return the clients with a prompt deadline that suits the model's measured speed.
+
+    They are unchanged with ``--dry-run``, without hooks or a model, or if the measuring failed.
+    """
     screen = invocation.screen
     if invocation.options.dry_run or not any(map(uses_hooks, chosen)):
         return chosen
@@ -224,7 +227,7 @@ def _measured(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow
 
 
 def _removes(invocation: Invocation) -> bool:
-    """Return whether all that is memd's goes; with --messages or --rules only these do."""
+    """Return whether all of memd is removed, and not only ``--messages`` or ``--rules``."""
     options = invocation.options
     return bool(options.remove and not (options.messages or options.rules))
 
@@ -232,7 +235,11 @@ def _removes(invocation: Invocation) -> bool:
 def _with_extras(
     invocation: Invocation, chosen: list[ClientRow], named: Sequence[ClientRow]
 ) -> list[ClientRow]:
-    """Return the clients that can bring messages, or ask by rules, so that they do, or no more."""
+    """Return the clients that support the wanted extras, with these switched on or off.
+
+    The extras are ``--messages`` and ``--rules``. Raises CommandLineError if a named client lacks
+    one of them.
+    """
     on = not invocation.options.remove
     wanted = [extra for extra in (MESSAGES, RULES) if getattr(invocation.options, extra)]
     for extra in wanted:
@@ -245,7 +252,7 @@ def _with_extras(
 
 
 def _connected(client: ClientRow) -> bool:
-    """Return whether something of memd is in a client's files, as far as they can be read."""
+    """Return whether memd is in a client's files; ``True`` if they cannot be read."""
     try:
         return state(client) not in {ABSENT, FOREIGN}
     except MemdError:
@@ -253,7 +260,7 @@ def _connected(client: ClientRow) -> bool:
 
 
 def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
-    """Print how each client is set up; 1 unless all that are named, or here, are."""
+    """Print how each client is set up; return 1 unless all named or used ones are, and work."""
     rows, result, whole = [], [], True
     for client in chosen:
         here = in_use(client, invocation.environ)
@@ -282,24 +289,24 @@ def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
     return 0 if whole else 1
 
 
-def _moved(client: ClientRow, path: str | None) -> ClientRow:
-    """Return a client whose only file is another one. Raises CommandLineError."""
+def _with_path(client: ClientRow, path: str | None) -> ClientRow:
+    """Return a client with ``path`` as its only file. Raises CommandLineError for several."""
     if path and len(client.pieces) != 1:
         raise CommandLineError(_SEVERAL, client.name, hint="leave --settings out")
     return _with_pieces(client, JsonFile, path=os.path.abspath(path)) if path else client
 
 
 def _with_pieces(client: ClientRow, kinds: Any, **values: Any) -> ClientRow:
-    """Return a client whose pieces of some kinds have these values."""
+    """Return a client with these values set in its pieces of the given kinds."""
     pieces = (replace(p, **values) if isinstance(p, kinds) else p for p in client.pieces)
     return replace(client, pieces=tuple(pieces))
 
 
 def _memctl(home: str) -> str:
-    """Return the memctl of this memd by the name that outlives an upgrade."""
-    own = os.path.join(os.path.dirname(sys.executable), "memctl")
+    """Return the path of this memctl, by the link in ~/.local/bin, which outlives an upgrade."""
+    installed = os.path.join(os.path.dirname(sys.executable), "memctl")
     linked = f"{home}/.local/bin/memctl"
     try:
-        return linked if os.path.samefile(linked, own) else own
+        return linked if os.path.samefile(linked, installed) else installed
     except OSError:
-        return own
+        return installed

@@ -1,4 +1,4 @@
-"""completion, conformance, help, hook, mcp and version: what shells and programs start."""
+"""completion, conformance, help, hook, mcp and version: commands for shells and programs."""
 
 import sys
 
@@ -7,9 +7,9 @@ from memd.cli.arguments import CompletionHints, parser
 from memd.cli.invocation import Invocation
 from memd.client.errors import DaemonUnavailableError
 
-# What a shell runs for what the project has of something; a daemon is not started for it.
+# The shell command that lists completions from the project; it does not start a daemon.
 _FIRST_COLUMN = "memctl --no-start --quiet --color never {} 2>/dev/null | awk '{{print $1}}'"
-# zsh would run shtab's own form of it for every command at once, whenever it reads the script.
+# In shtab's form zsh would run this for every command at once, whenever it reads the script.
 _ZSH_FUNCTION = """_memctl_listed() {{
   local -a listed
   listed=(${{(f)"$({})"}})
@@ -58,7 +58,7 @@ def mcp(invocation: Invocation) -> None:
 
 
 def conformance(invocation: Invocation) -> int:
-    """Try a client's program beside a daemon that is played."""
+    """Test a client's program against a simulated daemon."""
     import subprocess  # noqa: PLC0415 - no other command here starts a program
 
     switch = ["--json"] if invocation.options.json else []
@@ -68,7 +68,7 @@ def conformance(invocation: Invocation) -> int:
 
 
 def hook(invocation: Invocation) -> int:  # pragma: no cover - leaves by _exit
-    """Serve one event in the place of this process; never returns in practice."""
+    """Serve one event in this process, which then exits."""
     from memd.cli import hook as file  # noqa: PLC0415 - imports posix, which a help text can do without
 
     sys.argv[1:] = [invocation.options.client, invocation.options.event]

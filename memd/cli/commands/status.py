@@ -1,6 +1,6 @@
-"""status: on one screen whether memd is well, what waits for the person, and what it does.
+"""status: one screen with memd's health, what waits for the person, and the running work.
 
-The most important comes first; on a terminal the end is left out where it does not fit.
+The most important lines come first; on a terminal the last ones are left out if they do not fit.
 """
 
 import time
@@ -17,7 +17,7 @@ Pairs = Iterator[tuple[str, object]]
 
 
 def status(invocation: Invocation) -> None:
-    """Print how the daemon is."""
+    """Print the daemon's status."""
     answer = invocation.request(cwd=None)
     view = StatusView(answer, invocation.around.home, invocation.other_version())
     screen = invocation.screen
@@ -28,7 +28,7 @@ def status(invocation: Invocation) -> None:
 
 
 class StatusView:
-    """What a person reads of a daemon's status; older daemons do not tell all of it."""
+    """The daemon's status as lines; an older daemon's answer may lack some members."""
 
     def __init__(self, answer: Mapping[str, Any], home: str, other_version: str = "") -> None:
         self._answer = answer
@@ -76,7 +76,7 @@ class StatusView:
         yield f"→ {worst['remedy'] or 'memctl doctor'}{more}"
 
     def _waiting(self) -> Iterator[str]:
-        """Yield what a person has to decide, each with its command."""
+        """Yield the counts of what a person has to decide, each with its command."""
         answer = self._answer
         proposals = answer.get("proposals") or {}
         conflicts = answer.get("conflicts") or {}
@@ -115,7 +115,7 @@ class StatusView:
             yield f"for {passed}; memctl resume lets background work go on"
 
     def _breakers(self) -> list[str]:
-        """Return where no model is asked for a while, and why."""
+        """Return a line for each directory whose model calls are paused, with the reason."""
         return [
             f"for {self.place(row['directory'])} in the next "
             f"{output.duration(row['until'] - self._now)}: {row['why']}"
@@ -123,7 +123,7 @@ class StatusView:
         ]
 
     def _model(self) -> Pairs:
-        """Yield what was spent today and who answers."""
+        """Yield the money spent today and the model in use."""
         model, spend = self._answer.get("model"), self._answer.get("spend")
         if spend:
             yield "spend", f"{bounded(spend)} today"
@@ -158,7 +158,7 @@ class StatusView:
         return f"{len(projects)}: {names}{more}" if projects else ""
 
     def _contexts(self) -> str:
-        """Return what is stored of conversations and which caches were lost, "" for none."""
+        """Return the counts of conversations, stored results and lost caches, or "" for none."""
         totals = self._answer.get("contexts") or {}
         if not totals.get("conversations"):
             return ""
@@ -168,12 +168,12 @@ class StatusView:
         return f"{count} conversations, {stored}{lost if totals['breaks'] else ''}"
 
     def place(self, directory: str) -> str:
-        """Return a directory as a person knows it."""
+        """Return a directory in its short form."""
         return output.place(directory, self._home)
 
 
 def job_words(job: Mapping[str, Any], now: float) -> str:
-    """Return where a running job is, in a few words."""
+    """Return the phase, turn and running time of a job."""
     progress = job.get("progress") or {}
     turn = f"turn {progress['turn']:g}" if progress.get("turn") else ""
     passed = output.duration(now - job["since"]) if job.get("since") else ""
@@ -181,7 +181,7 @@ def job_words(job: Mapping[str, Any], now: float) -> str:
 
 
 def bounded(today: Mapping[str, Any]) -> str:
-    """Return today's money, or a program's runs, with the bound."""
+    """Return today's money and requests with the daily limits."""
     used, runs = today["used"], today.get("runs_per_day")
     money = f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}"
     return f"{money}, {used['requests']} {'requests' if runs is None else f'of {runs} runs'}"
@@ -193,15 +193,15 @@ def standing_still(today: Mapping[str, Any]) -> list[str]:
 
 
 def _named(name: str, lines: Iterator[str], nothing: str) -> Pairs:
-    """Yield lines below each other with a name before the first; ``nothing`` where none is."""
-    for place, line in enumerate(lines):
-        yield (name if place == 0 else ""), line
+    """Yield lines with ``name`` before the first; without lines, yield ``nothing`` instead."""
+    for index, line in enumerate(lines):
+        yield (name if index == 0 else ""), line
         nothing = ""
     yield name, nothing
 
 
 def _few(lines: list[str], more: str) -> Iterator[str]:
-    """Yield the first lines, and where the others are told."""
+    """Yield the first lines, and the number of the others with the command that shows them."""
     yield from lines[:_MANY]
     if len(lines) > _MANY:
         yield f"{len(lines) - _MANY} more: {more}"

@@ -1,10 +1,10 @@
-"""agent merge: memories of sub-agents that lie where their client was started."""
+"""agent merge: move sub-agents' memories to the project from where their client was started."""
 
 from memd.cli.invocation import Invocation
 
 
 def merge(invocation: Invocation) -> int:
-    """Take them to the project, or say what would be; 1 where something could not be taken."""
+    """Move them, or in a dry run print that; return 1 if some could not be moved."""
     answer = invocation.request()
     lines, left = [], False
     for stray in answer["strays"]:

@@ -1,6 +1,6 @@
-"""suggestions list|accept|edit|dismiss: what was said and is not remembered yet.
+"""suggestions list|accept|edit|dismiss: statements that could become memories.
 
-What was said stands on one line in quotation marks, behind words of ours.
+A statement is printed on one line in quotation marks, below words of memd's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,16 +15,16 @@ _LINE = 400  # characters; --json has all of it
 
 
 def list_(invocation: Invocation) -> None:
-    """Print what waits to be decided."""
+    """Print the suggestions that wait for a decision."""
     answer, screen = invocation.request(), invocation.screen
     if not answer["suggestions"]:
         screen.note("nothing waits to be decided")
-    pages = ("\n".join(_suggestion(each, screen)) for each in answer["suggestions"])
+    pages = ("\n".join(_suggestion_lines(each, screen)) for each in answer["suggestions"])
     screen.answer(answer, "\n\n".join(pages))
 
 
 def accept(invocation: Invocation) -> None:
-    """Make a memory of a suggestion."""
+    """Save a suggestion as a memory."""
     done = invocation.request()
     lines = [f"saved as {done['path']}"]
     if done["change"]:
@@ -38,7 +38,7 @@ def dismiss(invocation: Invocation) -> None:
     invocation.screen.answer(done, f"{done['suggestion']} is dismissed")
 
 
-def _suggestion(each: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _suggestion_lines(each: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     kind = f", {each['type']}" if each["type"] else ""
     source = (
         "said" if each["origin"] == "user" else "a model's wording, not found in what was said,"

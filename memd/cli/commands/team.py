@@ -1,7 +1,7 @@
-"""team …: joining, what goes out and comes in, and what waits for a person.
+"""team …: joining a team, syncing with it, and deciding what waits for a person.
 
-What colleagues wrote stands in diffs, whose every line begins with a mark, or on one line behind a
-word of ours.
+Colleagues' texts are printed in diffs, where each line begins with a mark, or on one line behind a
+word of memd's.
 """
 
 import os
@@ -24,7 +24,7 @@ _CODE, _AGREE = "--code-file FILE brings the code", "--yes does it without askin
 _UNANSWERED = "nothing was done: nobody is here to ask; {}"
 _NO_REASON = "team remove needs --reason: the others want to know why"
 _BORDERS = ("<<<<<<< yours\n", "=======\n", ">>>>>>> the team's\n")
-# What the server said last, by the status of HTTP.
+# The server's last answer in words, by its HTTP status.
 _REFUSALS = {
     "401": "the server does not take this device's token; memctl team join with a new code",
     "403": "the server does not let this member do that, as a reader who changed a file",
@@ -50,11 +50,11 @@ class UndecidedError(MemdError):
 
 
 def join(invocation: Invocation) -> int:
-    """Show what joining does, ask, and join."""
+    """Show what joining does, ask, and join; return 1 if declined or if something waits."""
     options, screen = invocation.options, invocation.screen
     preview = invocation.request(preview=True)["preview"]
     if not screen.as_json:
-        screen.line(output.facts(_previewed(preview)))
+        screen.line(output.facts(_preview_pairs(preview)))
     if not _confirmed(invocation, "join?"):
         return 1
     code = invocation.read(options.code_file).strip() if options.code_file else ""
@@ -62,17 +62,17 @@ def join(invocation: Invocation) -> int:
         code = secret(invocation, "invitation code: ")
         if not code:
             raise CommandLineError(_UNANSWERED, _CODE)
-    done = _syncing(invocation, code=code)
+    done = _call_with_progress(invocation, code=code)
     joined = done["joined"]
     types = ", ".join(f"{count} {kind}" for kind, count in sorted(joined["types"].items()))
     pairs = [
         ("joined", f"{joined['remote']} on {joined['server']}"),
         ("as", f"{joined['member']} by {joined['device']}, {joined['role']}"),
         ("entries", types or "none yet"),
-        *_newest(joined["newest"]),
+        *_newest_pairs(joined["newest"]),
     ]
-    screen.answer(done, output.facts(pairs) + "\n".join(_done(joined["sync"])))
-    return _waiting(invocation, joined["sync"])
+    screen.answer(done, output.facts(pairs) + "\n".join(_sync_lines(joined["sync"])))
+    return _print_waiting(invocation, joined["sync"])
 
 
 def leave(invocation: Invocation) -> None:
@@ -86,7 +86,7 @@ def leave(invocation: Invocation) -> None:
 
 
 def status(invocation: Invocation) -> None:
-    """Print how far the project is equal with its team."""
+    """Print how the project differs from its team's memories, and what waits."""
     answer = invocation.request()
     state = _STATES.get(answer["state"], answer["state"])
     until = answer["until"] - time.time()
@@ -107,18 +107,18 @@ def status(invocation: Invocation) -> None:
 
 
 def push(invocation: Invocation) -> int:
-    """Send what changed; with review, show it and ask first."""
+    """Send the changes; if the team reviews them, show them and ask first."""
     if not invocation.options.yes and invocation.ask("team.status")["review"]:
         diffs = invocation.ask("team.diff")["files"]
         for each in diffs:
             invocation.screen.note(invocation.screen.diff(each["diff"]).removesuffix("\n"))
         if diffs and not _confirmed(invocation, "send this?"):
             return 1
-    return _synced(invocation)
+    return _call_and_print(invocation)
 
 
 def diff(invocation: Invocation) -> None:
-    """Print what goes out next, as diffs."""
+    """Print the changes that will be sent, as diffs."""
     answer = invocation.request()
     if not answer["files"]:
         invocation.screen.note("nothing differs from what the team has")
@@ -158,31 +158,31 @@ def remove(invocation: Invocation) -> int:
     """Remove a memory for all members."""
     if not invocation.options.reason:
         raise CommandLineError(_NO_REASON)
-    return _synced(invocation)
+    return _call_and_print(invocation)
 
 
 def sync(invocation: Invocation) -> int:
-    """Take what others wrote, or do what restore, keep and drop say about one memory."""
-    return _synced(invocation)
+    """Sync with the team; also the verbs restore, keep and drop for one memory."""
+    return _call_and_print(invocation)
 
 
 def resolve(invocation: Invocation) -> int:
-    """Decide a conflict, with a text of the person's own where they edit it."""
+    """Resolve a conflict by one side, or by a text from a file or the editor."""
     options = invocation.options
     if options.how != "edit":
-        return _synced(invocation)
+        return _call_and_print(invocation)
     if options.file:
-        return _synced(invocation, text=invocation.read(options.file))
+        return _call_and_print(invocation, text=invocation.read(options.file))
     (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
-    both = _marked(conflict["ours"], conflict["theirs"])
+    both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
     with edited(invocation, os.path.basename(conflict["path"]), both) as text:
         if any(mark in text for mark in _BORDERS):
             raise UndecidedError(conflict["path"])
-        return _synced(invocation, text=text)
+        return _call_and_print(invocation, text=text)
 
 
 def accept(invocation: Invocation) -> int:
-    """Go on with a server that may have lost something."""
+    """Accept a server that may have lost data, after asking the person."""
     waits = invocation.ask("team.status")["waits"]
     if not waits:
         invocation.screen.note("nothing waits to be accepted")
@@ -190,11 +190,11 @@ def accept(invocation: Invocation) -> int:
     invocation.screen.note(waits)
     if not _confirmed(invocation, "go on with this server?"):
         return 1
-    return _synced(invocation)
+    return _call_and_print(invocation)
 
 
 def members(invocation: Invocation) -> None:
-    """List whose memories stand here."""
+    """List the members whose memories are in the project."""
     answer, screen = invocation.request(), invocation.screen
     rows = [
         (
@@ -209,7 +209,7 @@ def members(invocation: Invocation) -> None:
 
 
 def _confirmed(invocation: Invocation, question: str) -> bool:
-    """Return whether the command line or the person says yes. Raises CommandLineError."""
+    """Return whether ``--yes`` or the person confirms. Raises CommandLineError if nobody can."""
     if invocation.options.yes:
         return True
     if not present(invocation):
@@ -220,8 +220,8 @@ def _confirmed(invocation: Invocation, question: str) -> bool:
     return False
 
 
-def _syncing(invocation: Invocation, **more: object) -> Any:
-    """Call the command's method and show how far it is while that takes long."""
+def _call_with_progress(invocation: Invocation, **more: object) -> Any:
+    """Call the command's method, showing its progress, and return the result."""
     screen = invocation.screen
     invocation.progress = lambda value: screen.passing(f"{value['files']} files of the team")
     try:
@@ -230,15 +230,17 @@ def _syncing(invocation: Invocation, **more: object) -> Any:
         screen.passing("")
 
 
-def _synced(invocation: Invocation, **more: object) -> int:
-    """Call the command's method and print what it did; 1 when something waits for a person."""
-    done = _syncing(invocation, **more)
-    invocation.screen.answer(done, "\n".join(_done(done)) or "nothing to do: equal with the team")
-    return _waiting(invocation, done)
+def _call_and_print(invocation: Invocation, **more: object) -> int:
+    """Call the command's method and print the result; return 1 if something waits for a person."""
+    done = _call_with_progress(invocation, **more)
+    invocation.screen.answer(
+        done, "\n".join(_sync_lines(done)) or "nothing to do: equal with the team"
+    )
+    return _print_waiting(invocation, done)
 
 
-def _waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
-    """Print what of a sync waits for a person; 1 when something does."""
+def _print_waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
+    """Print the conflicts and the question that a sync left; return 1 if there are any."""
     for one in done["conflicts"]:
         invocation.screen.error(f"conflict: {_path(one)}: memctl team resolve {_path(one)} HOW")
     if done["waits"]:
@@ -246,7 +248,7 @@ def _waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
     return 1 if done["conflicts"] or done["waits"] else 0
 
 
-def _done(sync: Mapping[str, Any]) -> Iterator[str]:
+def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
             yield f"{words}: {_few(sync[words])}"
@@ -258,7 +260,7 @@ def _done(sync: Mapping[str, Any]) -> Iterator[str]:
         yield f"undo what came with: memctl undo {sync['change']}"
 
 
-def _previewed(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "server", preview["server"]
     yield "repository", preview["remote"]
     yield "project", preview["root"]
@@ -270,26 +272,27 @@ def _previewed(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
 
 
-def _newest(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
+def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
     for one in entries:
         words = f"{_line(one['member'])}, {_when(one['at'])}: {_line(one['description'])}"
         yield one["path"], words
 
 
-def _marked(ours: str, theirs: str) -> str:
-    """Return both texts as one, with marks where they differ."""
-    mine, others = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
+def _with_conflict_marks(ours: str, theirs: str) -> str:
+    """Return both texts as one, with conflict marks around the lines that differ."""
+    left, right = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
     lines: list[str] = []
-    for tag, a, b, c, d in SequenceMatcher(None, mine, others, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
-            lines += mine[a:b]
+            lines += left[a:b]
         else:
             start, middle, end = _BORDERS
-            lines += [start, *_ended(mine[a:b]), middle, *_ended(others[c:d]), end]
+            lines += [start, *_ended(left[a:b]), middle, *_ended(right[c:d]), end]
     return "".join(lines)
 
 
 def _ended(lines: list[str]) -> list[str]:
+    """Return lines that all end with a newline."""
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
