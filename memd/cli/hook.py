@@ -262,11 +262,9 @@ def spool(state: bytes, client: str, event: str, environ: Environ, payload: byte
 
     Skips an event without one or too large; of too many the oldest go. Raises OSError, ValueError.
     """
-    sent_environ = {
-        name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")
-    }
+    sent = {name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")}
     short_payload = location(payload)
-    request = question(client, event, short_payload, sent_environ)
+    request = question(client, event, short_payload, sent)
     if len(request) > SPOOL_BYTES or short_payload == b"{}":
         return
     folder = state + b"/spool/"
