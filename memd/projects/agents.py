@@ -1,11 +1,10 @@
-"""Sub-agents of a project: what their definitions say, and memories that lie astray. Blocks.
+"""Sub-agents of a project: their definitions, and memories that lie in the wrong folder. Blocks.
 
 Rules of this file
-- What lies in a checkout is a stranger's: only regular files are read, their beginning alone, and
-  no link is followed.
-- Every look is bounded: a project may have a million folders.
+- A checkout is not trusted: only the beginning of regular files is read, and no link is followed.
+- Every search is bounded: a project may have a million folders.
 - Clients have put the memory of scope ``project`` below the directory in which they were started.
-  It belongs to the root; a folder with a ``.git`` of its own is another project.
+  It belongs below the root; a folder with a ``.git`` of its own is another project.
 """
 
 import os
@@ -26,7 +25,7 @@ _CLIENT = ".claude"
 _HEAD_BYTES = 16 * 1024
 _DEFINITIONS = 500  # files that are read for one agent
 _DEPTH = 8  # folders below a root
-_VISITED = 5_000  # folders in one look for strays
+_VISITED = 5_000  # folders in one search for strays
 _STRAYS = 100
 _PASSED_OVER = ("node_modules", "__pycache__")
 _FRONTMATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
@@ -55,23 +54,23 @@ class Stray:
 def loads_memory(folders: tuple[str, ...], agent: str) -> bool:
     """Say whether an agent's definition tells its client to load a memory.
 
-    ``folders`` may hold definitions, the one that wins first.
+    ``folders`` are searched in order, and the first definition counts. At most 500 are read.
     """
-    left = _DEFINITIONS
+    remaining = _DEFINITIONS
     for folder in folders:
         for path in _definitions(folder):
-            left -= 1
-            if left < 0:
+            remaining -= 1
+            if remaining < 0:
                 return False
-            matter = _FRONTMATTER.match(_head(path))
-            name = _NAME.search(matter[1]) if matter else None
-            if matter and name and name[1].strip() == agent:
-                return bool(_MEMORY.search(matter[1]))
+            frontmatter = _FRONTMATTER.match(_head(path))
+            name = _NAME.search(frontmatter[1]) if frontmatter else None
+            if frontmatter and name and name[1].strip() == agent:
+                return bool(_MEMORY.search(frontmatter[1]))
     return False
 
 
 def definition_folders(cwd: str, root: str, config: str) -> tuple[str, ...]:
-    """Return where definitions of agents lie: from the working directory up, then the person's."""
+    """Return the folders of agents' definitions: from ``cwd`` up to the root, then the user's."""
     folders, here = [], cwd
     while True:
         folders.append(f"{here.rstrip('/')}/{_CLIENT}/agents")
@@ -82,15 +81,15 @@ def definition_folders(cwd: str, root: str, config: str) -> tuple[str, ...]:
 
 
 def strays(root: str) -> tuple[Stray, ...]:
-    """Return memories of sub-agents below a root and its worktrees that belong into the root."""
+    """Return memories of sub-agents that lie below a root or its worktrees, but not in the root."""
     if not os.path.exists(f"{root}/.git"):
         return ()  # each directory is a project of its own
     results: list[Stray] = []
-    left = _VISITED
+    remaining = _VISITED
     for start in (root, *worktrees(root)):
         for folder in _folders(start):
-            left -= 1
-            if left < 0 or len(results) >= _STRAYS:
+            remaining -= 1
+            if remaining < 0 or len(results) >= _STRAYS:
                 return tuple(results)
             if folder != root:
                 results += _in_folder(folder)
@@ -98,22 +97,22 @@ def strays(root: str) -> tuple[Stray, ...]:
 
 
 def agents_in(root: str) -> tuple[AgentMemory, ...]:
-    """Return the memories of sub-agents that lie in a project's root, none for "".
+    """Return the memories of sub-agents in a project's root; empty if ``root`` is "".
 
-    A folder that is a link, such as a repository may bring, is passed over.
+    A folder that is a link, which a repository may contain, is skipped.
     """
     every = _in_folder(os.path.realpath(root)) if root else ()
     return tuple(AgentMemory(each.directory, each.agent, AgentScope(each.scope)) for each in every)
 
 
 def own_agents(config: str) -> tuple[AgentMemory, ...]:
-    """Return memories of sub-agents that belong to no project, by the client's own folder."""
+    """Return the memories of sub-agents in the client's folder, which belong to no project."""
     place = f"{os.path.realpath(config)}/{FOLDERS[AgentScope.PROJECT]}"
     return tuple(AgentMemory(path, name, AgentScope.USER) for path, name in _agents_in(place))
 
 
 def worktrees(root: str) -> tuple[str, ...]:
-    """Return the linked worktrees of a repository that are there and name it in turn."""
+    """Return the linked worktrees of a repository that exist and point back to it."""
     results = []
     with suppress(OSError):
         for name in sorted(os.listdir(f"{root}/.git/worktrees"))[:_STRAYS]:
@@ -125,7 +124,7 @@ def worktrees(root: str) -> tuple[str, ...]:
 
 
 def _folders(start: str) -> Iterator[str]:
-    """Yield a folder and those below it that belong to the same checkout."""
+    """Yield a folder and the visible ones below it of the same checkout, to a bounded depth."""
     waiting = [(start, 0)]
     while waiting:
         here, depth = waiting.pop()
@@ -147,7 +146,7 @@ def _in_folder(folder: str) -> Iterator[Stray]:
 
 
 def _agents_in(place: str) -> Iterator[tuple[str, str]]:
-    """Yield path and agent of each memory in a folder, none where the folder is a link."""
+    """Yield path and agent of each memory in a folder; nothing if its path has a link."""
     if os.path.realpath(place) != place:
         return
     with suppress(OSError), os.scandir(place) as entries:
@@ -157,7 +156,7 @@ def _agents_in(place: str) -> Iterator[tuple[str, str]]:
 
 
 def _has_memories(directory: str) -> bool:
-    """Say whether a directory with the name of an agent holds anything worth merging."""
+    """Say whether an agent's directory has a memory or an index with a person's own lines."""
     with suppress(OSError, MemdError):
         check_component(os.path.basename(directory))
         with Directory(directory) as opened:
@@ -167,6 +166,7 @@ def _has_memories(directory: str) -> bool:
 
 
 def _definitions(folder: str) -> Iterator[str]:
+    """Yield the paths of a folder's Markdown files, sorted by name."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.name.endswith(".md"):
@@ -174,7 +174,7 @@ def _definitions(folder: str) -> Iterator[str]:
 
 
 def _head(path: str) -> str:
-    """Return the beginning of a regular file as text, "" where there is none."""
+    """Return the beginning of a regular file as text, "" if there is no such file."""
     with suppress(OSError, ValueError):  # ValueError: a NUL in a path that another file named
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

@@ -1,11 +1,10 @@
-"""The settings files, read again whenever they change; a bad file never takes memory away.
+"""The settings files, read again whenever they change; an invalid file never switches memory off.
 
-Three sources, the weakest first: the user's own ``memd.toml``, the system policy,
-and, for few options only, ``.memd.toml`` in the project's root: a repository may switch memory off
-for itself, may have more of its agents' incoming messages held or refused, and can set nothing
-else. The user's file counts only when it is the user's own or
-root's and nobody else may write it, since it names endpoints, keys and paths. A key counts only
-in a file that nobody else may read.
+Three sources, the weakest first: the user's own ``memd.toml``, the system policy, and, for few
+options only, ``.memd.toml`` in the project's root: a repository may switch memory off for itself,
+may have more of its agents' incoming messages held or refused, and can set nothing else. The
+user's file counts only if it belongs to the user or root and nobody else may write it, since it
+contains endpoints, keys and paths. A key counts only in a file that nobody else may read.
 """
 
 import os
@@ -31,7 +30,7 @@ Loaded = tuple[Identity, dict[str, Any], str]
 
 
 class Configuration:
-    """The settings in force; looking at them costs one ``stat`` per source."""
+    """The settings in force; reading them costs one ``stat`` per source."""
 
     def __init__(self, user_file: str, policy_file: str = SYSTEM_POLICY) -> None:
         self.user_file = user_file
@@ -53,13 +52,13 @@ class Configuration:
             return self._parsed[key]
 
     def own(self) -> tuple[Mapping[str, Any], int]:
-        """Return the options that the user's own file sets, and its mtime in ns."""
+        """Return the options in the user's own file, and its mtime in ns, 0 without a file."""
         with self._lock:
             identity, options, _ = self._load(self.user_file)
         return options, identity[1] if identity else 0
 
     def _load(self, path: str, *, private: bool = True) -> Loaded:
-        """Return a settings file as it was read last, or anew if it changed."""
+        """Return a settings file's identity, options and problem; reread it if it changed."""
         try:
             facts = os.stat(path)
         except OSError as error:
@@ -74,7 +73,7 @@ class Configuration:
 
 
 def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
-    """Return the options of a settings file, or why it is ignored."""
+    """Return the options of a settings file, and why it is ignored, "" if it is not."""
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > _FILE_BYTES:
         return {}, f"{path} is not a regular file of at most 1 MiB; it is ignored"
     if private and facts.st_uid not in (os.getuid(), 0):
@@ -94,7 +93,7 @@ def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str,
 def _without_open_keys(
     path: str, facts: os.stat_result, options: dict[str, Any]
 ) -> tuple[dict[str, Any], str]:
-    """Return the options without the keys that others may read in the file, and what to do."""
+    """Return the options without the API keys if others may read the file, and a sentence on it."""
     model = options.get("model")
     if not facts.st_mode & 0o077 or not isinstance(model, dict):
         return options, ""
@@ -112,6 +111,7 @@ def _without_open_keys(
 def _combine(
     user_file: str, user: Loaded, policy_file: str, policy: Loaded
 ) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings of the user's file and the policy, and all problems of both."""
     settings, problems = parse([Layer(user_file, user[1]), Layer(policy_file, policy[1])])
     return settings, tuple(text for text in (user[2], policy[2]) if text) + problems
 
@@ -119,13 +119,15 @@ def _combine(
 def _with_repository(
     settings: Settings, problems: tuple[str, ...], repository: Loaded
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Return settings with the few options that a repository may set."""
+    """Return the settings with a repository's permitted options, and all problems."""
     _, options, problem = repository
     more = [problem] if problem else []
     incoming = options.get("messages")
-    stricter, wrong = _stricter(settings.messages, incoming if isinstance(incoming, dict) else {})
+    stricter, not_allowed = _stricter(
+        settings.messages, incoming if isinstance(incoming, dict) else {}
+    )
     known = {"enabled", "messages"} if isinstance(incoming, dict) else {"enabled"}
-    ignored = sorted({*(set(options) - known), *wrong})
+    ignored = sorted({*(set(options) - known), *not_allowed})
     if ignored:
         more.append(
             f"{REPOSITORY_FILE} in the project may only switch memory off and make "
@@ -139,7 +141,7 @@ def _with_repository(
 def _stricter(
     settings: MessagesSettings, incoming: dict[str, Any]
 ) -> tuple[MessagesSettings, list[str]]:
-    """Return settings as strict as a repository wants them, and what of it does not count."""
+    """Return the settings made stricter by a repository, and the names that are ignored."""
     present = {name: getattr(settings, name) for name in _INCOMING}
     wanted = {
         name: value
@@ -148,5 +150,5 @@ def _stricter(
         and value in INBOUND
         and INBOUND.index(value) >= INBOUND.index(present[name])
     }
-    wrong = [f"messages.{name}" for name in incoming if name not in wanted]
-    return replace(settings, **wanted), wrong
+    not_allowed = [f"messages.{name}" for name in incoming if name not in wanted]
+    return replace(settings, **wanted), not_allowed

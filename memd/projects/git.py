@@ -1,10 +1,10 @@
 """The root that all worktrees of a git repository share, found by reading files only.
 
 Rules of this file
-- A checkout may claim anything in its ``.git`` file. It is believed to be a linked worktree only if
-  the main repository knows it: its git directory lies in ``<common>/worktrees/`` and names this
-  very ``.git`` file. Otherwise a hostile checkout could borrow another project's memories.
-- A ``.git`` that is itself a link is never followed: its target's answers are about the target.
+- A checkout may claim anything in its ``.git`` file. It counts as a linked worktree only if the
+  main repository confirms it: its git directory lies in ``<common>/worktrees/`` and points to this
+  very ``.git`` file. Otherwise a hostile checkout could read another project's memories.
+- A ``.git`` that is itself a link is never followed: the repository there is another one.
 - An unproven claim is no error. The checkout is then its own project.
 """
 
@@ -17,9 +17,9 @@ _MEMO = 256
 
 
 def find_root(directory: str) -> str:
-    """Return the root for a real, existing directory: the nearest ``.git`` decides.
+    """Return the project's root for a real, existing directory, from its nearest ``.git``.
 
-    A proven link is remembered until the identity of its ``.git`` file changes.
+    The root of a linked worktree is cached until the identity of its ``.git`` file changes.
     """
     here, status = _nearest(directory)
     if status is None or not stat.S_ISREG(status.st_mode):
@@ -31,15 +31,15 @@ def find_root(directory: str) -> str:
 
 
 def find_checkout(directory: str) -> str:
-    """Return the folder with the nearest ``.git``, of a linked worktree its own; or the directory.
+    """Return the folder with the nearest ``.git``, or the directory itself if there is none.
 
-    It is for a real, existing directory.
+    A linked worktree is its own checkout. ``directory`` must be a real, existing path.
     """
     return _nearest(directory)[0]
 
 
 def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
-    """Return the folder with the nearest ``.git`` and its status, the directory where none is."""
+    """Return the folder with the nearest ``.git`` and that one's status; or directory, None."""
     here = directory
     while True:
         try:
@@ -52,27 +52,27 @@ def _nearest(directory: str) -> tuple[str, os.stat_result | None]:
 
 
 class _UnprovenLinkError(Exception):
-    """A ``.git`` file that does not prove to belong to a main repository; never remembered."""
+    """A ``.git`` file that no main repository confirms; raised, so ``lru_cache`` keeps nothing."""
 
 
 @functools.lru_cache(maxsize=_MEMO)
 def _main_root(checkout: str, _device: int, _inode: int, _mtime_ns: int) -> str:
-    """Return the main repository's root of a linked worktree. Raises _UnprovenLinkError."""
+    """Return the root of a linked worktree's main repository. Raises _UnprovenLinkError."""
     link = os.path.join(checkout, ".git")
     claim = _pointer(link)
     if not claim.startswith("gitdir:"):
         raise _UnprovenLinkError
     git_dir = os.path.realpath(os.path.join(checkout, claim.removeprefix("gitdir:").strip()))
     common = _pointer(os.path.join(git_dir, "commondir"))
-    back = _pointer(os.path.join(git_dir, "gitdir"))
-    if not common or not back:  # a submodule, or a git directory kept elsewhere
+    back_link = _pointer(os.path.join(git_dir, "gitdir"))
+    if not common or not back_link:  # a submodule, or a git directory kept elsewhere
         raise _UnprovenLinkError
     common = os.path.realpath(os.path.join(git_dir, common))
-    named = os.path.join(git_dir, back)
+    linked = os.path.join(git_dir, back_link)
     proven = (
         os.path.dirname(git_dir) == os.path.join(common, "worktrees")
-        and os.path.basename(named) == ".git"
-        and os.path.realpath(os.path.dirname(named)) == checkout
+        and os.path.basename(linked) == ".git"
+        and os.path.realpath(os.path.dirname(linked)) == checkout
     )
     if not proven:
         raise _UnprovenLinkError
@@ -81,7 +81,7 @@ def _main_root(checkout: str, _device: int, _inode: int, _mtime_ns: int) -> str:
 
 
 def _pointer(path: str) -> str:
-    """Return the first line of a small regular file, "" when there is none."""
+    """Return the first line of a small regular file, "" if there is no such file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

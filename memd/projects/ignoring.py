@@ -1,8 +1,8 @@
-"""Whether git ignores a folder of a project, by its ignore files, read here without a process.
+"""Whether git ignores a folder of a project, from its ignore files, without running git.
 
-The last pattern that fits decides, the files from the weakest to the strongest: the person's own,
-the repository's ``info/exclude``, then ``.gitignore`` from the root down to the folder. What lies
-in an ignored folder is ignored, whatever else is said of it.
+The last matching pattern decides. The files, from the weakest to the strongest: the person's own,
+the repository's ``info/exclude``, then ``.gitignore`` from the root down to the folder. Everything
+in an ignored folder is ignored, whatever other patterns say.
 """
 
 import os
@@ -21,28 +21,31 @@ def is_ignored(root: str, folder: str, home: str, environ: Mapping[str, str]) ->
     parts = folder.split("/")
     rules = [("", line) for line in shared]
     for depth in range(1, len(parts) + 1):
-        above = "/".join(parts[: depth - 1])
-        rules += [(above, line) for line in _lines(f"{root}/{above}/.gitignore")]
-        if _decided(rules, "/".join(parts[:depth])):
+        parent = "/".join(parts[: depth - 1])
+        rules += [(parent, line) for line in _lines(f"{root}/{parent}/.gitignore")]
+        if _is_excluded(rules, "/".join(parts[:depth])):
             return True
     return False
 
 
-def _decided(rules: list[tuple[str, str]], path: str) -> bool:
-    """Say what the last rule that fits a folder says of it."""
+def _is_excluded(rules: list[tuple[str, str]], path: str) -> bool:
+    """Say whether the last rule that matches a folder ignores it.
+
+    A rule is the folder of its ignore file, relative to the root, and a line of that file.
+    """
     ignored = False
-    for above, line in rules:
+    for base, line in rules:
         negated = line.startswith("!")
         pattern = line[1:] if negated else line.removeprefix("\\")
-        inside = path.removeprefix(f"{above}/") if above else path
-        if _expression(pattern.rstrip("/")).fullmatch(inside):
+        relative = path.removeprefix(f"{base}/") if base else path
+        if _expression(pattern.rstrip("/")).fullmatch(relative):
             ignored = not negated
     return ignored
 
 
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return what a pattern fits; one with a slash in it is meant from its own folder on."""
+    """Return a git pattern as a regular expression; with a slash it matches the whole path."""
     anchored = "/" in pattern
     result, at = "", 0
     text = pattern.removeprefix("/")
@@ -52,20 +55,20 @@ def _expression(pattern: str) -> re.Pattern[str]:
         elif text.startswith("**", at):
             result, at = f"{result}.*", at + 2
         elif group := re.match(r"\[(!|\^)?(\]?[^\]/]*)\]", text[at:]):
-            inside = group[2].replace("\\", "\\\\").replace("[", "\\[")
-            result, at = f"{result}[{'^' if group[1] else ''}{inside}]", at + group.end()
+            members = group[2].replace("\\", "\\\\").replace("[", "\\[")
+            result, at = f"{result}[{'^' if group[1] else ''}{members}]", at + group.end()
         else:
             char = text[at + 1 : at + 2] if text[at] == "\\" else text[at]
             at += 2 if text[at] == "\\" else 1
-            known = {"*": "[^/]*", "?": "[^/]"} if text[at - 2 : at - 1] != "\\" else {}
-            result += known.get(char, re.escape(char))
+            wildcards = {"*": "[^/]*", "?": "[^/]"} if text[at - 2 : at - 1] != "\\" else {}
+            result += wildcards.get(char, re.escape(char))
     with suppress(re.error):
         return re.compile(result if anchored else f"(?:.*/)?{result}", re.DOTALL)
-    return re.compile(r"(?!)")  # no pattern of git's fits nothing that we know
+    return re.compile(r"(?!)")  # an invalid pattern matches nothing
 
 
 def _lines(path: str) -> list[str]:
-    """Return the patterns of a file, none where it cannot be read."""
+    """Return the patterns of an ignore file, empty if it cannot be read."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:

@@ -1,8 +1,8 @@
 """All projects of this user that can be found. Blocks.
 
-A project is known because somebody worked in it, because its root is remembered, or because its
-folder lies where the memories of projects do. Of the last kind nobody knows the root, unless a
-transcript in the folder names a working directory that the folder is called after.
+A project is known because somebody worked in it, because its root is stored, or because it has a
+folder among those of all projects. The root of the last kind is unknown, unless a transcript in the
+folder names a working directory whose slug is the folder's name.
 """
 
 import os
@@ -18,8 +18,8 @@ from memd.files.directory import Directory
 from memd.projects.project import slug, transcript_folders
 
 _HEAD_BYTES = 64 * 1024  # of a transcript
-_TRANSCRIPTS = 5  # of a folder; the first lines of one may name no directory
-# Claude Code escapes nothing else in a path, and so it holds no half of a character.
+_TRANSCRIPTS = 5  # read per folder, as the beginning of one may name no directory
+# Claude Code escapes only these two, so no match ends within a character.
 _CWD = re.compile(rb'"cwd" ?: ?("/(?:[^"\\]|\\["\\]){0,4095}")')
 
 
@@ -28,8 +28,8 @@ class KnownProject:
     """A project: the real path of its memory directory, its root ("" where that is unknown).
 
     ``sessions`` are folders with one folder for each session. ``config`` is the client's folder,
-    in which memories of sub-agents lie that belong to no project. ``cwd`` is where somebody worked
-    last, ``at`` when, in seconds since 1970; "" and 0 where memd saw nobody.
+    which has the memories of sub-agents that belong to no project. ``cwd`` is the directory last
+    worked in, ``at`` the time of that in seconds since 1970; "" and 0 if there was no visit.
     """
 
     directory: str
@@ -41,14 +41,14 @@ class KnownProject:
 
     @property
     def name(self) -> str:
-        """What its directory is called; where nobody knows that, the end of its folder's name."""
+        """Return the base name of its root, or the last part of its folder's name if unknown."""
         if self.root:
             return os.path.basename(self.root)
         return os.path.basename(os.path.dirname(self.directory)).rpartition("-")[2]
 
 
 def known_project(project: Project, at: float = 0.0) -> KnownProject:
-    """Return a project that somebody works in, or did ``at`` a time, as a known one."""
+    """Return a visited project as a known one; ``at`` is the time of the visit."""
     real = os.path.realpath(project.memory_dir)
     config = os.path.dirname(project.transcripts)
     return KnownProject(real, project.root, transcript_folders(project), config, project.cwd, at)
@@ -57,9 +57,9 @@ def known_project(project: Project, at: float = 0.0) -> KnownProject:
 def known_projects(
     base: str, roots: Mapping[str, str], visited: Iterable[KnownProject]
 ) -> tuple[KnownProject, ...]:
-    """Return all projects whose memory directory is there, by that directory.
+    """Return all projects whose memory directory exists, sorted by that directory.
 
-    ``base`` holds a folder for each project, ``roots`` are those remembered by memory directory,
+    ``base`` has a folder for each project, ``roots`` are the stored roots by memory directory,
     ``visited`` the projects in which somebody worked.
     """
     config = os.path.dirname(base)
@@ -71,28 +71,29 @@ def known_projects(
         for name in os.listdir(base):
             real = os.path.realpath(f"{base}/{name}/memory")
             every.append(KnownProject(real, "", (f"{base}/{name}",), config))
+    # The first entry of a directory counts: visits know most, folders least.
     first = {each.directory: each for each in reversed(every)}
     return tuple(first[real] for real in sorted(first) if os.path.isdir(real))
 
 
 def working_directory(known: KnownProject) -> str:
-    """Return where a project can be worked in, "" where no such directory is there.
+    """Return an existing directory of a project, or "" if none is known.
 
-    That is where somebody worked last, its root, or what a transcript says if the folder has the
-    name that it would be given.
+    It is the directory last worked in, or the root. Without a root, it is one that a transcript
+    names and whose slug is the folder's name.
     """
     if known.root:
         places = (known.cwd, known.root)
         return next((place for place in places if place and os.path.isdir(place)), "")
     for folder in known.sessions:
-        for cwd in _named(folder):
+        for cwd in _cwds_named(folder):
             if slug(cwd) == os.path.basename(folder) and os.path.isdir(cwd):
                 return cwd
     return ""
 
 
-def _named(folder: str) -> Iterator[str]:
-    """Yield the working directories that some transcripts of a folder name."""
+def _cwds_named(folder: str) -> Iterator[str]:
+    """Yield a working directory from each of a folder's first five transcripts that name one."""
     with suppress(OSError, MemdError):
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
         with Directory(folder) as opened:

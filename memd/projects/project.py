@@ -2,7 +2,7 @@
 
 Only files are read, never a ``git`` process. The directory comes from the client's
 variables, trusted settings, or the place that Claude Code uses. Nothing inside a repository
-chooses a path: what a checkout claims about itself is believed only where the other side agrees.
+chooses a path: a checkout's claim to be a worktree counts only if the main repository confirms it.
 """
 
 import os
@@ -59,7 +59,7 @@ class NoProjectError(MemdError):
 
 
 class SessionRefusedError(WrongParameterError):
-    """A session's id is no plain name, so no file can bear it."""
+    """A session's id is no plain name, so it cannot be a file name."""
 
     hint = "a session id has 1 to 128 letters, digits, '_' and '-'"
 
@@ -69,7 +69,7 @@ class SessionRefusedError(WrongParameterError):
 
 
 class UnknownScopeError(MemdError):
-    """An agent's memory was asked for in a scope that does not exist."""
+    """An agent's memory was requested in a scope that does not exist."""
 
     code = -32602
     kind = "unknown_scope"
@@ -91,7 +91,7 @@ def locate(cwd: str) -> tuple[str, str]:
 
 
 def slug(path: str) -> str:
-    """Return the name of a project's folder, equal to the letter to what Claude Code makes of it.
+    """Return the name of a project's folder, exactly as Claude Code derives it from the path.
 
     In NFC, each UTF-16 unit that is no ASCII letter or digit becomes a dash; beyond 200 units a
     32-bit hash of the whole path takes the place of the rest.
@@ -114,9 +114,9 @@ def is_session(name: str) -> bool:
 
 
 def check_session(project: Project, session: str) -> None:
-    """Return if a session's id can be the name of its folder. Raises SessionRefusedError."""
-    taken = (_MEMORY, os.path.basename(project.memory_dir))
-    if session in taken or not is_session(session):
+    """Check that a session's id can be a folder's name. Raises SessionRefusedError."""
+    reserved = (_MEMORY, os.path.basename(project.memory_dir))
+    if session in reserved or not is_session(session):
         raise SessionRefusedError(session)
 
 
@@ -131,7 +131,7 @@ def projects_folder(
 ) -> tuple[str, str]:
     """Return the folder that has one folder for each project, and the setting that chose it.
 
-    Why a path is refused is added to ``problems``.
+    For each refused path a sentence is added to ``problems``.
     """
     base, source = _first(_bases(settings, environs, home), home, problems)
     return f"{base}/projects", source
@@ -146,10 +146,9 @@ def find_project(
 ) -> Project:
     """Return where a working directory keeps its memories, and whether memory is on.
 
-    ``place`` is what ``locate`` gave. ``environs`` are what the client forwarded and the daemon's
-    own, which answers where the first is silent, except for the full-path overrides. ``client`` is
-    what Claude Code's settings say. Paths that were refused are sentences in the project. Raises
-    NoProjectError.
+    ``place`` is the result of ``locate``. ``environs`` are the client's forwarded variables and the
+    daemon's own, which are the fallback except for the full-path overrides. ``client`` are Claude
+    Code's settings. Each refused path becomes a sentence in ``problems``. Raises NoProjectError.
     """
     cwd, root = place
     at_home = any(_at_or_above(path, home) for path in place)
@@ -158,7 +157,7 @@ def find_project(
     problems: list[str] = []
     base, base_source = projects_folder(settings, environs, home, problems)
     chosen, source = _first(_directories(settings, environs[0], client), home, problems)
-    reason = _off(settings, environs)
+    reason = _why_off(settings, environs)
     return Project(
         cwd=cwd,
         root=root,
@@ -178,8 +177,8 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
     """Return the memory directory of a sub-agent.
 
     ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
-    UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError where a link,
-    such as a repository may bring, leads the directory elsewhere.
+    UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError if a link,
+    which a repository may contain, leads the directory elsewhere.
     """
     name = check_component(agent.replace(":", "-"))
     remote = environ.get(_REMOTE_BASE, "")
@@ -194,7 +193,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
         below = f"projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
     else:
         base, below = project.root.rstrip("/"), f".claude/{_SCOPES[scope]}/{name}"
-    # A person may reach the base through links of their own; below it nothing leads elsewhere.
+    # The path to the base may have links of the person's; below it no link is allowed.
     path, real = f"{base}/{below}", os.path.realpath(base or "/").rstrip("/")
     if os.path.realpath(path) != f"{real}/{below}":
         raise PathRefusedError(path, _LINKED)
@@ -202,7 +201,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
 
 
 def is_of_agent(directory: str) -> bool:
-    """Say whether a memory directory is a sub-agent's, by its place."""
+    """Say whether a memory directory is a sub-agent's, from its parent folder's name."""
     return os.path.basename(os.path.dirname(directory)) in _SCOPES.values()
 
 
@@ -223,6 +222,7 @@ def _real(cwd: str) -> str:
 def _directories(
     settings: Settings, environ: Environ, client: ClientMemory
 ) -> Iterator[tuple[str, str]]:
+    """Yield (source, path) of each setting that may name the memory directory, strongest first."""
     for name in _OVERRIDES:
         yield name, environ.get(name, "")
     yield "auto_memory_directory", settings.auto_memory_directory
@@ -233,7 +233,7 @@ def _directories(
 def _bases(
     settings: Settings, environs: tuple[Environ, Environ], home: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield the settings that may name the base directory, the strongest first."""
+    """Yield (source, path) of each setting that may name the base directory, strongest first."""
     yield _REMOTE_BASE, _get(_REMOTE_BASE, environs)
     yield "MEMD_BASE_DIR", _get("MEMD_BASE_DIR", environs)
     yield "base_dir", settings.base_dir
@@ -241,6 +241,7 @@ def _bases(
 
 
 def _client_bases(environs: tuple[Environ, Environ], home: str) -> Iterator[tuple[str, str]]:
+    """Yield (source, path) of each base directory of Claude Code, the strongest first."""
     yield "CLAUDE_CONFIG_DIR", _get("CLAUDE_CONFIG_DIR", environs)
     yield "default", f"{home}/.claude"
 
@@ -248,7 +249,7 @@ def _client_bases(environs: tuple[Environ, Environ], home: str) -> Iterator[tupl
 def _client_directory(
     root: str, environs: tuple[Environ, Environ], home: str, client: ClientMemory
 ) -> str:
-    """Return the directory that Claude Code loads by itself, "" where its memory is off."""
+    """Return the directory that Claude Code loads by itself, "" if its memory is off."""
     switch = environs[0].get(_CLIENT_SWITCH, "").strip().lower()
     if not (switch in _FALSY if switch else client.enabled):
         return ""
@@ -261,7 +262,7 @@ def _client_directory(
 
 
 def _first(sources: Iterator[tuple[str, str]], home: str, problems: list[str]) -> tuple[str, str]:
-    """Return the first path that may be used and its source; why others may not is a problem."""
+    """Return the first usable path and its source, or "", ""; add a problem per refused path."""
     for source, value in sources:
         if source == "default":
             return value, source
@@ -275,7 +276,7 @@ def _first(sources: Iterator[tuple[str, str]], home: str, problems: list[str]) -
 
 
 def _refusal(value: str, home: str) -> str:
-    """Say why a configured path must not be used, "" when it may.
+    """Return why a configured path must not be used, "" if it may.
 
     Without a home, ``~/`` is a relative path like any other.
     """
@@ -297,6 +298,7 @@ def _refusal(value: str, home: str) -> str:
 
 
 def _expanded(value: str, home: str) -> str:
+    """Return a path with a leading ``~`` replaced by the home, if there is one."""
     tilde = home and (value == "~" or value.startswith("~/"))
     return home + value[1:] if tilde else value
 
@@ -305,14 +307,14 @@ def _at_or_above(path: str, home: str) -> bool:
     """Say whether a path is the home directory or above it, as written or as links resolve it."""
     real = os.path.realpath(path)
     return any(
-        f"{there}/".startswith(f"{here.rstrip('/')}/")
-        for here in (os.path.normpath(path), real)
-        for there in (os.path.normpath(home), os.path.realpath(home))
+        f"{spelling}/".startswith(f"{prefix.rstrip('/')}/")
+        for prefix in (os.path.normpath(path), real)
+        for spelling in (os.path.normpath(home), os.path.realpath(home))
     )
 
 
-def _off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
-    """Return why memory is off, "" when it is on; the first that says something wins."""
+def _why_off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
+    """Return why memory is off, "" if it is on; the first variable that is set decides."""
     for environ in environs:
         for name in _SWITCHES:
             if value := environ.get(name, "").strip():
@@ -329,10 +331,12 @@ def _truthy(value: str) -> bool:
 
 
 def _get(name: str, environs: tuple[Environ, Environ]) -> str:
+    """Return a variable of the client, else of the daemon, else ""."""
     return environs[0].get(name) or environs[1].get(name, "")
 
 
 def _encodes(path: str) -> bool:
+    """Say whether a text can be a file name."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

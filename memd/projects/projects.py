@@ -26,7 +26,7 @@ from memd.projects.remotes import repository_of as repository_of
 from memd.state.database import StateUnusableError
 from memd.state.tables import Roots, Visit
 
-# Who chose the whole path wants it for every project that asks.
+# Sources that name the whole path: several projects may share it on purpose.
 _CHOSEN = frozenset(
     {
         "MEMD_MEMORY_PATH",
@@ -39,10 +39,10 @@ _CHOSEN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ClientFolders:
-    """Where assistants look for what they are told; absolute paths.
+    """The folders in which assistants look for instruction files; absolute paths.
 
     ``checkout`` is the folder with the nearest ``.git``, else the working directory. ``config`` is
-    Claude Code's, ``managed`` that of its policy. ``excludes`` are the globs of files that its
+    Claude Code's, ``managed`` that of its policy. ``excludes`` are globs of files that its
     settings keep it from loading.
     """
 
@@ -56,7 +56,7 @@ class ClientFolders:
 
 
 class Projects:
-    """Where working directories keep their memories, for one daemon."""
+    """Finds the projects of working directories, for one daemon."""
 
     def __init__(
         self, configuration: Configuration, roots: Roots, environ: Mapping[str, str], home: str
@@ -87,7 +87,7 @@ class Projects:
         return with_other_root(project, self._roots), settings, problems
 
     def known(self, visits: Iterable[Visit]) -> tuple[KnownProject, ...]:
-        """Return all projects that can be found, after those of some visits. Blocks.
+        """Return all projects that can be found, from visits, stored roots and folders. Blocks.
 
         Raises StateUnusableError.
         """
@@ -99,7 +99,7 @@ class Projects:
         return known_projects(self.base({}), self._roots.all(), visited)
 
     def client_folders(self, project: Project, environ: Mapping[str, str]) -> ClientFolders:
-        """Return where clients look, one with this environment among them. Blocks."""
+        """Return the folders in which clients of a project look for instructions. Blocks."""
         config = self._folder("CLAUDE_CONFIG_DIR", environ, ".claude")
         return ClientFolders(
             checkout=find_checkout(project.cwd),
@@ -119,33 +119,32 @@ class Projects:
         )
 
     def strays(self, project: Project) -> tuple[Stray, ...]:
-        """Return memories of sub-agents that lie below where their client was started. Blocks."""
+        """Return memories of sub-agents that a client put below its start directory. Blocks."""
         return agents.strays(project.root) if project.readable else ()
 
     def committed(self, project: Project) -> str:
-        """Return the line for .gitignore without which git would commit what is local. Blocks."""
+        """Return the line to add to .gitignore for agents' local memories, "" if none. Blocks."""
         folder = f".claude/{agents.FOLDERS[AgentScope.LOCAL]}"
         if not all(os.path.lexists(f"{project.root}/{name}") for name in (".git", folder)):
             return ""
-        environ = self._environ
-        ignored = ignoring.is_ignored(project.root, folder, self._home, environ)
+        ignored = ignoring.is_ignored(project.root, folder, self._home, self._environ)
         return "" if ignored else f"/{folder}/"
 
     def _folder(self, variable: str, environ: Mapping[str, str], default: str) -> str:
-        """Return the absolute folder that a variable names, else one below the home."""
+        """Return the folder that a variable names, if absolute, else the default below the home."""
         value = environ.get(variable) or self._environ.get(variable, "")
         folder = value if value.startswith("/") else f"{self._home}/{default}"
         return folder.rstrip("/")
 
 
 def with_other_root(project: Project, roots: Roots) -> Project:
-    """Return the project with a problem named when another root has the same directory.
+    """Return the project, with a problem added if another root uses the same directory.
 
-    A root that is gone (a repository that was moved) gives its directory up. Blocks.
+    If that root no longer exists (the repository was moved), this root takes over. Blocks.
     """
     if project.source in _CHOSEN:
         return project
-    with suppress(StateUnusableError):  # then nobody can know; memory goes on
+    with suppress(StateUnusableError):  # then the check is skipped; memory still works
         owner = roots.owner(project.memory_dir, project.root)
         if owner != project.root and not os.path.isdir(owner):
             roots.move(project.memory_dir, project.root)

@@ -1,6 +1,6 @@
 """Which repository a checkout belongs to, read from its remote's address.
 
-The result finds a repository on a server and proves nothing: who may see it is the server's word.
+The result names a repository on a server and proves nothing: the server decides who may see it.
 """
 
 import os
@@ -31,7 +31,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
 
 
 def repository_of(root: str) -> str:
-    """Return the repository that a root's ``.git/config`` names, "" for none. Blocks.
+    """Return the repository in a root's ``.git/config`` as ``host/path``, "" if none. Blocks.
 
     The file is read and nothing is run; a link in its place is not followed.
     """
@@ -50,7 +50,7 @@ def repository_of(root: str) -> str:
 def normalised(url: str) -> str:
     """Return a remote's address as ``host/path``, the same for each way to reach it.
 
-    It is "" for a local path and for what is no address.
+    It is "" for a local path or an invalid address.
     """
     url = url.strip()
     if len(url) > _URL_CHARACTERS or not url.isprintable():
@@ -65,13 +65,13 @@ def normalised(url: str) -> str:
 def origin(config: str) -> str:
     """Return the address of ``origin`` in the text of a ``.git/config``, or of its only remote.
 
-    It is "" where there is neither, or where git could not read the file either. Other files are
-    not followed and addresses not rewritten, so what stands elsewhere changes nothing.
+    It is "" if there is neither, or the syntax is invalid. Included files are not read and
+    addresses not rewritten.
     """
     if len(config) > _CONFIG_CHARACTERS:
         return ""
     remotes: dict[str, list[str]] = {}
-    urls: list[str] = []  # of the section that is read; those of no remote go nowhere
+    urls: list[str] = []  # of the section being read; not stored if it is no remote
     config, at = config.removeprefix("\ufeff").replace("\r\n", "\n"), 0
     while (at := _end(_BLANK.match(config, at))) < len(config):
         if header := _HEADER.match(config, at):
@@ -92,7 +92,7 @@ def origin(config: str) -> str:
 
 
 def _joined(authority: str, path: str) -> str:
-    """Return host, port and path in their one spelling, "" where one of them has none."""
+    """Return host, port and path in a uniform spelling, or "" if one of them is invalid."""
     parts = _AUTHORITY.fullmatch(authority)
     host = _host(parts[1]) if parts else ""
     try:
@@ -107,14 +107,14 @@ def _joined(authority: str, path: str) -> str:
 
 
 def _host(name: str) -> str:
-    """Return a host's name or address in lower case and ASCII, "" for what is none."""
+    """Return a host's name or address in lower case and ASCII, "" if invalid."""
     if name.startswith("["):
         try:
             return f"[{IPv6Address(name[1:-1])}]"
         except AddressValueError:
             return ""
     try:
-        # The codec's work grows with the square of the length, so that comes first.
+        # Cut first: the codec's work grows with the square of the length.
         ascii_name = name[: _HOST_CHARACTERS + 1].encode("idna").decode("ascii").lower()
     except UnicodeError:
         return ""
@@ -124,9 +124,10 @@ def _host(name: str) -> str:
 
 
 def _end(match: re.Match[str] | None) -> int:
+    """Return where a match ends, 0 for none."""
     return match.end() if match else 0
 
 
 def _plain(quoted: re.Match[str]) -> str:
-    """Return what a quotation mark or an escaped character of a value stands for."""
+    """Return the replacement of a quotation mark ("") or an escaped character."""
     return "" if quoted[1] is None else _ESCAPED.get(quoted[1], quoted[1])

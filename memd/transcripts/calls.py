@@ -1,9 +1,9 @@
-"""The tool calls at the end of a transcript, a sub-agent's too: what it is doing just now.
+"""The tool calls at the end of a transcript, a sub-agent's too: what the agent is doing now.
 
 Rules of this file
 - However long a file is, no more than its last ``TAIL_BYTES`` are read.
 - A line counts once it ends; a file that became shorter is read from its start.
-- Whose transcript it is does not matter here: nothing is learnt from it.
+- A sub-agent's transcript counts as well, since no memory is made from these calls.
 Blocks: call it from a worker thread.
 """
 
@@ -20,7 +20,7 @@ TAIL_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RecentCalls:
-    """The tool calls behind an offset, the newest last; ``offset`` is where the next ones begin."""
+    """The tool calls behind an offset, the newest last; ``offset`` is where to read on."""
 
     calls: tuple[RecordedCall, ...]
     offset: int
@@ -38,13 +38,13 @@ def recent_calls(path: str, offset: int = 0) -> RecentCalls:
         if size - start > TAIL_BYTES:  # from the first line that begins there
             start = next(records(file, size - TAIL_BYTES - 1), (None, size))[1]
         lines = list(records(file, start))
-    pieces = (piece for line, _ in lines for piece in reader.pieces(_own(line)))
+    pieces = (piece for line, _ in lines for piece in reader.pieces(_as_main_session(line)))
     calls = tuple(piece.call for piece in pieces if piece.call is not None)
     return RecentCalls(calls, lines[-1][1] if lines else start)
 
 
-def _own(record: Any) -> Any:
-    """Return a line as if it were the session's own; what says whose the file is says nothing."""
+def _as_main_session(record: Any) -> Any:
+    """Return a line marked as the main session's; ``None`` for a line that names the session."""
     if not isinstance(record, dict) or "projectHash" in record:
         return None
     if record.get("type") == "session_meta":

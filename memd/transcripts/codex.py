@@ -2,14 +2,14 @@
 
 Rules of this file
 - The user's own words are events (``user_message``, since 0.147 a completed ``UserMessage``). The
-  user messages of the model's input hold instructions, environment and hook output as well and
-  are nobody's words.
-- The assistant's words and tool calls are taken from the model's side, where they stand once; the
-  events that repeat them are passed over.
-- Which files changed and which MCP server answered is told by events alone.
-- A sub-agent's file says so in its first line, and nothing of it counts.
-- What the server counted stands in a ``token_usage_record`` right behind the reply; older versions
-  have ``token_count`` events alone, which come again and behind the outputs of tools.
+  user messages of the model's input also hold instructions, environment and hook output, so their
+  text is not used.
+- The assistant's words and tool calls are taken from the model's items (``response_item``), which
+  have each once; the events that repeat them are skipped.
+- Only events report which files changed and which MCP server answered.
+- A sub-agent's file says so in its first line, and none of its lines are used.
+- The server's token count is in a ``token_usage_record`` right behind the reply; older versions
+  have only ``token_count`` events, which are repeated, also behind the outputs of tools.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,12 +42,12 @@ _KINDS = (
     "compacted",
     "token_usage_record",
 )
-# The editors' extension puts what is open before the request, under headings of its own.
+# The editors' extension puts the open files before the request, under other headings.
 _REQUEST = "## My request for Codex:"
 _NAME = "type"
 _ENDS = ("Exit code: ", "Process exited with code ")
 _APPLIED = "Success"
-# What Codex answers in the place of an output where a call was never run or never ended.
+# How Codex's output begins if a call was never run or never ended.
 _REFUSED = (
     "unsupported call: ",
     "unsupported custom tool call: ",
@@ -58,7 +58,7 @@ _REFUSED = (
     "rejected by user",
     "aborted by user",
 )
-_HEAD_LINES = 5  # an output's own head is not longer
+_HEAD_LINES = 5  # in which an output may have its exit code
 
 
 def is_line(line: Any) -> bool:
@@ -71,22 +71,22 @@ def is_line(line: Any) -> bool:
 
 
 class Rollout:
-    """Turns lines into pieces; it remembers the working directory and whose file it is.
+    """Turns lines into pieces; it keeps the working directory and whether a sub-agent wrote them.
 
-    ``strange`` counts lines of a known kind whose content has no shape that memd knows.
+    ``strange`` counts lines of a known kind whose content has an unknown shape.
     """
 
     def __init__(self) -> None:
         self._cwd = self._name = ""
         self._at: float | None = None
         self._begun = False
-        self._context = 0  # what the server counted last
+        self._context = 0  # tokens that the server counted last
         self.sub_agent = False
-        self._patches: set[str] = set()
+        self._patches: set[str] = set()  # ids of calls that apply a patch
         self.strange = 0
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield what a line says; the file's first line must have come before the others."""
+        """Yield a line's pieces; the file's first line must be passed before all others."""
         kind, payload, at = line[_NAME], line["payload"], line.get("timestamp")
         self._name, self._at = string(at), parse_time(at)
         if kind == "session_meta" and not self._begun:
@@ -104,47 +104,47 @@ class Rollout:
         elif kind == "token_usage_record":
             yield from self._counted(members(payload.get("usage")))
         elif kind == "compacted":
-            stands = payload.get("replacement_history")
-            size = estimate(stands if isinstance(stands, list) else payload.get("message"))
+            history = payload.get("replacement_history")
+            size = estimate(history if isinstance(history, list) else payload.get("message"))
             yield self._piece(USER, tokens=size, event=BOUNDARY)
 
     def _piece(
         self, role: str, text: str = "", origin: str = "", name: str = "", **more: Any
     ) -> TranscriptPiece:
-        """Return a piece of this line, which is named after its time where it has no name."""
+        """Return a piece of this line; without a ``name`` its id is the line's time stamp."""
         return TranscriptPiece(role, text, origin, name or self._name, at=self._at, **more)
 
     def _counted(self, usage: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield the size of the context that a server counted."""
+        """Yield a piece with the size of the context that a server counted, if it did."""
         if total := tokens_of(usage.get("total_tokens")):
             self._context = total
             yield self._piece(ASSISTANT, context=total, event=SIZE)
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield what the model's side of a line says."""
-        result = string(item.get(_NAME))
-        if result == "message" and item.get("role") == ASSISTANT:
+        """Yield the pieces of a ``response_item``."""
+        kind = string(item.get(_NAME))
+        if kind == "message" and item.get("role") == ASSISTANT:
             if not isinstance(item.get("content"), list):
                 self.strange += 1
             key = string(item.get("id"))
             text = joined(item.get("content"))
             tokens = estimate_text(text)
             yield self._piece(ASSISTANT, text, ASSISTANT, key, tokens=tokens)
-        elif result == "message":  # of a hook among others: what stands in it is no word here
+        elif kind == "message":  # of the user's side: only agents' messages in it are used
             if agents := agents_words(item.get("content")):
                 yield self._piece(USER, event=SIZE, agents=agents)
-        elif result in ("function_call", "custom_tool_call", "local_shell_call"):
+        elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
-        elif result in ("function_call_output", "custom_tool_call_output"):
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             text, good, agents = _output(item.get("output"))
             call = string(item.get("call_id"))
-            if good is None:  # a patch says that it was applied, and nothing else need say so
+            if good is None:  # only a patch must report success
                 good = call not in self._patches or _APPLIED in text
             self._patches.discard(call)
             failed, tokens = "" if good else call, estimate_text(text)
             more: dict[str, Any] = {"failed": failed, "tokens": tokens, "agents": agents}
             yield self._piece(USER, text, name=call, answers=call, **more)
-        elif result == "web_search_call":
+        elif kind == "web_search_call":
             given = recorded(members(item.get("action")))
             made = RecordedCall("", "web_search", known.short("web_search", given), given=given)
             yield self._piece(ASSISTANT, origin=ASSISTANT, call=made)
@@ -153,11 +153,11 @@ class Rollout:
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         """Return a tool call with the paths that it writes."""
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
-        reported = item.get("arguments") or item.get("input") or item.get("action")
-        whole = read_object(reported) or members(reported)
-        given = recorded(whole)
+        raw = item.get("arguments") or item.get("input") or item.get("action")
+        arguments = read_object(raw) or members(raw)
+        given = recorded(arguments)
         cwd = string(given.get("workdir")) or self._cwd
-        patch = "\n".join(_strings(whole)) or string(reported)
+        patch = "\n".join(_strings(arguments)) or string(raw)
         changed = tuple(known.patched(patch, cwd))
         paths = (*known.writes(name, given, cwd), *changed)
         call = string(item.get("call_id"))
@@ -165,28 +165,29 @@ class Rollout:
             self._patches.add(call)
         short = known.short(name, given or {"path": changed[0] if changed else ""})
         made = RecordedCall(call, name, short, paths, given or {"input": recorded(patch)})
-        tokens = estimate({"input": reported})
+        tokens = estimate({"input": raw})
         return self._piece(ASSISTANT, origin=ASSISTANT, call=made, tokens=tokens)
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield what an event says that the model's side does not."""
-        result = string(event.get(_NAME))
-        if result == "user_message" and event.get("kind", "plain") in ("plain", None):
-            yield self._said(event.get("message"), string(event.get("id")))
-        elif result == "patch_apply_end":
+        """Yield the pieces of an event that no ``response_item`` repeats."""
+        kind = string(event.get(_NAME))
+        if kind == "user_message" and event.get("kind", "plain") in ("plain", None):
+            yield self._user_words(event.get("message"), string(event.get("id")))
+        elif kind == "patch_apply_end":
             yield self._changed(
                 event, string(event.get("call_id")), ok=event.get("success") is True
             )
-        elif result == "mcp_tool_call_end":
+        elif kind == "mcp_tool_call_end":
             yield from self._served(members(event.get("invocation")))
-        elif result == "token_count":
+        elif kind == "token_count":
             usage = members(members(event.get("info")).get("last_token_usage"))
             if usage.get("total_tokens") != self._context:
                 yield from self._counted(usage)
-        elif result == "item_completed":
+        elif kind == "item_completed":
             yield from self._completed(members(event.get("item")))
 
-    def _said(self, words: Any, name: str) -> TranscriptPiece:
+    def _user_words(self, words: Any, name: str) -> TranscriptPiece:
+        """Return the user's words, of the editors' extension only the request itself."""
         if not isinstance(words, str):
             self.strange += 1
         text = own_words(words)
@@ -194,18 +195,20 @@ class Rollout:
         return self._piece(USER, text, USER, name, tokens=estimate_text(text))
 
     def _completed(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield the pieces of a completed item: user's words, changed files or an MCP call."""
         kind, name = string(item.get(_NAME)), string(item.get("id"))
         if kind == "UserMessage":
             content = item.get("content")
             parts = content if isinstance(content, list) else []
             texts = [string(members(part).get("text")) for part in parts]
-            yield self._said("\n".join(texts) if isinstance(content, list) else None, name)
+            yield self._user_words("\n".join(texts) if isinstance(content, list) else None, name)
         elif kind == "FileChange":
             yield self._changed(item, name, ok=item.get("status") == "completed")
         elif kind == "McpToolCall":
             yield from self._served(item)
 
     def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
+        """Return the paths that a change of files wrote; if it is not ``ok``, a failed call."""
         paths = tuple(
             known.absolute(string(path), self._cwd)
             for path in members(change.get("changes"))
@@ -216,7 +219,7 @@ class Rollout:
         return self._piece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
 
     def _served(self, call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield that a server was asked; what it said stands in the call's output already."""
+        """Yield that an MCP server was called, and the paths it wrote; not its output."""
         name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
         given = members(call.get("arguments"))
         paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
@@ -236,9 +239,9 @@ def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
 
 
 def _output(value: Any) -> tuple[str, bool | None, str]:
-    """Return a tool's output as text, whether it went well, and what agents' messages say in it.
+    """Return a tool's output as text, whether the call succeeded, and agents' messages in it.
 
-    ``None`` where it does not say how it went.
+    The second value is ``None`` if the output does not say whether it succeeded.
     """
     if isinstance(value, str) and value.startswith("{"):
         value = read_object(value) or value

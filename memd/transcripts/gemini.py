@@ -1,12 +1,12 @@
 """The lines of Gemini CLI's chat records (0.61). Pure.
 
 Rules of this file
-- The person's words are a ``user`` record, as they typed them where the record tells
-  (``displayContent``). Its other parts hold files, the output of tools and what hooks added.
-- A record may come again under its id, with the tool calls that followed; what it said counts once.
-- A line that sets values (``$set``) repeats a history that stands in the file already, or the
-  client's own first words. What was rewound stays read: it was said.
-- A sub-agent's file says so in its first line, and nothing of it counts.
+- The person's words are a ``user`` record, as typed if it has ``displayContent``. Its other parts
+  hold files, the output of tools and what hooks added.
+- A record may be repeated under its id, with the tool calls that followed; its text counts once.
+- A line that sets values (``$set``) repeats a history that is in the file already, or the client's
+  own first words. Rewound messages still count: they were said.
+- A sub-agent's file says so in its first line, and none of its lines are used.
 """
 
 from collections import OrderedDict
@@ -32,7 +32,7 @@ from memd.conversation.pieces import (
 )
 from memd.transcripts import tools as known
 
-_RECENT = 1024  # records and calls that may come again
+_RECENT = 1024  # ids of records and calls that may be repeated
 _MODEL = "gemini"
 _MCP = "mcp_"  # and not mcp__, as others write it
 
@@ -41,12 +41,12 @@ def is_line(line: Any) -> bool:
     """Return whether a parsed line is one of a chat record."""
     if not isinstance(line, dict):
         return False
-    said = line.get("type") in (USER, _MODEL) and "content" in line and "id" in line
-    return said or "projectHash" in line
+    is_message = line.get("type") in (USER, _MODEL) and "content" in line and "id" in line
+    return is_message or "projectHash" in line
 
 
 class ChatRecord:
-    """Turns lines into pieces; it remembers whose file it is and what it has given."""
+    """Turns lines into pieces; it remembers which records and calls it has already returned."""
 
     def __init__(self) -> None:
         self.sub_agent = False
@@ -54,16 +54,16 @@ class ChatRecord:
         self.strange = 0
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield what a line says; the file's first line must have come before the others."""
+        """Yield a line's pieces; the file's first line must be passed before all others."""
         if "projectHash" in line:
             self.sub_agent = line.get("kind") == "subagent"
         elif not self.sub_agent:
             at, name = parse_time(line.get("timestamp")), string(line.get("id"))
-            again = self._is_known(name)
+            is_repeated = self._is_known(name)
             if line["type"] == USER:
                 yield from self._user(line, name, at)
             else:
-                if not again:
+                if not is_repeated:
                     text = joined(line["content"])
                     size = estimate_text(text)
                     yield TranscriptPiece(ASSISTANT, text, ASSISTANT, name, name, at, tokens=size)
@@ -73,7 +73,7 @@ class ChatRecord:
                     yield TranscriptPiece(ASSISTANT, id=name, key=name, context=total, event=SIZE)
 
     def _is_known(self, name: str) -> bool:
-        """Return whether a record or a call came before; from now on it did."""
+        """Return whether an id was passed before, and remember it."""
         known_before = name in self._seen
         self._seen[name] = None
         if len(self._seen) > _RECENT:
@@ -83,7 +83,7 @@ class ChatRecord:
     def _user(
         self, line: Mapping[str, Any], name: str, at: float | None
     ) -> Iterator[TranscriptPiece]:
-        """Yield the person's words, or the output of tools that a record brings to the model."""
+        """Yield a user record's words, agents' messages in it, and the outputs of tools."""
         shown = line.get("displayContent") or line["content"]
         if not isinstance(shown, str | list):
             self.strange += 1
@@ -99,18 +99,18 @@ class ChatRecord:
             result = members(part.get("functionResponse"))
             tool = _name(result)
             output = members(result.get("response"))
-            said = other_words(output.get("output") or output.get("error"))
+            text = other_words(output.get("output") or output.get("error"))
             if tool:
                 call = string(result.get("id"))
-                size = estimate_text(said)
+                size = estimate_text(text)
                 agents = agents_words(output.get("output"))
-                piece = TranscriptPiece(USER, said, id=call, at=at, answers=call, tool=tool)
+                piece = TranscriptPiece(USER, text, id=call, at=at, answers=call, tool=tool)
                 yield replace(piece, tokens=size, agents=agents)
 
     def _call(
         self, call: Mapping[str, Any], name: str, at: float | None
     ) -> Iterator[TranscriptPiece]:
-        """Yield a tool call that has ended, with the path that it wrote."""
+        """Yield a tool call that was not yet returned, with the path that it wrote."""
         key, tool, given = string(call.get("id")), _name(call), recorded(members(call.get("args")))
         if not tool or self._is_known(key):
             return
@@ -123,7 +123,7 @@ class ChatRecord:
 
 
 def _name(call: Mapping[str, Any]) -> str:
-    """Return a tool's name as other clients have it."""
+    """Return a tool's name, that of an MCP tool with ``mcp__`` as other clients write it."""
     name = string(call.get("name"))
     return name.replace(_MCP, "mcp__", 1) if name.startswith(_MCP) else name
 

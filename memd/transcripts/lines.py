@@ -1,13 +1,13 @@
 """From JSON to pieces: transcript lines and Messages-API lists. Pure.
 
 Rules of this file
-- Of Claude Code's lines only ``user`` and ``assistant`` speak, and of these neither sub-agents' nor
-  meta lines nor summaries of a compaction, of which the size alone counts; compact boundaries and
-  titles are events. Every other kind of line is noise and changes nothing. Codex's lines are
-  ``codex``'s, Gemini's ``gemini``'s; each line tells by its shape whose it is.
-- Whose words a text is, is decided here and nowhere else: what stands in a tool result is the
-  tool's, whoever carries it; what memd or the client put among the user's words is cut out.
-- No shape crashes: what is not what it should be is passed over.
+- Of Claude Code's lines only ``user`` and ``assistant`` have words, but not a sub-agent's. Of meta
+  lines and a compaction's summary only the size counts; compact boundaries and titles are events.
+  All other lines are ignored. ``codex`` and ``gemini`` read the lines of those clients; the shape
+  of a line shows which client wrote it.
+- The origin of a text is decided here and nowhere else: a tool result is the tool's words, in
+  whichever message; text that memd or the client put among the user's words is cut out.
+- No shape raises an error: a value of an unexpected shape is skipped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,8 +64,8 @@ class PieceReader:
     """Turns the parsed lines of one transcript, in order, into pieces.
 
     ``recognised`` counts lines of a kind that memd knows, ``strange`` those of them whose content
-    has no shape that it knows. ``sub_agent`` says that the file is a sub-agent's: nothing in it
-    speaks.
+    has an unknown shape. ``sub_agent`` says that the file is a sub-agent's, so its lines give no
+    pieces.
     """
 
     def __init__(self) -> None:
@@ -73,22 +73,22 @@ class PieceReader:
         self._chat = gemini.ChatRecord()
         self._strange = 0
         self._spoken = self._sidechain = False
-        self._title, self._own_title = "", False
+        self._title, self._titled_by_person = "", False
         self.recognised = 0
 
     @property
     def strange(self) -> int:
-        """How many lines of a known kind had an unknown shape."""
+        """Return how many lines of a known kind had an unknown shape."""
         return self._strange + self._rollout.strange + self._chat.strange
 
     @property
     def sub_agent(self) -> bool:
-        """Whether the lines so far are a sub-agent's."""
-        own = self._sidechain and not self._spoken
-        return own or self._rollout.sub_agent or self._chat.sub_agent
+        """Return whether the lines so far are a sub-agent's."""
+        sidechain_only = self._sidechain and not self._spoken
+        return sidechain_only or self._rollout.sub_agent or self._chat.sub_agent
 
     def problem(self, path: str, lines: int) -> str:
-        """Return what is wrong with a file whose first lines said nothing, "" for nothing."""
+        """Return a sentence if no line of a file had a shape that memd knows, else ""."""
         if lines and not self.recognised:
             return f"{path}: none of {lines} lines has a shape that memd knows"
         if self.strange:
@@ -96,17 +96,17 @@ class PieceReader:
         return ""
 
     def pieces(self, line: Any) -> Sequence[TranscriptPiece]:
-        """Return what a parsed line says; of any other value, nothing."""
+        """Return the pieces of a parsed line; an empty sequence if it is no object."""
         try:
             return self._read(line) if isinstance(line, dict) else ()
         except RecursionError:  # nested deeper than any client writes
             return ()
 
     def _read(self, line: dict[str, Any]) -> Sequence[TranscriptPiece]:
-        """Return what a line of Claude Code, Codex or Gemini says."""
+        """Return the pieces of a line of Claude Code, Codex or Gemini."""
         kind = line.get("type")
         if kind in (USER, ASSISTANT) and isinstance(line.get("message"), dict):
-            result = self._said(kind, line)
+            result = self._message_pieces(kind, line)
         elif codex.is_line(line):
             result = tuple(self._rollout.pieces(line))
         elif gemini.is_line(line):
@@ -115,49 +115,50 @@ class PieceReader:
             at, name = parse_time(line.get("timestamp")), string(line.get("uuid"))
             result = (TranscriptPiece(USER, id=name, at=at, event=BOUNDARY),)
         elif kind == "attachment":
-            return _brought(members(line.get("attachment")))
+            return _hook_context(members(line.get("attachment")))
         else:
-            own = kind == "custom-title"
-            title = line.get("customTitle") if own else kind == "ai-title" and line.get("aiTitle")
-            return self._named(string(title).strip(), own=own)
+            titles = {"custom-title": line.get("customTitle"), "ai-title": line.get("aiTitle")}
+            title = string(titles.get(string(kind))).strip()
+            return self._title_piece(title, by_person=kind == "custom-title")
         self.recognised += 1
         return result
 
-    def _said(self, role: str, line: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
-        """Return what a line of the user or the assistant says."""
+    def _message_pieces(self, role: str, line: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
+        """Return the pieces of a line of the user or the assistant."""
         if line.get("isSidechain"):
             self._sidechain = True
             return ()
         self._spoken = True
         message, name = line["message"], string(line.get("uuid"))
         content = message.get("content")
-        like: dict[str, Any] = {
+        common: dict[str, Any] = {
             "id": name,
             "key": (string(message.get("id")) if role == ASSISTANT else "") or name,
             "at": parse_time(line.get("timestamp")),
             "context": counted(message.get("usage")),
         }
         if any(line.get(mark) for mark in _UNSPOKEN):
-            return (TranscriptPiece(role, tokens=estimate(content), event=SIZE, **like),)
+            return (TranscriptPiece(role, tokens=estimate(content), event=SIZE, **common),)
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks = [members(block) for block in content] if isinstance(content, list) else [{}]
         cwd = string(line.get("cwd"))
-        result = [_piece(role, block, cwd, like) for block in blocks]
+        result = [_piece(role, block, cwd, common) for block in blocks]
         if result and all(piece.event for piece in result):
             self._strange += not any(string(block.get("type")) in _SILENT for block in blocks)
         return result
 
-    def _named(self, title: str, *, own: bool) -> Sequence[TranscriptPiece]:
-        """Return a new title; once the person gave one, the client's own are none."""
-        if not title or own < self._own_title:
+    def _title_piece(self, title: str, *, by_person: bool) -> Sequence[TranscriptPiece]:
+        """Return a piece for a new title; a client's title never replaces the person's."""
+        if not title or (self._titled_by_person and not by_person):
             return ()
-        known_before, self._title, self._own_title = self._title, title, own
-        return () if title == known_before else (TranscriptPiece(USER, title, event=TITLE),)
+        is_new = title != self._title
+        self._title, self._titled_by_person = title, by_person
+        return (TranscriptPiece(USER, title, event=TITLE),) if is_new else ()
 
 
-def _brought(attachment: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
-    """Return how much memd's hook added to the context, if it was memd's."""
+def _hook_context(attachment: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
+    """Return a piece with the size of what memd's hook added; empty for other attachments."""
     added = attachment.get("content")
     if attachment.get("type") != "hook_additional_context" or tags.OPEN not in str(added):
         return ()
@@ -166,10 +167,10 @@ def _brought(attachment: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
 
 
 def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
-    """Return what a Messages-API list says; an id is an item's own or ``message N``, its place.
+    """Return the pieces of a Messages-API list; an item's id is its own or ``message N``.
 
-    Items and blocks of another shape are passed over. Raises InvalidMessagesError when it is no
-    list at all.
+    Items and blocks of another shape are skipped. Raises InvalidMessagesError if it is no
+    list.
     """
     if not isinstance(messages, list | tuple):
         raise InvalidMessagesError(type(messages).__name__)
@@ -188,7 +189,7 @@ def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
 
 
 def client_message(line: Any) -> dict[str, Any] | None:
-    """Return the message that a line of Claude Code records of the main conversation, or none."""
+    """Return the message in a line of Claude Code's main conversation, or ``None``."""
     if not isinstance(line, dict) or line.get("isSidechain") or line.get("isApiErrorMessage"):
         return None
     kinds = {name: line[name] for name in ("uuid", "isMeta", "isCompactSummary") if name in line}
@@ -199,29 +200,29 @@ def client_message(line: Any) -> dict[str, Any] | None:
 
 
 def _piece(
-    role: str, block: Mapping[str, Any], cwd: str, like: Mapping[str, Any]
+    role: str, block: Mapping[str, Any], cwd: str, common: Mapping[str, Any]
 ) -> TranscriptPiece:
-    """Return what a content block says; of a kind that says nothing its size."""
+    """Return the piece of a content block; for a block without words only its size."""
     kind = string(block.get("type"))
-    like = {**like, "tokens": estimate(block)}
+    common = {**common, "tokens": estimate(block)}
     if kind == "text":
         words = own_words if role == USER else other_words
         agents = agents_words(block.get("text"))
-        return TranscriptPiece(role, words(block.get("text")), role, agents=agents, **like)
+        return TranscriptPiece(role, words(block.get("text")), role, agents=agents, **common)
     if kind == "tool_result" and role == USER:
         call = string(block.get("tool_use_id"))
         failed = call if block.get("is_error") is True else ""
         text, agents = joined(block.get("content")), agents_words(block.get("content"))
-        return TranscriptPiece(role, text, answers=call, failed=failed, agents=agents, **like)
+        return TranscriptPiece(role, text, answers=call, failed=failed, agents=agents, **common)
     if kind in _CALLS and role == ASSISTANT:
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
         given = recorded(members(block.get("input")))
         paths, short = tuple(known.writes(name, given, cwd)), known.short(name, given)
         made = RecordedCall(string(block.get("id")), name, short, paths, given)
-        return TranscriptPiece(role, origin=role, call=made, **like)
+        return TranscriptPiece(role, origin=role, call=made, **common)
     if kind in _RESULTS and role == ASSISTANT:
         call, text = string(block.get("tool_use_id")), joined(block.get("content"))
-        like = {**like, "tool": _RESULTS[kind], "agents": agents_words(block.get("content"))}
-        return TranscriptPiece(role, text, answers=call or kind, **like)
-    return TranscriptPiece(role, event=SIZE, **like)
+        common = {**common, "tool": _RESULTS[kind], "agents": agents_words(block.get("content"))}
+        return TranscriptPiece(role, text, answers=call or kind, **common)
+    return TranscriptPiece(role, event=SIZE, **common)

@@ -1,8 +1,8 @@
-"""Opening a transcript and taking the lines from it that may count.
+"""Opening a transcript and reading the lines that may matter.
 
 Rules of this file
 - A transcript may have hundreds of megabytes and single lines of many: no more than one line of
-  ``LINE_BYTES`` is in memory, and longer lines are passed over unread.
+  ``LINE_BYTES`` is in memory, and longer lines are skipped.
 - A line counts once it ends. A torn last line is left for the next reading.
 - Only a regular file of this user is read, no link; a FIFO or a device is refused without waiting.
 Blocks: call it from a worker thread.
@@ -30,11 +30,11 @@ _NO_FILE = "it is not a regular file of yours"
 _NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO)  # a link, a folder, a socket
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _BUFFER_BYTES, _CHUNK_BYTES = 128 * 1024, 1024 * 1024
-_HEAD_BYTES = 256  # a line's kind stands there
+_HEAD_BYTES = 256  # contains the kind of the first line
 _MARKER_BYTES = 256
 _MARKER_CHARACTERS = 16
 _FIRST = (b'"session_meta"', b'"projectHash"')
-# A line without one of these cannot be of a kind that counts; most need no parsing at all.
+# A line without a match is of no kind that memd reads, and is not parsed.
 _HINT = re.compile(
     rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
     rb'session_meta|turn_context|compacted|token_usage_record)"|"compact_boundary"|'
@@ -57,7 +57,7 @@ class TranscriptRefusedError(MemdError):
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """Open a transcript that may be read; what fails meanwhile is a TranscriptRefusedError."""
+    """Open a transcript; an OSError in the ``with`` block becomes a TranscriptRefusedError."""
     if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
         raise TranscriptRefusedError(path, _NO_NAME)
     try:
@@ -77,15 +77,15 @@ def opened(path: str) -> Iterator[BinaryIO]:
 def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tuple[Any, int]]:
     """Yield each whole line from an offset on, parsed, with the offset behind it.
 
-    Of a line that cannot count, or is too long, the value is ``None``. The last one is that with
-    which ``most`` bytes are full.
+    For a line of an unused kind, or one too long, the value is ``None``. It stops after the line
+    that reaches ``most`` bytes, and before a torn last line.
     """
     file.seek(start)
     position = start
     while position - start < most:
         yield_to_requests()
         line = file.readline(LINE_BYTES)
-        length, long = len(line), not line.endswith(b"\n")
+        length, too_long = len(line), not line.endswith(b"\n")
         rest = line
         while rest and not rest.endswith(b"\n"):
             rest = file.readline(_CHUNK_BYTES)
@@ -93,18 +93,18 @@ def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tup
         if not rest:
             return
         position += length
-        counts = not long and _HINT.search(line)
-        yield (_parsed(line) if counts else None), position
+        is_used = not too_long and _HINT.search(line)
+        yield (_parsed(line) if is_used else None), position
 
 
 def first_record(file: BinaryIO) -> Any:
-    """Return the first line where it says whose the file is, else ``None``."""
+    """Return the first line, parsed, if it names the session (Codex, Gemini), else ``None``."""
     head = os.pread(file.fileno(), _HEAD_BYTES, 0)
     return next(records(file, 0), (None,))[0] if any(mark in head for mark in _FIRST) else None
 
 
 def marker_of(file: BinaryIO, offset: int) -> str:
-    """Return a fingerprint of what stands before an offset, "" when the file does not reach it."""
+    """Return a fingerprint of the bytes before an offset, "" if the file is shorter than that."""
     start = max(0, offset - _MARKER_BYTES)
     file.seek(start)
     before = file.read(offset - start)
@@ -112,6 +112,7 @@ def marker_of(file: BinaryIO, offset: int) -> str:
 
 
 def _parsed(line: bytes) -> object:
+    """Return the JSON value of a line, leniently if it is not strictly valid."""
     try:
         return msgspec.json.decode(line)
     except (ValueError, RecursionError):  # bytes that are no text, half characters, NaN

@@ -1,11 +1,11 @@
-"""Reading what was said, as messages, from where the last reading ended.
+"""Reading a transcript's messages from where the last reading ended.
 
 Rules of this file
 - The blocks of one reply are one message; the outputs of tools stay apart.
-- What memd's own tools answered is left out, and a tool call that failed wrote nothing.
-- What messages of other agents said, wherever they were read, is a message of origin ``agent``.
-- A first reading may be told to take the end of a file alone (``tail``): it begins where the user
-  speaks, at most so many bytes before the end.
+- Output of memd's own tools is left out, and a failed tool call counts as writing nothing.
+- The text of other agents' messages, wherever it was read, is a message of origin ``agent``.
+- A first reading may be limited to the end of a file (``tail``): it begins with the user's first
+  message in the last so many bytes.
 Blocks: call it from a worker thread.
 """
 
@@ -27,17 +27,17 @@ from memd.transcripts.stream import TranscriptStream
 from memd.transcripts.tools import MEMORY_ROOT as MEMORY_ROOT
 
 PART_BYTES = 64 * 1024 * 1024
-TAIL_BYTES = 8 * 1024 * 1024  # more than any model is shown of a conversation
-_LOOK_BACK_BYTES = 1024 * 1024  # an answer stands that close to its call, or goes without a name
+TAIL_BYTES = 8 * 1024 * 1024  # more than is ever sent to a model
+_LOOK_BACK_BYTES = 1024 * 1024  # a tool's name is searched only this far before its output
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPart:
-    """What one reading found.
+    """The result of one reading.
 
-    ``offset`` and ``marker`` are where the next one goes on; ``complete`` is false when there is
-    more to read at once. ``restarted`` says that the earlier offset did not fit this file.
-    ``problem`` is a sentence when there were lines and none had a shape that memd knows.
+    ``offset`` and ``marker`` are where the next one goes on; ``complete`` is false if more can be
+    read now. ``restarted`` says that the earlier offset did not fit this file. ``problem`` is a
+    sentence if there were lines and none had a shape that memd knows.
     """
 
     messages: tuple[Message, ...]
@@ -62,18 +62,18 @@ def read(
     its last so many bytes. Raises TranscriptRefusedError.
     """
     with opened(path) as file:
-        known_place = offset > 0 and marker_of(file, offset) == marker
-        start = offset if known_place else 0
+        is_continued = offset > 0 and marker_of(file, offset) == marker
+        start = offset if is_continued else 0
         size = os.fstat(file.fileno()).st_size
         cut = start == 0 and tail is not None and size > tail
-        if cut:  # what is left of a line, or the end of the one before
+        if cut:  # ``records`` first yields the rest of a line; begin behind it
             start = next(records(file, size - (tail or 0) - 1), (None, 0))[1]
         stream = TranscriptStream(path, start, marker_of(file, start))
     if cut and not start:
         return TranscriptPart((), 0, "", restarted=offset > 0)
     part = stream.more(most=most)
-    said = (n for n, piece in enumerate(part.pieces) if piece.origin == USER and piece.text)
-    first = next(said, 0) if cut else 0
+    user_words = (n for n, piece in enumerate(part.pieces) if piece.origin == USER and piece.text)
+    first = next(user_words, 0) if cut else 0
     assembly = Assembly()
     assembly.recall(part.pieces[:first])
     assembly.add(part.pieces[first:])
@@ -84,16 +84,16 @@ def read(
         stream.offset,
         stream.marker,
         part.complete,
-        part.restarted or (offset > 0 and not known_place),
-        "" if known_place else part.problem,
+        part.restarted or (offset > 0 and not is_continued),
+        "" if is_continued else part.problem,
     )
 
 
 def client_messages(path: str) -> list[dict[str, Any]]:
     """Return the messages of a transcript as its client sends them, each with its ``uuid``.
 
-    Claude Code alone records them so. Of those before the last compaction only the places are
-    there. Raises TranscriptRefusedError. Blocks.
+    Only Claude Code records them so. Each message before the last compaction is an empty dict.
+    Raises TranscriptRefusedError. Blocks.
     """
     result: list[dict[str, Any]] = []
     with opened(path) as file:
@@ -108,10 +108,7 @@ def client_messages(path: str) -> list[dict[str, Any]]:
 
 
 def check(path: str) -> None:
-    """Refuse a path that is no transcript, before anybody waits for it.
-
-    Raises TranscriptRefusedError. Blocks.
-    """
+    """Check that a path is a readable transcript. Raises TranscriptRefusedError. Blocks."""
     with opened(path):
         pass
 
@@ -124,7 +121,7 @@ def from_messages(messages: Any) -> tuple[Message, ...]:
 
 
 def _before(path: str, end: int) -> Iterator[TranscriptPiece]:
-    """Yield what stands close before an offset, where the calls of outputs are looked for."""
+    """Yield the pieces of the last megabyte before an offset, to find calls of later outputs."""
     reader, start = PieceReader(), max(0, end - _LOOK_BACK_BYTES)
     with opened(path) as file:
         for record, _ in records(file, start, end - start):
@@ -142,7 +139,7 @@ class _GrowingMessage:
 
 
 class Assembly:
-    """Puts messages together from pieces; ask ``messages`` when all were added.
+    """Puts messages together from pieces; call ``messages`` when all were added.
 
     ``unnamed`` are the ids of calls whose output came without the call.
     """
@@ -155,7 +152,7 @@ class Assembly:
         self.unnamed: set[str] = set()
 
     def recall(self, pieces: Iterable[TranscriptPiece]) -> None:
-        """Take from pieces that were read before only what their tool calls are called."""
+        """Note the names and failures of tool calls in pieces, without adding messages."""
         for piece in pieces:
             if piece.call is not None and piece.call.id:
                 self._names[piece.call.id] = piece.call.name
@@ -175,15 +172,16 @@ class Assembly:
                 self._add(piece)
 
     def messages(self) -> tuple[Message, ...]:
-        """Return what was said, in order; a tool call that failed wrote nothing."""
+        """Return the messages in order; a tool call that failed wrote nothing."""
         return tuple(self._closed())
 
     def _add(self, piece: TranscriptPiece) -> None:
+        """Add a piece to the last message if it is another block of that, else to a new one."""
         self.recall((piece,))
         if piece.answers and piece.answers not in self._names:
             self.unnamed.add(piece.answers)
         last = next((each for each in reversed(self._open) if each.first.origin != AGENT), None)
-        # The blocks of one line belong together when they are one speaker's; outputs stay apart.
+        # The blocks of one message belong together; outputs, which have no origin, stay apart.
         same = (
             last is not None
             and bool(piece.key)
@@ -199,6 +197,7 @@ class Assembly:
             last.calls.append(piece.call)
 
     def _closed(self) -> Iterator[Message]:
+        """Yield the messages that have a text, a call or a write, or come from outside."""
         for item in self._open:
             first = item.first
             tool = first.tool or self._names.get(first.answers, "")

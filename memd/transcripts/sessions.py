@@ -1,13 +1,13 @@
-"""The sessions of a folder, and which of them a new one was made from: it has their messages.
+"""The sessions of a folder, and the parents of a forked session, whose messages it repeats.
 
-What Claude Code 2.1.329 does (other versions may write less; then nothing is found):
+What Claude Code 2.1.329 does (other versions may write less; then no parent is found):
 - A fork gets a session id of its own, and no hook names its parent.
 - Its transcript is written after its first answer: the parent's lines again, with the fork's id.
   The answers among them keep the id of the session that asked for them.
-- Its first event says how many seconds ago the parent was answered. While the fork has no
-  transcript, that is what tells its parent from the other sessions of the folder.
+- Its first event says how many seconds ago the parent got an answer. While the fork has no
+  transcript, only that distinguishes its parent from the other sessions of the folder.
 
-In doubt several sessions are named: to hold a memory back once costs less than to bring it twice.
+In doubt several sessions are returned: withholding a memory once is better than bringing it twice.
 Blocks: call it from a worker thread.
 """
 
@@ -24,34 +24,35 @@ from memd.transcripts.opening import TranscriptRefusedError, opened
 _SUFFIX = ".jsonl"
 _NAMED = re.compile(rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"')
 _MESSAGE = b'"parentUuid"'  # in each line that is part of the conversation, and in no other
-_HEAD_BYTES = 1024 * 1024  # the first answer stands there, behind copies of what was sent
-_TAIL_BYTES = 256 * 1024  # the last answer stands there
+_HEAD_BYTES = 1024 * 1024  # contains the first answer, behind copies of what was sent
+_TAIL_BYTES = 256 * 1024  # contains the last answer
 _SLACK_SECONDS = 2.0  # the client rounds to whole seconds, and its hook takes a moment to arrive
-_SIBLINGS = 100  # some 1 ms each
+_SIBLINGS = 100  # most sessions to read; about 1 ms each
 
 
 def sessions_of(folder: str) -> dict[str, float]:
     """Return the sessions of a folder with their last change, in seconds since 1970.
 
-    Costs one scan of the folder and one ``stat`` per transcript. A folder that is not there, or
-    that we may not read, has none; a transcript that goes away meanwhile is left out. Blocks.
+    Costs one scan of the folder and one ``stat`` per transcript. A folder that is missing, or
+    that we may not read, has none; a transcript deleted meanwhile is left out. Blocks.
     """
     result: dict[str, float] = {}
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(_SUFFIX):
                 with suppress(OSError):
-                    facts = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(facts.st_mode):
-                        result[entry.name.removesuffix(_SUFFIX)] = facts.st_mtime
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        result[entry.name.removesuffix(_SUFFIX)] = status.st_mtime
     return result
 
 
 def parents(transcript: str, session: str, answered: float | None = None) -> frozenset[str]:
-    """Return the sessions that a session with this transcript was made from, none for most.
+    """Return the sessions that this session was forked from, an empty set if it is no fork.
 
-    ``answered`` is when the parent was last answered, in seconds since 1970, if the client said
-    so; without it a session that has no transcript has no parent.
+    ``answered`` is the time of the parent's last answer, in seconds since 1970, if the client sent
+    it; without it, and without messages in the transcript, the set is empty. If no session's last
+    answer fits, all other sessions changed since then are returned.
     """
     with suppress(TranscriptRefusedError), opened(transcript) as file:
         head = file.read(_HEAD_BYTES)
@@ -61,7 +62,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
     if answered is None:
         return frozenset()
     folder = os.path.dirname(transcript)
-    since = answered - _SLACK_SECONDS  # what ended before cannot be it
+    since = answered - _SLACK_SECONDS  # a session that ended before is not the parent
     result = sorted((at, name) for name, at in sessions_of(folder).items() if at >= since)
     near = [name for _, name in result if name != session][:_SIBLINGS]
     last = {name: _last_answer(f"{folder}/{name}.jsonl") for name in near}
@@ -70,7 +71,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
 
 
 def _last_answer(transcript: str) -> float | None:
-    """Return when the last answer of a transcript was given, in seconds since 1970."""
+    """Return the time of a transcript's last answer in seconds since 1970, or ``None``."""
     with suppress(TranscriptRefusedError), opened(transcript) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
         return _answer(reversed(file.read(_TAIL_BYTES).splitlines()))
@@ -78,6 +79,7 @@ def _last_answer(transcript: str) -> float | None:
 
 
 def _answer(lines: Iterable[bytes]) -> float | None:
+    """Return the time of the first line that is an assistant's message, or ``None``."""
     for line in lines:
         if b'"assistant"' in line:
             with suppress(ValueError, RecursionError):

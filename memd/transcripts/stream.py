@@ -1,11 +1,11 @@
-"""A transcript read piece by piece, each time what is new.
+"""A growing transcript; each reading returns its new pieces.
 
 Rules of this file
-- However a file grows between the readings, they find together what one reading finds: what
-  earlier lines tell of later ones stays with the stream.
-- A place is only trusted together with its marker, a fingerprint of the bytes before it. A file
-  that was replaced, cut or written anew is read from its start.
-- What ``opening`` says of lines and refusals holds here.
+- However a file grows between the readings, together they return what one reading of it all would:
+  the reader keeps what it learnt from earlier lines.
+- An offset counts only together with its marker, a fingerprint of the bytes before it. A file
+  that was replaced, shortened or rewritten is read from its start.
+- The rules of ``opening`` on lines and refusals hold here.
 Blocks, and belongs to one thread at a time.
 """
 
@@ -22,11 +22,11 @@ PART_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StreamPart:
-    """What one reading found.
+    """The result of one reading.
 
-    ``complete`` is false when there is more to read at once. ``restarted`` says that the file is
-    another than before and these pieces its first. ``problem`` is a sentence when the first lines
-    had no shape that memd knows.
+    ``complete`` is false if more can be read now. ``restarted`` says that the file is another one
+    than before, and these pieces are its first. ``problem`` is a sentence if no line of the first
+    reading had a shape that memd knows.
     """
 
     pieces: tuple[TranscriptPiece, ...]
@@ -38,9 +38,8 @@ class StreamPart:
 class TranscriptStream:
     """The pieces of one transcript, as it grows.
 
-    ``last_event`` is ``boundary`` while nothing was said, and by memd nothing brought, after a
-    compaction. ``offset`` and ``marker`` are where the next reading goes on, at first where an
-    earlier one ended.
+    ``last_event`` is ``boundary`` after a compaction until there is a new message or context from
+    memd's hook. ``offset`` and ``marker`` are where the next reading goes on.
     """
 
     def __init__(self, path: str, offset: int = 0, marker: str = "") -> None:
@@ -48,6 +47,7 @@ class TranscriptStream:
         self._begin(offset, marker)
 
     def _begin(self, offset: int, marker: str) -> None:
+        """Set the place of the next reading and drop what was learnt from earlier lines."""
         self._reader = PieceReader()
         self._begun = False
         self.offset, self.marker = offset, marker
@@ -55,11 +55,11 @@ class TranscriptStream:
 
     @property
     def sub_agent(self) -> bool:
-        """Whether the file is a sub-agent's, of which nothing counts."""
+        """Return whether the file is a sub-agent's, which gives no pieces."""
         return self._reader.sub_agent
 
     def more(self, *, most: int = PART_BYTES) -> StreamPart:
-        """Return what is new, in a part of at most about ``most`` bytes.
+        """Return the pieces added since the last call, from about ``most`` bytes at most.
 
         Raises TranscriptRefusedError.
         """
@@ -75,16 +75,16 @@ class TranscriptStream:
                 lines += 1
                 pieces += self._reader.pieces(record)
             self.marker = marker_of(file, self.offset)
-        said = [piece.event for piece in pieces if _says(piece)]
-        if said:
-            self.last_event = BOUNDARY if said[-1] == BOUNDARY else ""
-        problem = "" if self._begun or said else self._reader.problem(self._path, lines)
+        events = [piece.event for piece in pieces if _has_content(piece)]
+        if events:
+            self.last_event = BOUNDARY if events[-1] == BOUNDARY else ""
+        problem = "" if self._begun or events else self._reader.problem(self._path, lines)
         self._begun = True
         return StreamPart(tuple(pieces), self.offset - start < most, restarted, problem)
 
 
-def _says(piece: TranscriptPiece) -> bool:
-    """Return whether a piece is more than a name or a size."""
+def _has_content(piece: TranscriptPiece) -> bool:
+    """Return whether a piece has a text, a call, an output, a boundary or a hook's context."""
     if piece.event:
         return piece.event in (BOUNDARY, BROUGHT)
     return bool(piece.text or piece.call or piece.answers)

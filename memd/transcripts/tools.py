@@ -1,8 +1,8 @@
-"""What the tools of a conversation were: whose words they bring, what they wrote, in short. Pure.
+"""The tools of a conversation: the origin of their output, the paths they write. Pure.
 
 Rules of this file
-- A tool is known by its name alone. Web tools and the tools of MCP servers bring words from
-  outside; memd's own tools are neither, and what they answer is memd's own text.
+- A tool is identified by its name alone. Web tools and the tools of MCP servers bring words from
+  outside; memd's own tools are neither, and their output is memd's own text.
 - A write is a path, absolute; a patch names several.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 
 from memd.conversation.pieces import AGENT, string
 
-MEMORY_ROOT = "/memories"  # where the Messages API's memory tool believes its files are
+MEMORY_ROOT = "/memories"  # the folder that the Messages API's memory tool uses in its paths
 SHORT_CHARACTERS = 200  # of one call in short form
 TOOL, WEB, MCP = "tool", "web", "mcp"
-OTHERS = (WEB, MCP, AGENT)  # whose words are neither the person's nor of the machine
+OTHERS = (WEB, MCP, AGENT)  # origins that are neither the person nor this machine
 
 _WRITERS = dict.fromkeys(("Write", "Edit", "MultiEdit", "write_file", "replace"), "file_path")
 _WRITERS["NotebookEdit"] = "notebook_path"
@@ -25,7 +25,7 @@ _MEMORY_COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 _WEB = frozenset(
     ("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage", "google_web_search")
 )
-# What a call is about, the first that it has; a whole file's content tells too much.
+# The members shown for a call, the first present one; not a file's whole content.
 _PLACES = ("file_path", "notebook_path", "path")
 _STATEMENT = (*_PLACES, "command", "cmd", "pattern", "query", "url", "description", "prompt")
 _MCP = "mcp__"
@@ -41,7 +41,7 @@ _PATCH = "*** Begin Patch"
 
 
 def origin(name: str) -> str:
-    """Return whose words a tool's output is: ``web``, ``mcp`` or, any other, ``tool``."""
+    """Return the origin of a tool's output: ``web``, ``mcp``, or ``tool`` for any other."""
     if name.lower() in _WEB:
         return WEB
     return MCP if name.startswith(_MCP) and not _MEMD.match(name) else TOOL
@@ -66,14 +66,14 @@ def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
 
 
 def short(name: str, given: Mapping[str, Any]) -> str:
-    """Return a call in one line: the tool's name and the member that says most."""
+    """Return a call in one line: the tool's name and its most telling argument."""
     reported = next((given[key] for key in _STATEMENT if given.get(key)), "")
     words = reported if isinstance(reported, str) else json.dumps(reported, ensure_ascii=False)
     return " ".join(f"{name} {words[:SHORT_CHARACTERS]}".split())[:SHORT_CHARACTERS]
 
 
 def writes(name: str, given: Mapping[str, Any], cwd: str) -> Iterator[str]:
-    """Yield the paths that a call of a tool writes; below MEMORY_ROOT those of a memory tool."""
+    """Yield the absolute paths that a call writes; those of memory tools are below MEMORY_ROOT."""
     if name in _WRITERS:
         path = string(given.get(_WRITERS[name]))
         if path and "\0" not in path:
@@ -100,5 +100,5 @@ def patched(text: str, cwd: str) -> Iterator[str]:
 
 
 def absolute(path: str, cwd: str) -> str:
-    """Return a path as seen from a working directory, from the root where none is known."""
+    """Return an absolute path; a relative one starts at ``cwd``, or at the root if that is ""."""
     return posixpath.normpath(posixpath.join(cwd or "/", path))
