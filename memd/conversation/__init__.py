@@ -1,4 +1,4 @@
-"""Conversations as values: what is recorded and read of one, counted and cut. Pure.
+"""Conversations as values: recorded pieces, token counts, and where a conversation is cut. Pure.
 
 Doors: ``dialogue``, ``history``, ``pieces``.
 """

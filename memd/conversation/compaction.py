@@ -1,8 +1,7 @@
-"""A conversation in which a text stands for some of its messages. Pure.
+"""Plan a compacted conversation, in which a text replaces some of the messages. Pure.
 
 Rules of this file
-- There is a plan only where it helps: the result is smaller, and it stays below the size at which
-  compacting begins again.
+- There is a plan only if the result is smaller and below the size at which compacting begins again.
 - The text stands between memd's tags, and nothing in it can close them.
 """
 
@@ -17,17 +16,17 @@ from memd.conversation.pieces import message_id, string
 from memd.core.text import sha256
 from memd.text import quoting, tags
 
-SUMMARY = f"<{tags.MEMD_TAG} covers="  # how a message begins that stands for all before it
+SUMMARY = f"<{tags.MEMD_TAG} covers="  # the start of a message that replaces all before it
 _WHOLE = "The whole conversation is in {}"
 _STORED, _MOST_STORED = "Results of tools that are stored:", 50
-PART = f"<{tags.MEMD_TAG} part="  # and one that stands for messages in the middle
+PART = f"<{tags.MEMD_TAG} part="  # the start of one that replaces messages in the middle
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a conversation that stays: ``messages[first:]``, as the API takes it.
+    """The end of a conversation that stays: ``messages[first:]`` in the form of the API.
 
-    What stands before ``floor`` was compacted earlier.
+    The messages before ``floor`` were compacted earlier.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -37,7 +36,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class PreservedMessages:
-    """The first and the last message that stay, and the one that they now follow, by their ids."""
+    """The ids of the first and the last message that stay, and of the one that they now follow."""
 
     head: str
     anchor: str
@@ -46,11 +45,11 @@ class PreservedMessages:
 
 @dataclass(frozen=True, slots=True)
 class CompactionBoundary:
-    """What is behind a boundary is the conversation from then on.
+    """The facts of a compaction; only messages behind the boundary are sent from then on.
 
-    ``compacted_message`` is the last message that was replaced, ``pre_tokens`` the context's size
-    before. ``discovered_tools`` are those that were made known in what was replaced. Without
-    ``preserved`` no message stays.
+    ``compacted_message`` is the id of the last replaced message, ``pre_tokens`` the context's size
+    before. ``discovered_tools`` are tools that the replaced messages made known. ``preserved`` is
+    ``None`` if no message stays.
     """
 
     type: str
@@ -63,7 +62,7 @@ class CompactionBoundary:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A conversation's new messages: the text, then what stays of ``messages[keep_from:]``.
+    """The new ``messages`` of a conversation: the text, then the rest of ``messages[keep_from:]``.
 
     The first ``keep_to`` messages stay before them, unchanged. ``tokens`` is the context's size
     afterwards.
@@ -77,7 +76,7 @@ class CompactionPlan:
 
 
 def opened(covers: str, form: str = SUMMARY) -> str:
-    """Return the tag that opens the text in the place of messages up to one with this id."""
+    """Return the opening tag of a text that replaces the messages up to the id ``covers``."""
     return f'{form}"{quote(covers, errors="replace")}">'
 
 
@@ -94,14 +93,14 @@ def compacted(
     transcript: str = "",
     folder: str = "",
 ) -> CompactionPlan | None:
-    """Return a plan with a text in the place of messages, ``None`` where that does not help.
+    """Return a plan in which a text replaces ``messages[keep_to:tail.first]``.
 
-    It stands for ``messages[keep_to:tail.first]``; ``covers`` is the id of the last message that
-    it knows, by default the last of these. Behind it stand the paths of results that these name
-    and that are stored in ``folder``, and that of the whole ``transcript``.
+    ``None`` if that saves nothing or too little. ``covers`` is the id of the last message that the
+    text covers, by default the last replaced one. The paths of results in ``folder`` that the
+    messages name and of the whole ``transcript`` are appended, "" for none.
     """
-    start = max(tail.floor - 1, 0)  # the message that stands for all before it
-    stored = _stored(messages[max(start, keep_to) : tail.first], folder) if folder else ""
+    start = max(tail.floor - 1, 0)  # the earlier summary, if there is one
+    stored = _stored_paths(messages[max(start, keep_to) : tail.first], folder) if folder else ""
     whole = _WHOLE.format(transcript) if transcript else ""
     text = "\n\n".join(filter(None, (text, stored, whole)))
     last = message_id(messages[tail.first - 1], tail.first - 1)
@@ -128,9 +127,9 @@ def boundary(
     anchor: str = "",
     start: int = 0,
 ) -> CompactionBoundary:
-    """Return the boundary where ``messages[start:tail.first]`` are replaced.
+    """Return the boundary of a compaction that replaces ``messages[start:tail.first]``.
 
-    ``anchor`` is the id of the message in their place, "" where the API makes it.
+    ``anchor`` is the id of the message in their place, "" if the API creates it.
     """
     places = (tail.first - 1, tail.first, len(messages) - 1)
     last, head, end = (message_id(messages[min(p, len(messages) - 1)], p) for p in places)
@@ -145,7 +144,7 @@ def boundary(
 
 
 def opening(message: Mapping[str, Any]) -> str:
-    """Return the text that a message begins with, "" if it begins with something else."""
+    """Return the text of a message's first block, "" if that is no text."""
     content = message.get("content")
     if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text")
@@ -153,14 +152,14 @@ def opening(message: Mapping[str, Any]) -> str:
 
 
 def summary_of(message: Mapping[str, Any]) -> str:
-    """Return what a message says in the place of others, "" for any other message."""
+    """Return the summary in a message, "" if it has none."""
     return summary_and_rest(message)[0]
 
 
 def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return what a message says in the place of others, and what else its content is.
+    """Return the summary in a message, "" for none, and the rest of its content.
 
-    Clients join neighbours of one role, and so a summary and what the person says next.
+    Clients join neighbouring messages of one role, so a person's message may follow a summary.
     """
     text, content = opening(message), message.get("content")
     blocks = content if isinstance(content, list) else []
@@ -174,9 +173,9 @@ def summary_and_rest(message: Mapping[str, Any]) -> tuple[str, Any]:
     return summary, content
 
 
-def _stored(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
-    """Return where the results in a folder are that messages name, the newest of them."""
-    named = re.compile(rf"\d+ bytes, \d+ lines, whole at: {re.escape(folder)}/[\w-]+\.\w+")
+def _stored_paths(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
+    """Return the lines about results in a folder that messages have, the newest 50; "" for none."""
+    path_line = re.compile(rf"\d+ bytes, \d+ lines, whole at: {re.escape(folder)}/[\w-]+\.\w+")
     texts = [summary_of(message) for message in messages]
     texts += [
         string(block.get("content"))
@@ -184,7 +183,7 @@ def _stored(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
         for block in _listed(message.get("content"))
         if block.get("type") == "tool_result"
     ]
-    lines = dict.fromkeys(line for text in texts for line in named.findall(text))
+    lines = dict.fromkeys(line for text in texts for line in path_line.findall(text))
     return "\n".join((_STORED, *list(lines)[-_MOST_STORED:])) if lines else ""
 
 
@@ -200,12 +199,12 @@ def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
         return None
     if before.source == "estimate":
         return count(new).tokens
-    # What was counted has the system prompt and the tools in it, and these stay.
+    # A server's count includes the system prompt and the tools, which stay.
     return max(size, before.tokens - (old_size - size))
 
 
 def _discovered(value: Any) -> Iterator[str]:
-    """Yield the names of tools that messages made known; a call's input is the tool's own."""
+    """Yield the names of tools that messages made known, ignoring the input of calls."""
     if isinstance(value, dict):
         kind = str(value.get("type"))
         if kind.endswith("tool_reference"):

@@ -1,9 +1,9 @@
-"""How many tokens a conversation takes, counted or estimated, and when that is too many. Pure.
+"""Count or estimate the tokens of a conversation, and compute the thresholds of a window. Pure.
 
 Rules of this file
-- What the server counted stands; what came after its last reply is estimated.
-- The records of one reply share a message id and repeat its count: counting goes on behind the
-  first of them, so that results between parallel calls count.
+- The server's count is used up to its last reply; later messages are estimated.
+- The records of one reply share a message id and repeat its count. Estimates are added from the
+  first of them on, so that results between parallel calls count.
 - An estimate is one token for four bytes of text, two bytes of JSON, or one character where most
   of a text is Chinese, Japanese or Korean; an image or a document is 2,000.
 """
@@ -16,22 +16,22 @@ from typing import Any
 from memd.conversation.pieces import ASSISTANT, BOUNDARY, TranscriptPiece
 from memd.text.words import has_cjk
 
-WINDOW = 200_000  # tokens, where nobody says
+WINDOW = 200_000  # tokens of a window that nobody configured
 ATTACHMENT = 2_000  # tokens of an image or a document
 _BYTES, _JSON_BYTES = 4, 2
 _SAID, _SAYING = ("text", "thinking", "content"), (str, list)
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 _RESERVED = 20_000  # of a window, for the reply and the summary
 _MARGINS = (33_000, 18_000, 13_000, 3_000)  # warn, urgent, auto, block: below the effective window
-_UNCOUNTED = (4, 3)  # an estimate without any count is raised by this
+_UNCOUNTED = (4, 3)  # without a server's count an estimate is multiplied by 4/3
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _ABSURD = 1_000_000_000  # tokens; no context is that large
-_MOST_CJK_BYTES = 2  # bytes a character, above which most of a text is CJK
+_MOST_CJK_BYTES = 2  # with more bytes per character most of a text is CJK
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """Tokens, and whether a server's ``usage`` stands behind them or an ``estimate`` alone."""
+    """A number of tokens; ``source`` is ``usage`` (a server counted) or ``estimate``."""
 
     tokens: int
     source: str
@@ -49,7 +49,7 @@ class Thresholds:
 
 
 def thresholds(window: int = WINDOW) -> Thresholds:
-    """Return what holds for a window; below 200,000 tokens the margins shrink in proportion."""
+    """Return the thresholds of a window; below 200,000 tokens the margins shrink with it."""
     share = min(window, WINDOW) / WINDOW
     effective = window - round(_RESERVED * share)
     warn, urgent, auto, block = (effective - round(margin * share) for margin in _MARGINS)
@@ -57,7 +57,7 @@ def thresholds(window: int = WINDOW) -> Thresholds:
 
 
 def estimate_text(text: str) -> int:
-    """Return about how many tokens a text has."""
+    """Return the estimated tokens of a text."""
     size = _bytes(text)
     if size > _MOST_CJK_BYTES * len(text) and has_cjk(text):
         return len(text)
@@ -69,7 +69,7 @@ def _bytes(text: str) -> int:
 
 
 def estimate(content: Any) -> int:
-    """Return about how many tokens the content of a message, or one block of it, has."""
+    """Return the estimated tokens of a message's content or of one block."""
     if isinstance(content, str):
         return estimate_text(content)
     if isinstance(content, list | tuple):
@@ -85,9 +85,9 @@ def estimate(content: Any) -> int:
 
 
 def counted(usage: Any) -> int:
-    """Return the tokens of a context up to and with the reply that has this usage, 0 for none.
+    """Return the tokens of the context up to and including the reply with this usage, or 0.
 
-    Of several iterations the last one that is a message counts, never a compaction.
+    Of several iterations the last message counts, not a compaction.
     """
     if not isinstance(usage, Mapping):
         return 0
@@ -95,17 +95,17 @@ def counted(usage: Any) -> int:
     listed = rounds if isinstance(rounds, list | tuple) else ()
     listed = [item for item in listed if isinstance(item, Mapping)]
     messages = [item for item in listed if item.get("type") == "message"]
-    given = messages[-1] if messages else usage
-    return sum(tokens_of(given.get(name)) for name in _INPUT)
+    counts = messages[-1] if messages else usage
+    return sum(tokens_of(counts.get(name)) for name in _INPUT)
 
 
 def tokens_of(number: Any) -> int:
-    """Return a number of tokens that a server gave, 0 for what can be none."""
+    """Return a server's number of tokens, 0 if it is no plausible one."""
     return number if type(number) is int and 0 < number < _ABSURD else 0
 
 
 def count(messages: Sequence[Mapping[str, Any]]) -> TokenCount:
-    """Return the tokens of a list of messages, of which replies may have ``id`` and ``usage``."""
+    """Return the tokens of messages; replies may have ``id`` and ``usage``."""
     meter = ContextMeter()
     for item in messages:
         reply = item.get("id")
@@ -116,9 +116,9 @@ def count(messages: Sequence[Mapping[str, Any]]) -> TokenCount:
 
 
 class ContextMeter:
-    """The size of a running conversation's context, fed with its pieces in order.
+    """Counts the tokens of a conversation's context from its pieces in order.
 
-    ``compactions`` counts the boundaries so far, ``counted`` says whether a server ever counted.
+    ``compactions`` counts the boundaries so far; ``counted`` says that a server's count was seen.
     """
 
     def __init__(self) -> None:
@@ -129,12 +129,12 @@ class ContextMeter:
     def _begin(self, tokens: int, reply: str = "") -> None:
         self._before = tokens  # up to the newest reply
         self._reply = reply
-        self._own = self._after = 0  # estimates of its own pieces, and of what came since it began
+        self._own = self._after = 0  # estimates of its own pieces, and of pieces since it began
         self._context = 0  # what the server counted with it
 
     @property
     def tokens(self) -> int:
-        """The context's size now, after a boundary the summary's."""
+        """The context's size in tokens now."""
         if self.counted:
             return self._size
         return self._size * _UNCOUNTED[0] // _UNCOUNTED[1]
@@ -144,14 +144,15 @@ class ContextMeter:
         return (self._context or self._before + self._own) + self._after
 
     def add(self, piece: TranscriptPiece) -> None:
-        """Count a piece."""
+        """Add the next piece to the count."""
         if piece.event == BOUNDARY:
             self.compactions += 1
             self._begin(piece.tokens)
         elif piece.role != ASSISTANT:
             self._after += piece.tokens
         else:
-            # A count in a line of its own is that of the reply before it.
+            # A piece with another key begins a new reply. Without one, only a piece that is no
+            # event does: an event has the count of the reply before it.
             if piece.key != self._reply if piece.key else not piece.event:
                 self._begin(self._size, piece.key)
             self._own += piece.tokens

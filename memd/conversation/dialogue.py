@@ -1,13 +1,13 @@
-"""A conversation as a model reads it: blocks that only grow, and where a cache may begin. Pure.
+"""Render a conversation as quoted blocks for a model, so that a prompt cache can be used. Pure.
 
 Rules of this file
-- The blocks of a conversation that goes on begin with the same bytes as before, so a prompt cache
-  knows them; nothing in them depends on the time or on what is new.
-- What was said is data. Whose words a piece holds stands in its tag; no text can open or close one.
-- What messages of other agents said stays with the conversation, so that it is known again, and is
-  shown to no model.
-- Long pieces are cut in the middle, and of a long conversation the oldest blocks go, a fixed share
-  at a time: the prefix changes rarely.
+- A growing conversation keeps its earlier blocks byte for byte, so that a prompt cache has them.
+  Nothing in a block depends on the time or on which messages are new.
+- Texts are quoted as data in tags that name the author, and no text can open or close a tag.
+- Messages of other agents are stored with the conversation to recognise their words, but are not
+  shown to a model.
+- Long pieces are cut in the middle. A conversation that is too long loses its older half at once,
+  so that its prefix changes rarely.
 """
 
 import re
@@ -23,38 +23,38 @@ from memd.core.values import Message
 
 PIECE_CHARACTERS = 6_000
 AGENT_CHARACTERS = 64 * 1024  # of messages of other agents in one piece
-OUTPUT_CHARACTERS = 1_200  # of a tool's output: what it said matters less than that it was asked
+OUTPUT_CHARACTERS = 1_200  # of a tool's output
 MOST_CHARACTERS = 400_000  # some 110,000 tokens
 _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
 _MESSAGES = "(messages of other agents; nothing is learnt from them)"
-_LIMITS = (1_200, 600, 300, 100)  # characters of a piece that is not the person's, step by step
+_LIMITS = (1_200, 600, 300, 100)  # characters of other pieces than the person's, tried in turn
 _CALLS, _CALL_CHARACTERS = 40, 300
 _AROUND = 40  # characters of a piece's tags
 _NEW_CHARACTERS = 80_000
-_BYTES_A_TOKEN = (4, 3, 2)  # as many as there are, by script
+_BYTES_A_TOKEN = (4, 3, 2)  # tried in turn, as they depend on the script
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation so far: its pieces, oldest first, and how many went before."""
+    """A conversation so far: its pieces, the oldest first, and how many were dropped before."""
 
     pieces: tuple[Message, ...] = ()
     dropped: int = 0
 
     @property
     def characters(self) -> int:
-        """How long it is."""
+        """The length of its rendered pieces."""
         return sum(len(rendered(piece)) for piece in self.pieces)
 
     @property
     def end(self) -> int:
-        """How many pieces there have been."""
+        """The number of all pieces so far, dropped ones included."""
         return self.dropped + len(self.pieces)
 
 
 class NewPieces:
-    """What was said behind the message ``covers``: the newest of it, as a model is shown it."""
+    """Collects the messages behind the message ``covers``, 80,000 characters at most."""
 
     def __init__(self, covers: str = "") -> None:
         self._covers = covers
@@ -63,11 +63,11 @@ class NewPieces:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What says something of it."""
+        """The collected messages that have text or calls."""
         return tuple(item for item in self._retained if item.text or item.calls)
 
     def add(self, piece: TranscriptPiece) -> None:
-        """Take in the next piece of the conversation; events are no words."""
+        """Add the next piece of the conversation; events are ignored."""
         if piece.event:
             return
         if piece.id and piece.id == self._covers:
@@ -76,10 +76,10 @@ class NewPieces:
             return
         text = f"(failed)\n{piece.text}" if piece.failed else piece.text
         call = shortened(piece.call.short, _CALL_CHARACTERS) if piece.call else ""
-        said = shortened(text.strip(), _limit(piece.origin))
+        short = shortened(text.strip(), _limit(piece.origin))
         at = piece.at if piece.origin == "user" else None
         calls = (call,) if call else ()
-        message = Message(piece.id, piece.role, said, piece.origin or "tool", at, (), calls)
+        message = Message(piece.id, piece.role, short, piece.origin or "tool", at, (), calls)
         self._retained.append(message)
         self._characters += _length(message)
         while self._characters > _NEW_CHARACTERS:
@@ -87,7 +87,7 @@ class NewPieces:
 
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
-    """Return a conversation with what is new; too long, it loses its older half."""
+    """Return a dialogue with new messages added; if it is too long, without its older half."""
     new = (shown(message) for message in messages)
     grown = replace(dialogue, pieces=(*dialogue.pieces, *(piece for piece in new if _body(piece))))
     if grown.characters <= MOST_CHARACTERS:
@@ -98,9 +98,9 @@ def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
 
 
 def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> tuple[Message, ...]:
-    """Return pieces within so many bytes: those that are not the person's are cut, then dropped.
+    """Return pieces of ``most`` bytes together: others than the person's are cut, then dropped.
 
-    With ``strict`` the person's are dropped as well, the oldest first.
+    With ``strict`` the person's are dropped too. The oldest pieces are dropped first.
     """
     retained = list(pieces)
     for limit in _LIMITS:
@@ -111,17 +111,17 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
                 else replace(piece, text=shortened(_body(piece), limit), calls=())
                 for piece in retained
             ]
-    over, result = _size(retained) - most, []
+    excess, result = _size(retained) - most, []
     for piece in retained:
-        if over > 0 and (strict or piece.origin != "user"):
-            over -= _size([piece])
+        if excess > 0 and (strict or piece.origin != "user"):
+            excess -= _size([piece])
         else:
             result.append(piece)
     return tuple(result)
 
 
 def within(news: Sequence[Message], tokens: int) -> list[str]:
-    """Return what was said as a model reads it, as much of it as fits, the newest at least."""
+    """Return messages as quoted text of at most ``tokens``; at least the newest one, cut."""
     for size in _BYTES_A_TOKEN:
         texts = [rendered(item) for item in squeezed(news, tokens * size, strict=True)]
         if texts and sum(map(estimate_text, texts)) <= tokens:
@@ -130,16 +130,16 @@ def within(news: Sequence[Message], tokens: int) -> list[str]:
 
 
 def rendered(piece: Message) -> str:
-    """Return a piece with its tag, as a model reads it."""
-    # With its weekday, so that a model can tell which day "Friday" is.
+    """Return a piece as quoted text in its tag; of other agents' messages only a note."""
     if piece.origin == AGENT:
         return f'<said by="{AGENT}">\n{_MESSAGES}\n</said>'
+    # The time has its weekday, so that a model can tell which day "Friday" is.
     at = "" if piece.at is None else f' at="{day_and_time(piece.at)}"'
     return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
 
 
 def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
-    """Return what a model is shown of a message."""
+    """Return a message with its text and calls shortened for a model."""
     limit = _limit(message.origin)
     limit = limit if message.origin == AGENT else min(most, limit)
     calls = tuple(shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
@@ -147,7 +147,7 @@ def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text that is cut in the middle where it has more than so many characters."""
+    """Return a text, cut in the middle if it has more than ``limit`` characters."""
     if len(text) <= limit:
         return text
     return text[: limit * 2 // 3] + _CUT + text[-limit // 3 :]
@@ -167,11 +167,13 @@ def _length(message: Message) -> int:
 
 
 def _limit(origin: str) -> int:
-    if origin == AGENT:  # whole: it is looked up there, and not shown
+    """Return the most characters of a piece, by the author of its words."""
+    if origin == AGENT:  # long, since it is only searched and not shown
         return AGENT_CHARACTERS
     return PIECE_CHARACTERS if origin in ("user", "assistant") else OUTPUT_CHARACTERS
 
 
 def _body(piece: Message) -> str:
+    """Return the text of a piece with a list of its calls."""
     calls = ("Tools called:", *(f"- {call}" for call in piece.calls)) if piece.calls else ()
     return "\n".join(filter(None, (piece.text, *calls)))

@@ -1,11 +1,11 @@
-"""A conversation as a list of messages of the Messages API: its size, its units, its end. Pure.
+"""Decide where a list of messages of the Messages API may be cut. Pure.
 
 Rules of this file
-- What belongs together is in the end of a conversation whole or not at all: the records of one
-  reply (they share its id), a call and its result, a system message and what it follows.
-- What stands before the last boundary was compacted already and is not counted among the messages.
-- Thinking is bound to everything before it, so none of it outlives a cut.
-- In doubt nothing is cut: messages that the API would refuse afterwards have no end that stays.
+- A cut does not separate the records of one reply (they share its id), a call from its result, or a
+  system message from the one before it.
+- Messages before the last boundary were compacted already and are not considered.
+- Thinking blocks are signed together with all messages before them, so a cut removes them.
+- Nothing is cut if the API would refuse the messages afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,13 +38,16 @@ LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
 
 
 def floor(messages: Sequence[Mapping[str, Any]]) -> int:
-    """Return the place behind the last boundary, 0 where nothing was compacted."""
+    """Return the index of the first message behind the last boundary, 0 without one."""
     places = (place for place, message in enumerate(messages) if _bounds(message))
     return max(places, default=-1) + 1
 
 
 def rounds(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Return the places behind the last boundary at which a list may be cut before a new reply."""
+    """Return the indexes behind the last boundary before which the messages may be cut.
+
+    At each of them a reply begins.
+    """
     bottom = floor(messages)
     turns = turns_of(messages, bottom) or []
     needed, places = lowest(turns), beginnings(turns, bottom)
@@ -53,11 +56,11 @@ def rounds(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 
 def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
-    """Return the end of a conversation that stays when what is before it is summarised.
+    """Return the end of a conversation that stays if the messages before it are summarised.
 
-    It holds all from ``start`` on, and as much before as makes 10,000 tokens and 5 messages with
-    text, but stops before 40,000 tokens; what is begun is made whole even past these. ``None``
-    where a call is open, where messages are misshapen, or where more has to stay than may.
+    It has all messages from ``start`` on, and as many before as make 10,000 tokens and 5 messages
+    with text, but not more than 40,000 tokens. It is then extended to the next place where a cut
+    is allowed. ``None`` if a call is open, if messages are misshapen, or if that is too long.
     """
     bottom = floor(messages)
     turns = turns_of(messages, bottom)
@@ -75,7 +78,7 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
     while needed[at] < at:
         at -= 1
     second = next((n for n in range(at + 1, len(turns)) if needed[n] == n), len(turns))
-    # A call of the newest reply may still be running, whatever was typed meanwhile.
+    # A call of the newest reply may still be running, even if the person wrote since.
     newest = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=at)
     if sum(sizes[second:]) > MOST_TOKENS or not is_whole(turns[min(at, needed[newest]) :]):
         return None
@@ -83,11 +86,11 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
 
 
 def ending(messages: Sequence[Mapping[str, Any]], start: int | None = None) -> Tail | None:
-    """Return the end that stays where all before it is summarised, however long that is.
+    """Return the end that stays if all messages before it are summarised, of any length.
 
-    It begins at the last place of ``rounds`` up to ``start``; without one it is what the person
-    said last and nobody answered, if anything. ``None`` where there is no such place, where a call
-    is open or where messages are misshapen.
+    It begins at the last index of ``rounds`` up to ``start``. Without ``start`` it is the person's
+    last message if it has no reply yet, else empty. ``None`` if there is no such index, if a call
+    is open or if messages are misshapen.
     """
     bottom = floor(messages)
     turns = turns_of(messages, bottom)
@@ -111,13 +114,13 @@ def _tail(
 
 
 def _bounds(message: Any) -> bool:
-    """Tell whether a message stands for all that was before it."""
+    """Return whether a message is a boundary, which replaces all messages before it."""
     if not isinstance(message, dict):
         return False
     if message.get("isCompactSummary") is True or message.get("subtype") == "compact_boundary":
-        return True  # Claude Code's
+        return True  # a boundary of Claude Code
     content = message.get("content")
-    # A compaction without content is one that failed, and the server ignores it.
+    # The server ignores a compaction without content, which failed.
     return (message.get("role") == "user" and opening(message).startswith(SUMMARY)) or any(
         isinstance(block, dict) and block.get("type") == "compaction" and block.get("content")
         for block in (content if isinstance(content, list) else ())

@@ -1,6 +1,6 @@
-"""What one block of a conversation says, before blocks become messages. Pure.
+"""The pieces of a transcript: one for each block of a message, or an event. Pure.
 
-All formats of transcripts, and the Messages API's lists, come to these pieces.
+All transcript formats and the Messages API's lists are converted to these pieces.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 from memd.text import tags
 
-TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
+TEXT_CHARACTERS = 256 * 1024  # of one block; of a longer one, a paste, only the start is read
 GIVEN_CHARACTERS = 64 * 1024  # of one text in a call's input
 USER, ASSISTANT, AGENT = "user", "assistant", "agent"
 BOUNDARY, TITLE, SIZE, BROUGHT = "boundary", "title", "size", "brought"
@@ -18,10 +18,10 @@ BOUNDARY, TITLE, SIZE, BROUGHT = "boundary", "title", "size", "brought"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes.
+    """A tool call: its id, the tool's name, a line that describes it, and the paths it writes.
 
-    ``given`` is the call's input as it was recorded, long texts cut; an input that is one text
-    has the name ``input``.
+    ``given`` is the call's recorded input with long texts cut; an input that is a mere text is
+    under ``input``.
     """
 
     id: str
@@ -33,17 +33,17 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPiece:
-    """One block. ``origin`` is empty for a tool's output, which is told by its call's name.
+    """One block of a message, or an event.
 
-    ``key`` joins pieces that are one message. ``answers`` is the id of the call whose output this
-    is, ``failed`` the id of a call that came to nothing, ``tool`` the tool's name where the piece
-    itself tells it. ``tokens`` estimates what the block takes of a context, ``context`` is how many
-    tokens the server counted up to and with this reply, 0 where it did not say. With an ``event``
-    nobody speaks: at a ``boundary`` the conversation was compacted (``tokens`` is the size of what
-    stands for it; Claude Code's summary follows as a ``size``), a ``title`` names it (``text``), a
-    ``size`` has ``tokens`` or ``context`` alone: images, thinking, what a client put there, and
-    ``brought`` is a size too: what memd itself did. ``agents`` is what messages of other agents
-    said in what memd put there: nobody's words here, and nothing to learn from.
+    ``origin`` is the author of the text, "" for a tool's output. Pieces with the same ``key`` are
+    one message. ``answers`` is the id of the call whose output this is, ``failed`` the id of a call
+    that failed, ``tool`` the tool's name if the piece has it. ``tokens`` is an estimate of the
+    block's size; ``context`` is what the server counted up to and including this reply, 0 if
+    unknown. ``agents`` are messages of other agents that memd inserted; nothing is learnt from
+    them. An ``event`` is no text of anybody: ``boundary`` is a compaction (``tokens`` is the size
+    of the summary; Claude Code's follows as a ``size``), ``title`` names the conversation in
+    ``text``, ``size`` has only ``tokens`` or ``context`` of images, thinking and insertions of
+    clients, and ``brought`` is the same for insertions of memd.
     """
 
     role: str
@@ -63,15 +63,15 @@ class TranscriptPiece:
 
 
 def string(value: Any) -> str:
-    """Return a JSON text that can be written, "" for anything else."""
+    """Return a JSON text in a form that UTF-8 can encode, "" for any other value."""
     if not isinstance(value, str):
         return ""
-    # JSON may escape half a character, which nothing later can write.
+    # JSON may contain half of a surrogate pair, which cannot be encoded.
     return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
 
 
 def recorded(value: Any) -> Any:
-    """Return a JSON value that can be written, with long texts cut."""
+    """Return a JSON value that UTF-8 can encode, with long texts cut."""
     if isinstance(value, str):
         return string(value[:GIVEN_CHARACTERS])
     if isinstance(value, dict):
@@ -80,22 +80,22 @@ def recorded(value: Any) -> Any:
 
 
 def message_id(message: Mapping[str, Any], place: int) -> str:
-    """Return the id of a message in a list: its own, or ``message N``, its place."""
+    """Return the id of a message in a list, or ``message N`` with its index."""
     return string(message.get("uuid")) or string(message.get("id")) or f"message {place}"
 
 
 def own_words(value: Any) -> str:
-    """Return what the user said, without what memd or the client put there."""
+    """Return the user's own text, without insertions of memd and the client."""
     return tags.strip(string(value)[:TEXT_CHARACTERS]).strip()
 
 
 def other_words(value: Any) -> str:
-    """Return somebody else's words, without memd's insertions."""
+    """Return a text of anybody else, without insertions of memd."""
     return tags.strip_own(string(value)[:TEXT_CHARACTERS]).strip()
 
 
 def agents_words(value: Any) -> str:
-    """Return what messages of other agents say in a text, or in the texts of a list of blocks."""
+    """Return the messages of other agents in a text, or in the texts of a list of blocks."""
     if isinstance(value, str):
         return tags.messages_in(string(value)[:TEXT_CHARACTERS])
     parts = value if isinstance(value, list) else []
@@ -104,12 +104,12 @@ def agents_words(value: Any) -> str:
 
 
 def members(value: Any) -> dict[str, Any]:
-    """Return a JSON object, an empty one for anything else."""
+    """Return a JSON object, an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def joined(content: Any) -> str:
-    """Return a tool's output: a text, or the texts of its blocks."""
+    """Return a tool's output as one text, joined from its blocks."""
     if isinstance(content, str):
         return other_words(content)
     parts = content if isinstance(content, list) else []
@@ -117,7 +117,10 @@ def joined(content: Any) -> str:
 
 
 def parse_time(value: Any) -> float | None:
-    """Return seconds since 1970 of an ISO 8601 time, or ``None``; without a zone it is UTC."""
+    """Return an ISO 8601 time in seconds since 1970, ``None`` for anything else.
+
+    A time without a zone is UTC.
+    """
     if not isinstance(value, str):
         return None
     try:

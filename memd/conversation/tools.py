@@ -1,4 +1,4 @@
-"""What a tool does and what a call of it is about, by the names that assistants use. Pure."""
+"""Classify tools and find the command, path or item in a call's input. Pure."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -13,16 +13,17 @@ _MEMBERS: dict[str, list[str]] = _TABLE["members"]
 
 
 def tool_kind(name: str) -> str:
-    """Return what a tool does (``shell``, ``read``, ``search``, …), "" where nobody knows."""
+    """Return the kind of a tool (``shell``, ``read``, ``search``, …), "" if unknown."""
     return _KINDS.get(name.lower(), "")
 
 
 def members_of(given: Mapping[str, Any], kind: str) -> list[str]:
-    """Return what a call's input has as its ``command``, ``path`` or ``item``, none for none."""
+    """Return the texts in a call's input that are its ``command``, ``path`` or ``item``."""
     return next(filter(None, (list(_texts(given.get(key))) for key in _MEMBERS[kind])), [])
 
 
 def _texts(value: Any) -> Iterator[str]:
+    """Yield a text, or the texts of a list."""
     if isinstance(value, str) and value:
         yield value
     elif isinstance(value, list):

@@ -1,11 +1,11 @@
-"""Messages as the API sees them, however a client recorded them. Pure.
+"""Join a client's recorded messages to turns: the messages that the API sees. Pure.
 
 Rules of this file
-- The records of one reply share its id and are one turn, with the results between its calls behind
-  it; so are neighbours of one role, and results that belong to the same calls.
-- Thinking and empty texts are in no turn.
-- A turn knows the earliest one that it cannot be without: the rest of its reply, the calls of its
-  results, and for a system message what it follows.
+- The records of one reply, which share its id, are one turn; results between its calls are moved
+  behind it. Neighbours of one role, and results of the same calls, are one turn too.
+- Turns have no thinking and no empty texts.
+- A turn knows the earliest turn that it needs: the rest of its reply, the calls of its results, and
+  for a system message the turn before it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from typing import Any
 from memd.core.canonical import THINKING
 
 _ROLES = ("user", "assistant", "system")
-_CALL, _RESULT = "tool_use", "tool_result"  # how the types of blocks end, a server's tools' too
+_CALL, _RESULT = "tool_use", "tool_result"  # types of blocks; those of a server's tools end so too
 
 
 @dataclass(slots=True)
 class HistoryTurn:
-    """One message as the API sees it, of one record or several.
+    """One message as the API sees it, made of one or several records.
 
-    ``last`` is the place of its last record, ``needs`` the earliest turn that it cannot be without.
+    ``last`` is the index of its last record, ``needs`` that of the earliest turn that it needs.
     """
 
     message: Mapping[str, Any]
@@ -31,11 +31,11 @@ class HistoryTurn:
     last: int
     needs: int = 0
     replies: set[str] = field(default_factory=set)
-    answers: bool = False  # it has results of calls and nothing else
+    answers: bool = False  # whether it has only results of calls
 
     @property
     def role(self) -> str:
-        """Who speaks."""
+        """The role of the message."""
         return str(self.message["role"])
 
     @property
@@ -44,14 +44,14 @@ class HistoryTurn:
         return self.role != "system" and any(block["type"] == "text" for block in self.blocks)
 
     def join(self, record: "HistoryTurn") -> None:
-        """Take in another record."""
+        """Add another record to this turn."""
         self.blocks += record.blocks
         self.message, self.last = record.message, record.last
         self.replies |= record.replies
         self.answers &= record.answers
 
     def rendered(self) -> dict[str, Any]:
-        """Return the message, without the count of a context that is no longer."""
+        """Return the message without ``usage``, as its count is no longer right after a cut."""
         content = self.message.get("content")
         same = isinstance(content, str) and self.blocks == blocks_of(content)
         members = {name: value for name, value in self.message.items() if name != "usage"}
@@ -60,11 +60,11 @@ class HistoryTurn:
 
 def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
     """Return the blocks of a content without thinking and empty texts, ``None`` if misshapen."""
-    given = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-    if not isinstance(given, list | tuple):
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    if not isinstance(blocks, list | tuple):
         return None
     result: list[Mapping[str, Any]] = []
-    for block in given:
+    for block in blocks:
         if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
             return None
         if kind == "text" and not isinstance(block.get("text"), str):
@@ -75,7 +75,7 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
 
 
 def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
-    """Return the messages from a place on as the API sees them, ``None`` if one is misshapen."""
+    """Return the turns of the messages from ``bottom`` on, ``None`` if one is misshapen."""
     turns: list[HistoryTurn] = []
     spoken: list[int] = []
     homes: dict[tuple[str, str], int] = {}
@@ -90,8 +90,8 @@ def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
         name = message.get("id")
         if record.role == "assistant" and isinstance(name, str):
             record.replies = {name} - {""}
-        sets = record.role == "system" and "output_config" in message  # the effort of what follows
-        if not (blocks or sets):
+        sets_effort = record.role == "system" and "output_config" in message
+        if not (blocks or sets_effort):
             continue
         at = _home(turns, spoken, record)
         if at < len(turns):
@@ -103,12 +103,15 @@ def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
         _bind(turns[at], record, at, homes)
     for turn in turns:
         if turn.role == "user":
-            turn.blocks.sort(key=lambda block: block["type"] != _RESULT)  # as the API wants them
+            turn.blocks.sort(key=lambda block: block["type"] != _RESULT)  # the API wants them first
     return turns
 
 
 def _home(turns: Sequence[HistoryTurn], spoken: Sequence[int], record: HistoryTurn) -> int:
-    """Return the place of the turn that a record belongs to, or of the next one."""
+    """Return the index of the turn that a record belongs to; ``len(turns)`` for a new turn.
+
+    ``spoken`` are the indexes of the turns of all records but system messages.
+    """
     if record.role == "system" or not spoken:
         return len(turns)
     last = turns[spoken[-1]]
@@ -125,32 +128,35 @@ def _home(turns: Sequence[HistoryTurn], spoken: Sequence[int], record: HistoryTu
 def _bind(
     turn: HistoryTurn, record: HistoryTurn, at: int, homes: dict[tuple[str, str], int]
 ) -> None:
-    """Note what a turn cannot be without: the newest calls and replies of the ids it has."""
+    """Set which turn a turn needs: that of the calls and of the reply that its record belongs to.
+
+    ``homes`` has the index of the turn of each call and reply so far; ``at`` is this turn's.
+    """
     homes |= {("call", name): at for name in _ids(record.blocks, _CALL)}
-    wanted = [("call", name) for name in _ids(record.blocks, _RESULT)]
-    wanted += [("reply", name) for name in record.replies]
-    turn.needs = min([turn.needs, *(homes.get(key, at) for key in wanted)])
+    needed = [("call", name) for name in _ids(record.blocks, _RESULT)]
+    needed += [("reply", name) for name in record.replies]
+    turn.needs = min([turn.needs, *(homes.get(key, at) for key in needed)])
     homes |= {("reply", name): at for name in record.replies}
 
 
 def _ids(blocks: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
-    """Return the ids of the calls or results among blocks, "" for one that has none."""
+    """Return the ids of the calls or results among blocks, "" for a block without one."""
     member = "id" if kind == _CALL else "tool_use_id"
     return [str(block.get(member) or "") for block in blocks if block["type"].endswith(kind)]
 
 
 def lowest(turns: Sequence[HistoryTurn]) -> list[int]:
-    """Return for each turn the earliest one that it or a later one cannot be without."""
+    """Return for each turn the index of the earliest turn that it or a later one needs."""
     return list(accumulate((turn.needs for turn in reversed(turns)), min))[::-1]
 
 
 def beginnings(turns: Sequence[HistoryTurn], bottom: int) -> list[int]:
-    """Return for each turn the place in the list of messages at which it begins."""
+    """Return for each turn the index of the message at which it begins."""
     return list(accumulate((turn.last + 1 for turn in turns[:-1]), max, initial=bottom))
 
 
 def is_whole(turns: Sequence[HistoryTurn]) -> bool:
-    """Tell whether each call has its result, a client's one in the next message, and no other."""
+    """Return whether each call has exactly one result, a client's call in the next message."""
     waiting: list[str] = []
     running: set[str] = set()
     for blocks in (*(turn.blocks for turn in turns if turn.role != "system"), []):
