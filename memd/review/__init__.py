@@ -1,4 +1,4 @@
-"""What dreams wanted and were not let: a person looks at it, accepts it or rejects it.
+"""Review: a person accepts or rejects the proposals of dreams and imports.
 
 Doors: ``accepting``, ``service``, ``view``.
 """

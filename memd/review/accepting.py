@@ -1,11 +1,11 @@
-"""Which edits of a proposal are meant, and what accepting them makes of the live files. Pure.
+"""Select the open edits of a proposal, and plan their application to the live files. Pure.
 
 Rules of this file
-- Others' work wins: a file that is not what the dream had read any more is merged, where both
-  can stand, else it is left, and so is every memory that was to go into it.
-- What a proposal would take away because another memory says it goes only if that memory says it:
-  its proposed text comes along, stands there already, or what stands there has each of its words.
-- A name is input, as the whole row is: what the name rule refuses is left.
+- A file that changed since the dream read it is merged if possible. Otherwise it is left, and so is
+  every memory that was to be merged into it.
+- A memory that is to be merged into another one is removed only if that one says it: if its
+  proposed text is accepted too or is there already, or if it has each word of the memory.
+- Names in a proposal are input: a file with a forbidden name is left.
 """
 
 import json
@@ -49,7 +49,7 @@ class PathNotProposedError(MemdError):
 
 
 class ProposalDecidedError(MemdError):
-    """A proposal, or a file of it, was accepted or rejected before; nothing is done twice."""
+    """A proposal, or a file of it, was already accepted or rejected."""
 
     code = 1002
     kind = "proposal_decided"
@@ -62,7 +62,7 @@ class ProposalDecidedError(MemdError):
 
 
 class NotTakenInError(MemdError):
-    """A memory would go because another one says it, and that one does not."""
+    """A memory would be removed as merged into another one that does not say it."""
 
     code = 1002
     kind = "not_taken_in"
@@ -79,7 +79,7 @@ class NotTakenInError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class LeftFile:
-    """A file that stays as it is although its edit was accepted, and why."""
+    """A file whose accepted edit could not be applied, and why."""
 
     path: str
     reason: str
@@ -87,10 +87,10 @@ class LeftFile:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What accepting makes: the edits on the live files, and what became of each proposed one.
+    """The edits of the live files, and the result for each accepted file.
 
-    ``accepted`` are paths whose proposed text is there afterwards; ``merged`` are those of them
-    where it is put together with newer work.
+    ``accepted`` are paths that have the proposed text afterwards; ``merged`` are those of them
+    where it is merged with newer work.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -99,7 +99,7 @@ class Acceptance:
     left: tuple[LeftFile, ...] = ()
 
     def draft(self, proposal: str, *, imports: bool = False) -> StoreDraft:
-        """Return the change set, in which the decision becomes true with the files."""
+        """Return the change set, which also records the decision in the same transaction."""
         if not self.accepted:
             return StoreDraft()
         decided = ProposalDecided(proposal, ACCEPTED, json.dumps(self.accepted))
@@ -108,7 +108,10 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What becomes of one file; no ``edit`` where it is so already. ``left`` says why it stays."""
+    """The result for one file; ``edit`` is ``None`` if nothing changes, ``left`` says why it stays.
+
+    ``old`` and ``new`` are its content before and after, ``None`` for no file.
+    """
 
     old: bytes | None = None
     new: bytes | None = None
@@ -118,7 +121,7 @@ class _Result:
 
 
 def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit, ...]:
-    """Return the open edits of these paths, or all open ones where none is named.
+    """Return the open edits of these paths, or all open ones if ``paths`` is empty.
 
     Raises PathNotProposedError and ProposalDecidedError.
     """
@@ -142,22 +145,22 @@ def accept(
     strict: bool,
     imports: bool = False,
 ) -> Acceptance:
-    """Return what accepting ``wanted``, some of the ``edits``, makes of the live files.
+    """Return the plan for accepting ``wanted``, which are some of the proposal's ``edits``.
 
-    ``strict``: what would be lost is an error, NotTakenInError; otherwise it is left. What an
-    import brings may have odd names.
+    A removal that would lose text is left; with ``strict`` it raises NotTakenInError. Files of
+    ``imports`` may have odd names.
     """
     results = {edit.path: _result(edit, tree, imports=imports) for edit in wanted}
     leaving = [edit for edit in wanted if edit.content is None and edit.merged_into]
     texts = {edit.path: edit.content for edit in edits}
     again = True
-    while again:  # what is left may be what another one was to go into
+    while again:  # a file that is left may be the target of another one's merge
         again = False
         for edit in leaving:
             result = results[edit.path]
             if result.edit is None:
                 continue
-            into = _last(edit, leaving, results)
+            into = _final_target(edit, leaving, results)
             target = results.get(into)
             if target is None:
                 covered = _says(tree, into, result.old or b"", texts.get(into))
@@ -182,6 +185,7 @@ def accept(
 
 
 def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
+    """Return the result of applying an edit to its live file."""
     try:
         if imports:
             check_odd_name(edit.path)
@@ -207,10 +211,10 @@ def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
     return _Result(live, merged, made if merged != live else None, merged=True)
 
 
-def _last(
+def _final_target(
     edit: ProposedEdit, leaving: Sequence[ProposedEdit], results: Mapping[str, _Result]
 ) -> str:
-    """Return what a memory goes into in the end, where that one goes into another in turn."""
+    """Return the path that a memory is merged into at last; a target may be merged itself."""
     into = {e.path: e.merged_into for e in leaving if results[e.path].edit is not None}
     path, passed = edit.merged_into, {edit.path}
     while path in into and path not in passed:
@@ -220,7 +224,7 @@ def _last(
 
 
 def _says(tree: Tree, path: str, old: bytes, wanted: bytes | None) -> bool:
-    """Say whether a memory that stays says what an ``old`` one says, or is as it was ``wanted``."""
+    """Return whether the memory at ``path`` has all words of an ``old`` one, or the wanted body."""
     try:
         file = tree.read(path)
     except MemdError:

@@ -1,10 +1,10 @@
-"""Review: what imports bring and dreams were not let, looked at and decided by a person.
+"""Show proposals of dreams and imports, and accept or reject them for a person.
 
 Rules of this file
-- One decision at a time: what a plan was made of is what is decided.
-- What is accepted is one change set of a client, seen in the history and taken back like any
-  other. That it is accepted becomes true in the transaction that makes the files true, so a crash
-  leaves both or neither, and nothing is applied twice.
+- Decisions are made one at a time, so that a plan's proposal does not change meanwhile.
+- Accepted edits are one change set of a client, which the history shows and undo takes back. The
+  decision is committed in the same transaction as the files, so nothing is applied twice after a
+  crash.
 """
 
 import json
@@ -29,7 +29,7 @@ _SHOWN_CHARACTERS = 40
 
 
 class ProposalNotFoundError(MemdError):
-    """There is no such proposal of this directory, or it is too old to be kept."""
+    """The directory has no such proposal, or it was too old and is deleted."""
 
     code = 1001
     kind = "proposal_not_found"
@@ -42,7 +42,7 @@ class ProposalNotFoundError(MemdError):
 
 
 class ProposalUnreadableError(MemdError):
-    """A proposal holds no texts: it is damaged, or they were too large to be kept."""
+    """A proposal has no texts: it is damaged, or they were too large to be stored."""
 
     code = 1011
     kind = "proposal_unreadable"
@@ -57,9 +57,9 @@ class ProposalUnreadableError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What was accepted with which change, and what had to be left.
+    """The accepted files with their change, and the files that were left.
 
-    ``change`` is null where no file had to change. Files that are ``left`` stay as they are and
+    ``change`` is null if no file had to change. Files that are ``left`` stay as they are and
     open, each with the reason.
     """
 
@@ -72,7 +72,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """What was rejected."""
+    """The rejected files of a proposal, and its state afterwards."""
 
     proposal: str
     state: str
@@ -80,7 +80,7 @@ class Rejected:
 
 
 class Reviews:
-    """The proposals of dreams. A directory is named as the dream named it."""
+    """Reviews proposals. A directory has to be named as the dream named it."""
 
     def __init__(self, store: Store, proposals: ProposalTable, clock: Clock) -> None:
         self._store = store
@@ -91,7 +91,7 @@ class Reviews:
     async def review(
         self, directory: str, proposal: str = "", *, decided: bool = False
     ) -> tuple[ProposalView, ...]:
-        """Return the open proposals, newest first; with ``decided`` all, or one that is named.
+        """Return one proposal, or the open ones, newest first; with ``decided`` all of them.
 
         Raises ProposalNotFoundError and StateUnusableError.
         """
@@ -106,7 +106,7 @@ class Reviews:
         return await to_thread.run_sync(views, shown, live)
 
     async def waiting(self) -> dict[str, int]:
-        """Return by real directory how many proposals are open. Raises StateUnusableError."""
+        """Return the number of open proposals by real directory. Raises StateUnusableError."""
         return await to_thread.run_sync(self._proposals.waiting)
 
     async def waiting_in(self, directory: str) -> int:
@@ -114,7 +114,7 @@ class Reviews:
         return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
     async def asks(self, directory: str, proposal: str) -> bool:
-        """Say whether a proposal asks if memories are still needed.
+        """Return whether a proposal asks if memories are still needed.
 
         Raises ProposalNotFoundError and StateUnusableError.
         """
@@ -123,11 +123,11 @@ class Reviews:
     async def accept(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
     ) -> Accepted:
-        """Make what a proposal wanted true: of some files, or of all that are open.
+        """Apply the open edits of a proposal to the files ``names``, or to all for none.
 
-        A file that was changed meanwhile is merged or left. Raises ProposalNotFoundError,
-        ProposalUnreadableError, ProposalDecidedError, PathNotProposedError, NotTakenInError (for
-        named files), and what ``Store.commit`` raises; then nothing was written.
+        A file that changed meanwhile is merged or left. Raises ProposalNotFoundError,
+        ProposalUnreadableError, ProposalDecidedError, PathNotProposedError, NotTakenInError (only
+        with ``names``), and the errors of ``Store.commit``; then nothing was written.
         """
         async with self._deciding:
             current = await self._proposal(directory, proposal)
@@ -158,7 +158,7 @@ class Reviews:
     async def reject(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, reason: str = ""
     ) -> Rejected:
-        """Refuse a proposal, or some files of it; the next dream is told why.
+        """Reject a proposal, or some files of it; the next dream is shown the reason.
 
         Raises ProposalNotFoundError, ProposalDecidedError, PathNotProposedError and
         StateUnusableError.
@@ -174,6 +174,7 @@ class Reviews:
         return Rejected(current.id, state, refused)
 
     async def _proposal(self, directory: str, proposal: str) -> Proposal:
+        """Return a proposal by its id. Raises ProposalNotFoundError."""
         current = await to_thread.run_sync(self._proposals.find, directory, proposal)
         if current is None:
             raise ProposalNotFoundError(proposal)

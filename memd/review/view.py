@@ -1,4 +1,4 @@
-"""A proposal as a person looks at it: what it would do to each file as that is now. Pure."""
+"""Build the views of proposals for a person, with a diff of each file. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from memd.state.changes import OPEN, Proposal, ProposedEdit
 from memd.text.unified import CHARACTERS, bounded
 
 _FILES = 2000  # in one answer
-_ALL_CHARACTERS = 500_000  # of diffs in one answer, which a connection must have room for
+_ALL_CHARACTERS = 500_000  # of all diffs in one reply, so that it fits a message
 _UNREADABLE = "it is damaged, or a text of it was purged; it can only be rejected"
 _NO_ROOM = "… no room in this answer: look at this proposal alone\n"
 
@@ -19,8 +19,8 @@ _NO_ROOM = "… no room in this answer: look at this proposal alone\n"
 class FileView:
     """One file of a proposal. ``action`` is created, changed or removed.
 
-    ``stale``: the file is not what the dream had read any more. ``diff`` is a unified one, from
-    what the dream had read to what it would make of it, within bounds.
+    ``stale`` says that the file changed since the dream read it. ``diff`` is a unified diff from
+    the text that the dream read to the one that it proposes, cut if it is long.
     """
 
     path: str
@@ -37,7 +37,7 @@ class ProposalView:
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
     ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.
-    ``kind`` is dream, import, or unused: then it asks whether memories are still needed.
+    ``kind`` is dream, import, or unused, which asks whether memories are still needed.
     """
 
     id: str
@@ -53,13 +53,13 @@ class ProposalView:
 
 
 def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
-    """Return the files that an answer about these proposals has room for, each once."""
+    """Return the paths of the first 2,000 files of these proposals, each once."""
     named = [edit.path for proposal in proposals for edit in proposal.edits or ()]
     return tuple(dict.fromkeys(named[:_FILES]))
 
 
 def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[ProposalView, ...]:
-    """Return the proposals with their files; ``live`` are the texts of those that are there."""
+    """Return the views of proposals; ``live`` are the contents of their existing files."""
     made: list[ProposalView] = []
     files, characters = _FILES, _ALL_CHARACTERS
     for proposal in proposals:
@@ -80,6 +80,7 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Pro
 
 
 def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ...]) -> ProposalView:
+    """Return the view of a proposal with its files and notes about it."""
     return ProposalView(
         id=proposal.id,
         at=iso_time(proposal.at),
@@ -95,6 +96,7 @@ def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ..
 
 
 def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
+    """Return the view of one file with a diff of at most ``characters``."""
     key = "" if live is None else sha256(live)
     before = edit.before
     if before is None and key == edit.base:
