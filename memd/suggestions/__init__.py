@@ -1,4 +1,4 @@
-"""Suggestions: what was said and may be worth remembering, shown until somebody decides.
+"""Suggestions: statements that may be worth remembering, shown until a person decides.
 
 Doors: ``service``.
 """

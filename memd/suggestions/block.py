@@ -1,8 +1,8 @@
-"""Suggestions as a hook adds them to a conversation. Pure.
+"""Render suggestions as a block that a hook adds to a conversation. Pure.
 
 Rules of this file
-- All of it, memd's tags included, has at most ``limits.SUGGESTION_CHARACTERS`` UTF-16 units.
-- What was said is a quotation on one line: it opens and closes no tag and no quotation.
+- The block, memd's tags included, has at most ``limits.SUGGESTION_CHARACTERS`` UTF-16 units.
+- A statement is quoted on one line; it can open or close no tag and no quotation.
 """
 
 from collections.abc import Sequence
@@ -22,21 +22,21 @@ _REQUEST = (
 
 
 def render(suggestions: Sequence[OpenSuggestion]) -> str:
-    """Return what a hook adds for some suggestions, "" for none."""
+    """Return the block of some suggestions, "" for none."""
     if not suggestions:
         return ""
     heads = [f"- {each.id}, {iso_time(each.at)[:10]}: " for each in suggestions]
     quotes = [_plain(each.text) for each in suggestions]
     request = _REQUEST.format(id=suggestions[0].id)
     fixed = "\n".join((tags.OPEN, _INTRODUCTION, *heads, request, tags.CLOSE))
-    room = limits.SUGGESTION_CHARACTERS - units(fixed) - len('""') * len(quotes)
-    given = shares([units(quote) for quote in quotes], room)
-    shown = map(_cut, quotes, given)
+    left = limits.SUGGESTION_CHARACTERS - units(fixed) - len('""') * len(quotes)
+    shown = map(_cut, quotes, shares([units(quote) for quote in quotes], left))
     lines = [f'{head}"{quote}"' for head, quote in zip(heads, shown, strict=True)]
     return "\n".join((tags.OPEN, _INTRODUCTION, *lines, request, tags.CLOSE))
 
 
 def _plain(text: str) -> str:
+    """Return a text on one line, without tags and double quotation marks."""
     return neutralise(" ".join(neutralise(text).split())).replace('"', "'")
 
 

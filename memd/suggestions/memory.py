@@ -1,8 +1,7 @@
-"""The memory that a suggestion becomes when it is accepted. Pure.
+"""Make a memory of an accepted suggestion. Pure.
 
-A quotation stays what the memory rests on, in whatever words its statement is put: the last line
-of the body has it with its date. A model's wording without evidence gets no such line, nor can
-other words for a statement bring one along.
+If the person said it, the last line of the body quotes them with the date, whatever words the
+statement gets. A model's statement has no such line, and a new wording cannot add one.
 """
 
 import re
@@ -13,7 +12,7 @@ from memd.documents import document
 from memd.state.tables import TAKEN, OpenSuggestion
 from memd.text.dates import resolve
 
-_MARK = re.compile(  # of a line that quotes
+_MARK = re.compile(  # the label of a quotation
     r"^[^\w\n]{0,8}said[^\w\n]{0,4}?[:\uff1a][ *]{0,4}", re.IGNORECASE | re.MULTILINE
 )
 
@@ -21,9 +20,9 @@ _MARK = re.compile(  # of a line that quotes
 def accepted(
     suggestion: OpenSuggestion, tree: Tree, now: float, *, text: str = "", kind: str = ""
 ) -> tuple[str, Draft]:
-    """Return the path of a suggestion's memory, and the change set that makes it.
+    """Return the path of a suggestion's memory, and the change set that creates it.
 
-    ``text`` and ``kind`` stand in the place of its own words and of its guessed type.
+    ``text`` and ``kind``, unless "", replace the suggestion's own words and its guessed type.
     """
     statement = text.strip() or resolve(suggestion.text, suggestion.at)
     statement = _MARK.sub("", statement).strip() or statement
@@ -45,5 +44,5 @@ def accepted(
 
 
 def _type(name: str) -> MemoryType:
-    """Return a type by its name; what a person said and nobody could sort is a rule of theirs."""
+    """Return the type with this name, or ``feedback`` for any other name."""
     return MemoryType(name) if name in set(MemoryType) else MemoryType.FEEDBACK

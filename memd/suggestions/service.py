@@ -1,12 +1,12 @@
-"""Suggestions while they wait: listed, given to a conversation or a model, accepted or dismissed.
+"""List open suggestions, show them to a conversation or a model, and accept or dismiss them.
 
 Rules of this file
-- A suggestion is never a memory and no memory's text: it goes out as a quotation, and only a
-  quotation of the person goes to an assistant; what else waits is for the person to see.
-- What a memory says by now is closed before anything is shown. A look reads the memories that
-  changed since the last one, the newest first and a bounded number.
-- What a project's instruction files say by now is offered to nobody.
-- A hook waits for none of this longer than the time it is given.
+- A suggestion is shown as a quotation, never as a memory. Assistants are shown only quotations of
+  the person; other suggestions are only listed for the person.
+- A suggestion that a memory already says is closed before any are shown. For this the memories that
+  changed since the last check are read, the newest 500 at most.
+- A suggestion that the project's instruction files say is not shown.
+- A hook waits no longer than its time limit.
 """
 
 from collections.abc import Sequence
@@ -46,13 +46,13 @@ from memd.store.service import Store
 from memd.suggestions import block, memory
 
 SHOWN = 3  # at a time
-_OFFERS = 2  # of one suggestion, to different sessions
-_LOOKED_AT = 500  # memories that one look reads at most
+_OFFERS = 2  # sessions that one suggestion is shown to
+_LOOKED_AT = 500  # memories that one check reads at most
 _SHOWN_CHARACTERS = 40
 
 
 class SuggestionNotFoundError(MemdError):
-    """There is no such suggestion in this project, or it was decided or has expired."""
+    """The project has no such open suggestion: it was decided, has expired or never existed."""
 
     code = 1001
     kind = "suggestion_not_found"
@@ -74,7 +74,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What the last look at a directory compared: suggestions, and memories up to which change."""
+    """What the last check of a directory compared: suggestions, and the newest memory's mtime."""
 
     ids: frozenset[str] = frozenset()
     newest_ns: int = 0
@@ -83,7 +83,7 @@ class _Compared:
 class Suggestions:
     """The suggestions of all projects. Use it on the event loop.
 
-    ``covered`` gives what tells which texts a project's instruction files say.
+    ``covered`` returns a function that finds a text in a project's instruction files.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ class Suggestions:
         return await to_thread.run_sync(self._open, directory)
 
     async def open_ones(self, directory: str) -> tuple[OpenSuggestion, ...]:
-        """Return the quotations that no model has seen yet, for the next one that reads here.
+        """Return the person's open quotations that were not returned before, for a model.
 
-        Each is returned once by this daemon. A state file that cannot be used has none.
+        Empty if the state file cannot be used.
         """
         try:
             current = await self.waiting(directory)
@@ -120,9 +120,10 @@ class Suggestions:
     async def surface(
         self, project: Project, settings: Settings, session: str, seconds: float
     ) -> str:
-        """Return what a hook adds to a session's conversation, "" for nothing, in so much time.
+        """Return the block that a hook adds to a session's conversation, "" for none.
 
-        What was not ready is not lost: it comes with a later prompt. Raises nothing.
+        After ``seconds`` the result is "", and the suggestions are shown with a later prompt.
+        Never raises.
         """
         if not (project.enabled and settings.enabled and settings.extract.suggest):
             return ""
@@ -135,16 +136,16 @@ class Suggestions:
                     covered = await self._covered(project, settings)
                     choose = partial(self._surface, directory, session, until)
                     return await in_thread(choose, fitting, covered)
-            except MemdError:  # a file or a directory that cannot be read costs no prompt anything
+            except MemdError:  # an unreadable file must not fail a prompt
                 return ""
         return ""
 
     async def accept(
         self, directory: str, suggestion: str, *, client: str = "", text: str = "", kind: str = ""
     ) -> Taken:
-        """Make a memory of a suggestion, in its own words or other ones, as one change set.
+        """Make a memory of a suggestion, in its own words or ``text``, as one change set.
 
-        Raises SuggestionNotFoundError and what ``Store.commit`` raises; then it still waits.
+        Raises SuggestionNotFoundError and the errors of ``Store.commit``; it stays open then.
         """
         path = ""
         chosen = await to_thread.run_sync(self._find, directory, suggestion)
@@ -153,13 +154,13 @@ class Suggestions:
             client,
             chosen.session,
             reason=f"accepted suggestion {suggestion} {OTHER_WORDS if text else ''}".rstrip(),
-            # Without a quotation nothing shows that the person ever said it.
+            # A suggestion that is no quotation of the person has no proof of their words.
             origin=PERSON if chosen.origin == PERSON else "assistant",
         )
 
         def plan(tree: Tree) -> Draft:
             nonlocal path
-            # Here no other commit comes between: of two who accept it at once the second is told.
+            # Commits run one at a time, so of two callers at once the second one gets the error.
             current = self._find(directory, suggestion)
             path, draft = memory.accepted(current, tree, self._clock.now(), text=text, kind=kind)
             return draft
@@ -168,23 +169,24 @@ class Suggestions:
         return Taken(suggestion, path, committed.change)
 
     async def dismiss(self, directory: str, suggestion: str) -> None:
-        """Close a suggestion; it does not come back. Raises SuggestionNotFoundError."""
+        """Dismiss a suggestion for good. Raises SuggestionNotFoundError."""
         decided = (SuggestionDecided(suggestion, DISMISSED),)
         if not await to_thread.run_sync(self._table.decide, directory, decided):
             raise SuggestionNotFoundError(suggestion)
 
     async def counts(self) -> SuggestionCounts:
-        """Return how many there are of all projects. Raises StateUnusableError."""
+        """Return the numbers of suggestions in all projects. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.counts, self._clock.now())
 
     def _find(self, directory: str, suggestion: str) -> OpenSuggestion:
+        """Return an open suggestion by its id. Blocks; raises SuggestionNotFoundError."""
         for each in self._table.open_in(directory, self._clock.now()):
             if each.id == suggestion:
                 return each
         raise SuggestionNotFoundError(suggestion)
 
     def _open(self, directory: str) -> tuple[OpenSuggestion, ...]:
-        """Return what is open once what a memory says by now is closed. Blocks."""
+        """Close the suggestions that a memory says by now; return the other open ones. Blocks."""
         current = self._table.open_in(directory, self._clock.now())
         taken = self._stated(directory, current) if current else frozenset()
         if taken:
@@ -192,7 +194,7 @@ class Suggestions:
         return tuple(each for each in current if each.id not in taken)
 
     def _stated(self, directory: str, current: Sequence[OpenSuggestion]) -> frozenset[str]:
-        """Return those suggestions whose words stand in a memory that this look reads."""
+        """Return the ids of suggestions whose words are in a recently changed memory."""
         ids = frozenset(each.id for each in current)
         last = self._looked.get(directory, _Compared())
         since = last.newest_ns if ids <= last.ids else 0
@@ -201,7 +203,7 @@ class Suggestions:
         except MemdError:
             return frozenset()
         fresh = [each for each in headers if each.mtime_ns >= since][:_LOOKED_AT]
-        # What came from outside says nothing for the person.
+        # Memories of outside origin do not say what the person said.
         own = [each for each in fresh if each.origin not in FOREIGN]
         paths = [each.path for each in own if each.size <= limits.MEMORY_BYTES]
         files = self._store.reading.read_many(directory, paths)
@@ -212,7 +214,7 @@ class Suggestions:
         return frozenset(id_ for id_, text in known.items() if any(text in m for m in memories))
 
     def _fitting(self, directory: str, session: str) -> list[OpenSuggestion]:
-        """Return what a session may be given, what few others were given first. Blocks."""
+        """Return the suggestions that a session may be shown, those shown least first. Blocks."""
         fitting = [
             each
             for each in self._open(directory)
@@ -229,7 +231,10 @@ class Suggestions:
         fitting: Sequence[OpenSuggestion],
         covered: Covered,
     ) -> str:
-        """Choose, note and render what goes to a session. Blocks; too late it notes nothing."""
+        """Choose suggestions for a session, record that they are shown, and return the block.
+
+        Blocks. Returns "" without recording anything after the monotonic second ``until``.
+        """
         chosen = [each for each in fitting if not covered(each.text)][:SHOWN]
         if not chosen or self._clock.monotonic() >= until:
             return ""
