@@ -1,4 +1,4 @@
-"""load_prompt: the memory section of a system prompt.
+"""Prompt: build the memory section of a system prompt (``load_prompt``).
 
 Doors: ``service``.
 """

@@ -1,10 +1,10 @@
-"""The text of a prompt from its parts: the same bytes for the same parts. Pure.
+"""Compose a prompt from its parts: the same parts always give the same bytes. Pure.
 
-The prose lies in ``templates/``, one file per section; what other prompts say as well lies with
-``core/prose.py``, which also says how a template is written.
+The text is in ``templates/``, one file for each section; texts shared with other prompts are with
+``core/prose.py``, which describes the format of templates.
 
-No clock, no counter, no order of a dictionary enters a prompt: a client's prompt cache is lost
-with the first byte that differs.
+A prompt depends on no clock and no counter, since a client loses its prompt cache from the first
+byte that differs.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ SECTIONS = (
 )
 _ETAG_CHARACTERS = 16
 _NAME_CHARACTERS = 80
-# The quote's own tag, however it is dressed up: no index can close it.
+# The tag that quotes an index, in any disguise, so that no index can close it.
 _INDEX_TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}memory[\W_]?index)", re.IGNORECASE)
 _SHARED = ("types", "never", "saving")
 _TEMPLATES: Mapping[str, str] = {
@@ -44,7 +44,7 @@ _TEMPLATES: Mapping[str, str] = {
 
 
 class Variant(StrEnum):
-    """Which kind of session a prompt is for."""
+    """The kind of session that a prompt is for."""
 
     STANDARD = "standard"
     TEAM = "team"
@@ -54,9 +54,10 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexText:
-    """An index as a prompt shows it: its absolute path and its text, already cut.
+    """An index for a prompt: its absolute path and its text, already cut.
 
-    A ``repository`` one lies in the working tree: whoever may commit there may have written it.
+    A ``repository`` index lies in the working tree, so anybody who commits there may have written
+    it.
     """
 
     path: str
@@ -66,9 +67,9 @@ class IndexText:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All that a prompt depends on.
+    """All inputs of a prompt.
 
-    ``search`` says whether to tell how to search the past; ``transcripts`` is the folder of the
+    ``search`` includes how to search past conversations; ``transcripts`` is the folder of the
     working directory's transcripts. ``agent_scope`` is user, project or local. A ``brief`` prompt
     has no examples.
     """
@@ -88,7 +89,7 @@ class Parts:
 
 
 def compose(parts: Parts) -> str:
-    """Return the prompt."""
+    """Return the text of a prompt."""
     flags = _flags(parts)
     values = {
         "display_name": text.one_line(parts.display_name, _NAME_CHARACTERS),
@@ -107,17 +108,18 @@ def compose(parts: Parts) -> str:
 
 
 def shared(directory: str, index: IndexText) -> str:
-    """Return what to say of a team directory to a client that loads the private one itself."""
-    said = fill(_TEMPLATES["team"], ("alone",), {"team_directory": directory})
-    return f"{said}\n\n{_index(index)}\n"
+    """Return the prompt about a team directory for a client that loads the private one itself."""
+    section = fill(_TEMPLATES["team"], ("alone",), {"team_directory": directory})
+    return f"{section}\n\n{_index(index)}\n"
 
 
 def etag(prompt: str) -> str:
-    """Return the mark by which a client knows that a prompt is the one it has."""
+    """Return a hash by which a client recognises an unchanged prompt."""
     return hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:_ETAG_CHARACTERS]
 
 
 def _flags(parts: Parts) -> frozenset[str]:
+    """Return the names of the optional template parts to include."""
     flags = {
         "team": parts.variant is Variant.TEAM,
         "daily": parts.variant is Variant.DAILY_LOG,
@@ -130,6 +132,7 @@ def _flags(parts: Parts) -> frozenset[str]:
 
 
 def _sections(parts: Parts) -> list[str]:
+    """Return the names of the sections to include, in order."""
     daily = parts.variant is Variant.DAILY_LOG
     left_out = {"types", "saving"} if daily else {"daily"}
     if parts.variant is not Variant.TEAM:
@@ -142,6 +145,7 @@ def _sections(parts: Parts) -> list[str]:
 
 
 def _index(index: IndexText) -> str:
+    """Return the section that quotes an index."""
     shown = index.text.rstrip()
     if index.repository:
         shown = quoting.neutralise(shown).rstrip()

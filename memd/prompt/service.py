@@ -1,7 +1,7 @@
-"""load_prompt: the memory section of a system prompt; the part of the room that waits.
+"""Load the memory section of a system prompt (``load_prompt``).
 
-A prompt is computed once per client session and must be the same bytes for the same inputs, so
-nothing but the project, the settings, the parameters and the indexes goes into it.
+A prompt is computed once for each client session. It depends only on the project, the settings, the
+parameters and the indexes, so that equal inputs give equal bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +22,14 @@ from memd.text import quoting
 
 AUTO = "auto"
 _FOLDER = TEAM.rstrip("/")
-_VERSIONED = "project"  # the scope that comes with a checkout
-_AGENT_SCOPE = "user"  # what a sub-agent learns holds across projects unless its author says else
+_VERSIONED = "project"  # the scope whose memories are in the repository
+_AGENT_SCOPE = "user"  # a sub-agent's default: its memories are used across projects
 _GUIDELINES = ("MEMD_EXTRA_GUIDELINES", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES")
 _OFF = "memory is switched off in the settings"
 
 
 class UnknownModeError(MemdError):
-    """A prompt was asked for in a mode that does not exist."""
+    """The requested prompt mode does not exist."""
 
     code = -32602
     kind = "unknown_mode"
@@ -41,7 +41,7 @@ class UnknownModeError(MemdError):
 
 
 class AgentNameMissingError(MemdError):
-    """A sub-agent's prompt was asked for without saying which sub-agent."""
+    """A sub-agent's prompt was requested without the sub-agent's name."""
 
     code = -32602
     kind = "agent_name_missing"
@@ -52,20 +52,20 @@ class AgentNameMissingError(MemdError):
 
 
 class IndexReader(Protocol):
-    """The part of the store that prompts use."""
+    """The methods of the store that prompts use."""
 
     async def ensure(self, directory: str, path: str) -> str:
-        """Make a directory and a path's folder in it; return "" or the problem in words."""
+        """Create a directory and a path's folder in it; return "" or the problem in words."""
         ...
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return files of a memory directory; what cannot be read is left out."""
+        """Return files of a memory directory; unreadable ones are left out."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """How big the index is, and which limit cut it: ``""``, ``lines`` or ``bytes``."""
+    """The size of the index, and the limit that cut it: ``""``, ``lines`` or ``bytes``."""
 
     lines: int = 0
     bytes: int = 0
@@ -74,9 +74,9 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPrompt:
-    """The memory section of a system prompt; ``prompt`` is ``None`` with the ``reason`` when off.
+    """The memory section of a system prompt; ``prompt`` is ``None`` with a ``reason`` if off.
 
-    ``problems`` are sentences for the user: a directory that could not be made.
+    ``problems`` are sentences for the user about directories that could not be created.
     """
 
     prompt: str | None
@@ -89,9 +89,9 @@ class LoadedPrompt:
 
 
 class Prompts:
-    """The memory section for whoever asks.
+    """Builds the memory sections of prompts.
 
-    ``joined`` says whether a memory directory belongs to a team; it may block.
+    ``joined`` returns whether a memory directory belongs to a team; it may block.
     """
 
     def __init__(self, store: IndexReader, joined: Callable[[str], bool] = lambda _: False) -> None:
@@ -111,12 +111,12 @@ class Prompts:
         room: int | None = None,
         environment: Mapping[str, str],
     ) -> LoadedPrompt:
-        """Return the prompt, its directories made first; a failure to make one is a problem.
+        """Create the directories and return the prompt; a failure to create one is a problem.
 
-        ``environment`` is what the client forwarded. A prompt that is longer than ``room``, in
-        UTF-16 units, goes without its examples, so that more of the indexes fits.
+        ``environment`` has the variables that the client forwarded. A prompt of more than ``room``
+        UTF-16 units is built without examples.
 
-        Raises UnknownModeError, AgentNameMissingError and what ``agent_directory`` raises.
+        Raises UnknownModeError, AgentNameMissingError and the errors of ``agent_directory``.
         """
         variant = _variant(mode, settings)
         if not (project.enabled and settings.enabled):
@@ -166,9 +166,9 @@ class Prompts:
         )
 
     async def shared(self, project: Project, settings: Settings) -> str:
-        """Return the part about the team directory alone, "" where none is used.
+        """Return only the part about the team directory, "" if none is used.
 
-        It is for a client that loads the private one itself.
+        It is for a client that loads the private directory's index itself.
         """
         directory, enabled = project.memory_dir, project.enabled and settings.enabled
         if (
@@ -181,15 +181,17 @@ class Prompts:
         return compose.shared(f"{directory}/{_FOLDER}", indexes[1]) if len(indexes) > 1 else ""
 
     async def _is_shared(self, directory: str, settings: Settings) -> bool:
+        """Return whether a directory's team memories are used."""
         joined = await anyio.to_thread.run_sync(self._joined, directory)
         return settings.team.used(joined=joined)
 
     async def _indexes(
         self, directory: str, paths: Sequence[str]
     ) -> tuple[tuple[IndexText, ...], IndexFacts, tuple[str, ...]]:
-        """Return the indexes whose folders are there now, and the facts of the first one.
+        """Create the folders of some indexes; return the indexes, the first one's facts, problems.
 
-        The first one, that of the directory itself, is always among them.
+        An index whose folder could not be created is left out, except the first one, which is that
+        of the directory itself.
         """
         indexes: list[IndexText] = []
         facts: list[IndexFacts] = []
@@ -198,7 +200,7 @@ class Prompts:
             problem = await self._store.ensure(directory, path)
             if problem:
                 problems[problem] = None
-                if indexes:  # a link, say: nobody is told to write there
+                if indexes:  # its folder may be a link, in which nothing shall be written
                     continue
             files = await self._store.read_many(directory, (path,))
             loaded = load(files[0].content if files else None)
@@ -216,8 +218,8 @@ def _variant(mode: str, settings: Settings) -> Variant:
     return Variant(mode)
 
 
-def _guidelines(wanted: str, environment: Mapping[str, str], settings: Settings) -> str:
+def _guidelines(parameter: str, environment: Mapping[str, str], settings: Settings) -> str:
     """Return the first guidelines that are set: parameter, environment, settings."""
     from_environment = [environment.get(name, "") for name in _GUIDELINES]
-    sources = (wanted, *from_environment, settings.prompt.extra_guidelines)
+    sources = (parameter, *from_environment, settings.prompt.extra_guidelines)
     return next((text for text in sources if text.strip()), "")
