@@ -1,4 +1,4 @@
-"""Direct use of memories by people and plugins: list, read, write, delete, search, history.
+"""Memories: people and plugins write, delete, share, adopt and move memories directly.
 
 Doors: ``service``, ``writing``.
 """

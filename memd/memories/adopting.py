@@ -1,4 +1,4 @@
-"""What it means that a person takes imported memories as their own: a pure plan over a tree."""
+"""Plan how a person adopts imported memories as their own. Pure."""
 
 from memd.core.names import INDEX, TEAM
 from memd.core.text import sha256
@@ -9,9 +9,9 @@ from memd.store.drafts import StoreDraft
 
 
 def plan_adopt(path: str) -> Plan:
-    """Return the plan that makes one imported memory the person's own, or all where it is "".
+    """Return the plan that makes one imported memory the person's own, or all for "".
 
-    Words, time and place stay as they are. The plan raises NothingThereError and NotImportedError.
+    Text, mtime and path do not change. The plan raises NothingThereError and NotImportedError.
     """
 
     def plan(tree: Tree) -> Draft:
@@ -22,12 +22,12 @@ def plan_adopt(path: str) -> Plan:
             if not _is_imported(file):
                 raise NotImportedError(path)
             return StoreDraft((_own(file),), imports=True)
-        wanted = (header.path for header in tree.headers() if header.origin == IMPORT)
-        files = filter(None, map(tree.read, wanted))
+        paths = (header.path for header in tree.headers() if header.origin == IMPORT)
+        files = filter(None, map(tree.read, paths))
         edits = [_own(file) for file in files if _is_imported(file)]
         live = tree.index() or b""
         content = index.with_own_marks(live, marked=False)
-        if content != live:  # an import's own lines of the index
+        if content != live:  # lines that an import added to the index lose their mark
             edits.append(FileEdit(INDEX, content, sha256(live)))
         return StoreDraft(tuple(edits), imports=True)
 
@@ -40,5 +40,6 @@ def _is_imported(file: MemoryFile) -> bool:
 
 
 def _own(file: MemoryFile) -> FileEdit:
+    """Return the edit that makes a memory the person's own."""
     content = document.with_fields(file.content, {"metadata.origin": PERSON})
     return FileEdit(file.header.path, content, file.hash, file.header.mtime_ns, PERSON)

@@ -1,8 +1,8 @@
-"""What it means to take the memories of one directory into another: pure plans over a tree.
+"""Plan how the memories of one directory are moved to another. Pure.
 
-Nothing is lost and nothing is overwritten: a memory whose name the other directory has gets a name
-with a number, one that is there to the byte is not written twice, and a memory leaves its old place
-only once it is in the new one.
+Nothing is lost or overwritten. A memory whose name is taken in the other directory gets a name with
+a number, unless the same bytes are there already. It is removed from its old place only after it is
+in the new one.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,17 @@ from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.documents import index
 
-_NAMES = 100  # that are tried for one memory
+_NAMES = 100  # names that are tried for one memory
 _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 _TEAMS = "a sub-agent has no team"
 _TAKEN = "there are too many memories of this name"
 
 
 def plan_take(file: MemoryFile, listed: bytes) -> Plan:
-    """Return the plan that takes in a memory, with its line of the index that listed it.
+    """Return the plan that adds a memory to a directory, with its index line.
 
-    The plan raises NameRefusedError for a name that memd would not give.
+    ``listed`` is the index of its old directory. The plan raises NameRefusedError for an invalid
+    or team path, and if too many names are taken.
     """
     header = file.header
     entries = {entry.path: entry for entry in index.entries(listed)}
@@ -50,12 +51,12 @@ def plan_take(file: MemoryFile, listed: bytes) -> Plan:
 
 
 def plan_leave(file: MemoryFile) -> Plan:
-    """Return the plan that removes a memory which was taken in elsewhere, as it was read."""
+    """Return the plan that removes a memory after it was moved; it must not have changed."""
     return lambda _: Draft(edits=(FileEdit(file.header.path, None, base=file.hash),))
 
 
 def plan_lines(lines: list[bytes]) -> Plan:
-    """Return the plan that adds a person's own lines to the index, those that it lacks."""
+    """Return the plan that adds a person's own lines to the index, if it lacks them."""
 
     def plan(tree: Tree) -> Draft:
         raw = tree.index() or b""
@@ -83,6 +84,7 @@ def plan_without_lines(lines: list[bytes]) -> Plan:
 
 
 def _names(path: str) -> Iterator[str]:
+    """Yield a path, and the path with the numbers from 2 on."""
     yield path
     stem = path.removesuffix(SUFFIX)
     for number in range(2, _NAMES):

@@ -1,4 +1,4 @@
-"""Direct use of memories: list, read, write and delete."""
+"""Write, delete, share, adopt and move memories, and run the commands of the memory tool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from memd.store.drafts import (
 )
 from memd.store.service import DirectoryBusyError, MemoryNotFoundError, Store
 
-# What a model can do something about: these become the text that it reads.
+# Errors that a model can react to: it gets their text as the result.
 _FOR_THE_MODEL = (
     ToolRefusedError,
     NameRefusedError,
@@ -46,11 +46,11 @@ _FOR_THE_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The end of a write: ``status`` is created, updated, merged or unchanged.
+    """The result of a write: ``status`` is created, updated, merged or unchanged.
 
-    A merged file holds more than was sent, with ``hash``: read it before the next edit. ``note``
-    says why the index could not follow, "" when it did. ``origin`` is whose words the write counts
-    as: user or assistant.
+    A merged file has more text than was sent; read it before the next edit. ``hash`` is that of
+    the file now. ``note`` says why the index could not be updated, "" if it was. ``origin`` is the
+    author that the text counts as: user or assistant.
     """
 
     path: str
@@ -63,7 +63,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a program that uses the memory tool gets: the text, and the change that was made."""
+    """The result of a command of the memory tool: the text, and the change that was made."""
 
     text: str
     is_error: bool = False
@@ -72,9 +72,9 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What became of memories that were to be taken into another directory.
+    """The result of moving memories to another directory.
 
-    ``merged`` are those that are there now; ``left`` says in a sentence why others are not.
+    ``merged`` are the paths that were moved; ``left`` are sentences why others were not.
     """
 
     merged: tuple[str, ...]
@@ -83,14 +83,14 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Which imported memories are the person's own now, by which change; null where none was."""
+    """The imported memories that were adopted, and the change; null if there was none."""
 
     paths: tuple[str, ...]
     change: str | None
 
 
 class Memories:
-    """The room that people and plugins use directly."""
+    """Writes memories for people and plugins."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -101,8 +101,8 @@ class Memories:
     ) -> Written:
         """Write one memory and its line in the index as one change, or the index itself.
 
-        Raises what the store refuses at the door (ConflictError where ``base_hash`` is not the
-        live file's hash and the two cannot be merged) and IncompleteMemoryError.
+        Raises IncompleteMemoryError and the errors of ``Store.commit``, as ConflictError if
+        ``base_hash`` is not the live file's hash and the texts cannot be merged.
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
         result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -127,7 +127,7 @@ class Memories:
     ) -> CommitResult:
         """Delete one memory and its line in the index as one change.
 
-        Raises NothingThereError where there is none, SharedMemoryError and ConflictError.
+        Raises NothingThereError if it does not exist, SharedMemoryError and ConflictError.
         """
         plan = plan_delete(path, base_hash)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -137,8 +137,8 @@ class Memories:
     ) -> CommitResult:
         """Move a private memory below ``team/`` as one change.
 
-        Raises NothingThereError, InvalidMemoryError, NotSharedError, and AlreadySharedError where
-        the team has a memory of that name.
+        Raises NothingThereError, InvalidMemoryError, NotSharedError, and AlreadySharedError if the
+        team has a memory of that name.
         """
         plan = plan_share(path, iso_time(self._clock.now()))
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
@@ -146,7 +146,7 @@ class Memories:
     async def adopt(
         self, project: Project, path: str, by: Provenance, *, request_id: str = ""
     ) -> Adopted:
-        """Make an imported memory the person's own, or all of them where ``path`` is "".
+        """Make an imported memory the person's own, or all of them if ``path`` is "".
 
         Raises NothingThereError, NotImportedError and ConflictError.
         """
@@ -155,10 +155,10 @@ class Memories:
         return Adopted(tuple(file.path for file in result.files), result.change)
 
     async def gather(self, source: str, target: str, by: Provenance) -> Gathered:
-        """Take the memories of one directory into another, each in a change of its own.
+        """Move the memories of one directory to another, each in a change of its own.
 
-        A memory is removed once it is there. What cannot be taken in stays where it is.
-        Raises what a snapshot does.
+        A memory is removed from ``source`` after it was added to ``target``. A memory that cannot
+        be moved stays. Raises the errors of ``Store.snapshot``.
         """
         snapshot = await self._store.snapshot(source)
         listed, merged, left = snapshot.index or b"", list[str](), list(snapshot.problems)
@@ -182,10 +182,10 @@ class Memories:
     async def tool(
         self, project: Project, raw: Mapping[str, Any], by: Provenance, *, request_id: str = ""
     ) -> ToolAnswer:
-        """Do one command of the Messages API's memory tool.
+        """Run one command of the Messages API's memory tool.
 
-        What the model that sent it can mend is an answer with ``is_error``; raised is the rest:
-        what the store raises for the disk and the state file.
+        Errors that the model can react to are a result with ``is_error``. Raises the store's other
+        errors, of the disk and the state file.
         """
         try:
             command = tool.parse(raw)
@@ -196,12 +196,13 @@ class Memories:
             return ToolAnswer(_words(error), is_error=True)
 
     async def _view(self, project: Project, command: ToolCommand) -> str:
+        """Return the content of a file or the listing of a folder."""
         path = tool.relative(command.path)
         snapshot = await self._store.snapshot(project.memory_dir)
-        known = {header.path for header in snapshot.headers}
+        paths = {header.path for header in snapshot.headers}
         if path == INDEX and snapshot.index is not None:
             return tool.view_file(command, snapshot.index)
-        if path not in known:
+        if path not in paths:
             return tool.view_folder(command, snapshot.headers, snapshot.index)
         file = await self._store.read(project.memory_dir, path)
         return tool.view_file(command, file.content)
@@ -209,6 +210,7 @@ class Memories:
     async def _edit(
         self, project: Project, command: ToolCommand, by: Provenance, request_id: str
     ) -> ToolAnswer:
+        """Commit an edit; a repeated request gets the result without another commit."""
         editing = Editing(command, Stamp(by.session, iso_time(self._clock.now())))
         result = await self._store.commit(project.memory_dir, editing, by, request_id=request_id)
         if not result.repeated:
@@ -219,4 +221,5 @@ class Memories:
 
 
 def _words(error: MemdError) -> str:
+    """Return an error's sentence and hint."""
     return f"{error.sentence}. {error.hint}." if error.hint else error.sentence

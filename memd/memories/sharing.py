@@ -1,4 +1,4 @@
-"""What it means to move a private memory to the team: a pure plan over a tree."""
+"""Plan how a private memory is moved to the team. Pure."""
 
 from memd.core.names import TEAM
 from memd.core.values import Draft, FileEdit, MemoryType, Plan, Tree
@@ -8,7 +8,7 @@ from memd.store.drafts import NotSharedError
 
 
 def plan_share(path: str, modified: str) -> Plan:
-    """Return the plan that moves a memory below ``team/``, with nothing of where it came from.
+    """Return the plan that moves a memory below ``team/``, without the session it came from.
 
     The plan raises NothingThereError, AlreadySharedError, InvalidMemoryError and NotSharedError.
     """

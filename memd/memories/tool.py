@@ -1,8 +1,8 @@
 """The six commands of the Messages API's memory tool, as plans over a memory directory. Pure.
 
-``/memories`` is the project's memory directory, ``/memories/MEMORY.md`` its index. A folder is
-there as long as a memory lies in it. The answers are ``tool_text.py``'s, what is stored is
-``tool_files.py``'s; every other rule (names, sizes, secrets, the index) is the store's own.
+``/memories`` is the project's memory directory, ``/memories/MEMORY.md`` its index. A folder exists
+while a memory lies in it. ``tool_text.py`` writes the results, ``tool_files.py`` the stored bytes;
+the store checks names, sizes and secrets and keeps the index.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _THE_INDEX = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved o
 
 
 class ToolRefusedError(MemdError):
-    """A command of the memory tool cannot be done; the sentence is the tool's answer."""
+    """A command of the memory tool cannot be run; the sentence is the tool's result."""
 
     code = 1011
     kind = "tool_refused"
@@ -42,7 +42,7 @@ class ToolRefusedError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class ToolCommand:
-    """One command: its name, its texts by name, and its numbers."""
+    """One command: its name, its text parameters by name, and its numbers."""
 
     name: str
     texts: Mapping[str, str]
@@ -51,13 +51,13 @@ class ToolCommand:
 
     @property
     def path(self) -> str:
-        """The path that the command is about; a rename's old one."""
+        """The path that the command is about; for a rename the old one."""
         return self.texts.get("path") or self.texts["old_path"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What goes into the head of a file: the session, and the time in ISO 8601, UTC."""
+    """The stamps for a file's frontmatter: the session, and the time in ISO 8601, UTC."""
 
     session: str
     modified: str
@@ -65,20 +65,20 @@ class Stamp:
 
 @dataclass(slots=True)
 class Editing:
-    """One edit as a plan of the store; ``answer`` is the text for the program, once it ran."""
+    """An edit as a plan of the store; ``answer`` is the text of the result after it was called."""
 
     command: ToolCommand
     stamp: Stamp
     answer: str = field(default="", init=False)
 
     def __call__(self, tree: Tree) -> Draft:
-        """Return what the command wants of the tree. Raises ToolRefusedError."""
+        """Return the changes of the command to a tree. Raises ToolRefusedError."""
         draft, self.answer = _EDITS[self.command.name](self.command, tree, self.stamp)
         return draft
 
 
 def parse(raw: Mapping[str, Any]) -> ToolCommand:
-    """Return a command as a model sent it. Raises ToolRefusedError in words for the model."""
+    """Return the command that a model sent. Raises ToolRefusedError in words for the model."""
     name = raw.get("command")
     if not isinstance(name, str) or name not in _STRINGS:
         _refuse(f"Unknown command: {name}. Commands are {', '.join(_STRINGS)}.")
@@ -92,7 +92,7 @@ def parse(raw: Mapping[str, Any]) -> ToolCommand:
 
 
 def relative(path: str) -> str:
-    """Return a path of the tool as one below the memory directory; "" for the directory itself.
+    """Return a path of the tool relative to the memory directory, "" for the directory itself.
 
     Raises ToolRefusedError for a path that is not below ``/memories``.
     """
@@ -103,7 +103,7 @@ def relative(path: str) -> str:
 
 
 def view_folder(command: ToolCommand, headers: tuple[Header, ...], raw_index: bytes | None) -> str:
-    """Return the listing of a folder. Raises ToolRefusedError where nothing lies."""
+    """Return the listing of a folder. Raises ToolRefusedError for an empty one."""
     folder = relative(command.path)
     sizes = {header.path: header.size for header in headers}
     if raw_index is not None:
@@ -124,7 +124,7 @@ def view_file(command: ToolCommand, content: bytes) -> str:
 
 
 def repeated(command: ToolCommand, content: bytes | None) -> str:
-    """Return the answer to a command that was done before; ``content`` is the file as it is now."""
+    """Return the result of a command that ran before; ``content`` is the file as it is now."""
     if command.name == "str_replace":
         text = _shown(command.path, content or b"")
         return tool_text.snippet(text, max(0, text.find(command.texts["new_str"])))
@@ -224,7 +224,7 @@ def _done(command: ToolCommand) -> str:
 
 
 def _file(command: ToolCommand, tree: Tree) -> tuple[str, MemoryFile | None]:
-    """Return a file's text as the program sees it, and the file; ``None`` stands for the index."""
+    """Return the text that the program sees, and the file; ``None`` as the file of the index."""
     path = relative(command.path)
     if path == INDEX:
         raw = tree.index()
@@ -241,6 +241,7 @@ def _file(command: ToolCommand, tree: Tree) -> tuple[str, MemoryFile | None]:
 def _edited(
     command: ToolCommand, tree: Tree, file: MemoryFile | None, text: str, stamp: Stamp
 ) -> Draft:
+    """Return the edit that gives a file (``None`` for the index) a new text, and its index line."""
     raw = tree.index()
     if file is None:
         return Draft((FileEdit(INDEX, text.encode(), base=sha256(raw or b"")),))
@@ -257,11 +258,11 @@ def _edited(
 
 
 def _listed_anew(raw: bytes | None, file: MemoryFile, description: str) -> bytes | None:
-    """Return the index with a new hook where the old one was what the file said of itself."""
+    """Return the index with a new hook for a file, if the old hook was the file's description."""
     for entry in index.entries(raw or b""):
         if entry.path == file.header.path and raw is not None:
-            said = Pointer(file.header.name, file.header.description)
-            if index.with_pointer(raw, entry.path, said) == raw:
+            from_header = Pointer(file.header.name, file.header.description)
+            if index.with_pointer(raw, entry.path, from_header) == raw:
                 hook = one_line(description, _HOOK_CHARACTERS)
                 title = one_line(entry.title, _TITLE_CHARACTERS)
                 return index.with_pointer(raw, entry.path, Pointer(title, hook))
@@ -269,7 +270,10 @@ def _listed_anew(raw: bytes | None, file: MemoryFile, description: str) -> bytes
 
 
 def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
-    """Return the file of a path, or all files of the folder. Raises ToolRefusedError."""
+    """Return the file at a path, or all files below the folder. Raises ToolRefusedError.
+
+    ``named`` is the path as the program named it.
+    """
     if path == INDEX:
         _refuse(_THE_INDEX)
     paths = _below(tree, path) or [path]
@@ -290,6 +294,7 @@ def _below(tree: Tree, folder: str) -> list[str]:
 
 
 def _check(path: str) -> None:
+    """Raise NameRefusedError for a path that no memory may have."""
     check_name(path)
     if not in_catalogue(path):
         raise NameRefusedError(path, _NO_PLACE)
@@ -303,6 +308,7 @@ def _shown(path: str, content: bytes) -> str:
 
 
 def _lines_with(text: str, part: str) -> list[int]:
+    """Return the numbers of the lines at which a part of the text begins."""
     result: list[int] = []
     at = text.find(part)
     while at >= 0:
@@ -318,6 +324,7 @@ def _number(value: object) -> int:
 
 
 def _range(value: object) -> tuple[int, int] | None:
+    """Return a ``view_range``, ``None`` if it is no pair. Raises ToolRefusedError."""
     if not isinstance(value, (list, tuple)) or len(value) != len(("first", "last")):
         return None
     if not all(isinstance(line, int) and not isinstance(line, bool) for line in value):

@@ -1,9 +1,8 @@
-"""The files of programs that use the Messages API's memory tool. Pure.
+"""Convert between memories and the free text of programs that use the memory tool. Pure.
 
-Such a program writes free text; a memory has a head. What it writes is stored byte for byte where
-it is a valid memory already. Other text gets a head of memd's, with a mark, and whoever looks
-through the tool is shown exactly the text without that head: line numbers stay right. A file that
-somebody else keeps without a valid head is left in its own form.
+A text that is a valid memory already is stored byte for byte. Other text gets a frontmatter of
+memd's, with a mark; the tool shows such a file without it, so that line numbers are right. A file
+that another program keeps without valid frontmatter stays without it.
 """
 
 import re
@@ -14,14 +13,14 @@ from memd.core.values import MemoryFile, MemoryType
 from memd.documents import document
 from memd.documents.document import split
 
-MARK = "tool_text"  # the head's key that says: the head is memd's, the rest is the program's
+MARK = "tool_text"  # the key that marks a frontmatter as memd's, above a program's own text
 MARKED = "verbatim"
 _DESCRIPTION_CHARACTERS = 120
 _LEADERS = re.compile(r"[\s#>*+\-=]+")
 
 
 def shown(content: bytes) -> str:
-    """Return what a program sees of a file: without memd's own head. Raises UnicodeDecodeError."""
+    """Return a file's text without memd's own frontmatter. Raises UnicodeDecodeError."""
     start = _text_start(content)
     return content[start:].decode() if start else content.decode()
 
@@ -29,8 +28,8 @@ def shown(content: bytes) -> str:
 def stored(path: str, text: str, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
     """Return the bytes to store for a program's text; ``old`` is the file it replaces.
 
-    ``modified`` is ISO 8601 in UTC. A head that is there is kept; its description follows the
-    text's first line as long as nobody gave it another.
+    ``modified`` is ISO 8601 in UTC. An existing frontmatter stays; its description is updated from
+    the text's first line unless it was changed by somebody.
     """
     raw = text.encode()
     if _valid(raw, path) and not _text_start(raw):
@@ -43,7 +42,7 @@ def stored(path: str, text: str, old: MemoryFile | None, *, session: str, modifi
 
 
 def renamed(path: str, old: MemoryFile) -> bytes:
-    """Return the bytes of a file that moves to ``path``: only a head of memd's takes its name."""
+    """Return the bytes of a file that moves to ``path``; only memd's frontmatter is renamed."""
     start = _text_start(old.content)
     if not start or old.header.name != slug(old.header.path):
         return old.content
@@ -52,7 +51,7 @@ def renamed(path: str, old: MemoryFile) -> bytes:
 
 
 def description(path: str, text: str) -> str:
-    """Return one line about a text: its first line that says something."""
+    """Return a description of a text: its first line with a letter or digit."""
     for line in text.splitlines():
         words = one_line(_LEADERS.sub(" ", line, count=1), _DESCRIPTION_CHARACTERS)
         if any(c.isalnum() for c in words):
@@ -61,12 +60,13 @@ def description(path: str, text: str) -> str:
 
 
 def slug(path: str) -> str:
-    """Return the name that a file gives to a memory without one."""
+    """Return the memory name made from a file's name."""
     stem = path.rpartition("/")[2].removesuffix(".md").lower()
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-") or "notes"
 
 
 def _kept_head(path: str, text: str, old: MemoryFile, modified: str) -> bytes:
+    """Return a text below the frontmatter of the file that it replaces."""
     head = old.content[: _text_start(old.content)]
     fields = {"metadata.modified": modified}
     if old.header.description == description(path, shown(old.content)):
@@ -88,7 +88,7 @@ def _new_head(path: str, text: str, *, session: str, modified: str) -> bytes:
 
 
 def _text_start(content: bytes) -> int:
-    """Return where the program's text begins behind a head of memd's; 0 without such a head."""
+    """Return the offset of the program's text behind memd's frontmatter, 0 without that."""
     fenced = split(content)
     if fenced is None or not fenced.closed:
         return 0

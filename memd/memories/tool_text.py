@@ -1,7 +1,7 @@
-"""The words of the Messages API's memory tool: numbered lines, listings, sizes, answers. Pure.
+"""Write the results of the Messages API's memory tool: numbered lines, listings, errors. Pure.
 
-Models are trained on these formats, so they are the documented ones to the letter; sentences for
-what only memd refuses are memd's own.
+Models are trained on these formats, so they follow the documentation to the letter. Only sentences
+about refusals of memd are its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ _KIB = 1024
 
 
 def content(path: str, text: str, view_range: Sequence[int] | None) -> str:
-    """Return a file with line numbers, or the lines of a range; -1 stands for its last line."""
+    """Return a file's lines, or those of a range, with line numbers; -1 means the last line."""
     lines = text.split("\n")
     first, last = 1, len(lines)
     if view_range:
@@ -28,7 +28,7 @@ def content(path: str, text: str, view_range: Sequence[int] | None) -> str:
 
 
 def snippet(text: str, at: int) -> str:
-    """Return the answer to a replacement, with the lines around the character ``at``."""
+    """Return the result of a replacement, with the lines around the character ``at``."""
     lines = text.split("\n")
     changed = text.count("\n", 0, at)
     first = max(0, changed - _AROUND)
@@ -40,7 +40,7 @@ def snippet(text: str, at: int) -> str:
 def listing(path: str, files: Mapping[str, int]) -> str:
     """Return a folder's listing; ``files`` are paths below it with their sizes in bytes.
 
-    A folder's size is that of all files below it.
+    A folder's size is the sum of the files below it.
     """
     shown = path.rstrip("/")
     rows = [f"{size(sum(files.values()))}\t{shown}"]
@@ -63,28 +63,28 @@ def size(count: int) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines as ``insert`` counts them: a line feed at the end begins no further one."""
+    """Return the lines of a text as ``insert`` counts them; a final line feed adds no line."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def missing(path: str) -> str:
-    """Say that a path that was to be read or edited is not there."""
+    """Return the sentence that a path to read or edit does not exist."""
     return f"The path {path} does not exist. Please provide a valid path."
 
 
 def gone(path: str) -> str:
-    """Say that a path that was to be removed or moved is not there."""
+    """Return the sentence that a path to remove or move does not exist."""
     return f"The path {path} does not exist"
 
 
 def no_match(path: str, old: str) -> str:
-    """Say that the text to replace was not found."""
+    """Return the sentence that the text to replace was not found."""
     return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
 
 
 def matches(old: str, lines: Iterable[int]) -> str:
-    """Say that the text to replace stands in several places."""
+    """Return the sentence that the text to replace occurs in several lines."""
     numbers = ", ".join(map(str, lines))
     return (
         f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
@@ -93,7 +93,7 @@ def matches(old: str, lines: Iterable[int]) -> str:
 
 
 def bad_line(line: object, most: int) -> str:
-    """Say between which lines text can be inserted."""
+    """Return the sentence that names the lines at which text can be inserted."""
     return f"Invalid `insert_line` parameter: {line}. It should be within the range [0, {most}]."
 
 
@@ -102,7 +102,7 @@ def _numbered(lines: Sequence[str], first: int) -> str:
 
 
 def _levels(files: Mapping[str, int], levels: int) -> list[tuple[str, int]]:
-    """Return names below a folder with sizes, each folder before what lies in it, by name."""
+    """Return the names and sizes below a folder, sorted by name, each folder before its files."""
     rows: list[tuple[str, int]] = []
     below: dict[str, dict[str, int]] = {}
     for path, count in files.items():

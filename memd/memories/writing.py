@@ -1,8 +1,8 @@
-"""What a direct write means for the files: pure plans over a tree.
+"""Plan direct writes and deletions of memories. Pure.
 
-A write names the whole file or its parts. The index line is the store's business, except where the
-writer says what its title and hook are: then the line that is already there is rewritten. Who says
-which index they had read may write it whole; the store merges it by entries and makes it true.
+A write has the whole file or its parts. The store adds the index line; if the writer gives a title
+or hook, an existing line is rewritten here. A writer who names the hash of the index they read may
+write the index as a whole, which the store merges by entries.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _NO_PLACE = "logs and indexes are not memories"
 
 
 class IncompleteMemoryError(MemdError):
-    """A write must bring the whole file or enough parts to make one."""
+    """A write has neither the whole file nor enough parts to make one."""
 
     code = 1011
     kind = "invalid_memory"
@@ -35,7 +35,7 @@ class IncompleteMemoryError(MemdError):
 
 
 class UnknownTypeError(MemdError):
-    """A memory has one of four types."""
+    """The type is none of the four types of memories."""
 
     code = 1011
     kind = "invalid_memory"
@@ -50,7 +50,7 @@ class UnknownTypeError(MemdError):
 
 
 class LongDescriptionError(MemdError):
-    """A description is one specific line, since it decides what the memory is found for."""
+    """The description is too long; it should be one specific line."""
 
     code = 1011
     kind = "invalid_memory"
@@ -67,7 +67,7 @@ class LongDescriptionError(MemdError):
 
 
 class NothingThereError(MemdError):
-    """A memory that is to be deleted does not exist."""
+    """The memory to delete, share or adopt does not exist."""
 
     code = 1001
     kind = "not_found"
@@ -77,7 +77,7 @@ class NothingThereError(MemdError):
 
 
 class NotImportedError(MemdError):
-    """Only what an import brought is taken as the person's own."""
+    """The memory to adopt does not come from an import."""
 
     code = 1086
     kind = "not_imported"
@@ -89,7 +89,7 @@ class NotImportedError(MemdError):
 
 
 class SharedMemoryError(MemdError):
-    """A team's memory is not deleted: a sync cannot tell that from one that is not here yet."""
+    """A team's memory cannot be deleted, as a sync would take it for one not fetched yet."""
 
     code = 1026
     kind = "team_refused"
@@ -101,7 +101,7 @@ class SharedMemoryError(MemdError):
 
 
 class AlreadySharedError(MemdError):
-    """The team has a memory of the path that a private one would move to."""
+    """The team already has a memory at the path that a private one would move to."""
 
     code = 1002
     kind = "already_shared"
@@ -114,9 +114,9 @@ class AlreadySharedError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """One request to write a memory; ``None`` is what the writer did not say.
+    """One request to write a memory; ``None`` stands for what the writer did not give.
 
-    With the scope of a team the ``path`` is one below ``team/``.
+    With the scope ``team`` the ``path`` is below ``team/``.
     """
 
     path: str
@@ -132,7 +132,7 @@ class Writing:
 
 
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
-    """Return the plan of one write; the plan raises what makes the write impossible."""
+    """Return the plan of one write; the plan raises the errors of this module."""
 
     def plan(tree: Tree) -> Draft:
         if writing.path == INDEX and writing.base_hash is not None:
@@ -144,7 +144,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
             raise LongDescriptionError(writing.path, len(writing.description or ""))
         old = tree.read(writing.path)
-        # What is shared names no session of this machine.
+        # A shared memory does not name a session of this machine.
         content = _content(writing, old, session="" if team else session, modified=modified)
         read = document.validate(content, writing.path)
         pointer = Pointer(
@@ -163,7 +163,10 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
 
 
 def plan_delete(path: str, base_hash: str | None) -> Plan:
-    """Return the plan of one removal."""
+    """Return the plan that deletes a memory.
+
+    The plan raises NameRefusedError, SharedMemoryError and NothingThereError.
+    """
 
     def plan(tree: Tree) -> Draft:
         _check_place(path)
@@ -184,19 +187,24 @@ def _index_edit(writing: Writing) -> FileEdit:
 
 
 def _check_place(path: str) -> None:
+    """Raise NameRefusedError for a path that no memory may have."""
     check_name(path)
     if not in_catalogue(path):
         raise NameRefusedError(path, _NO_PLACE)
 
 
-def _base(wanted: str | None, old: MemoryFile | None) -> str:
-    """Return what the writer relies on: the hash it named, else what stands there now."""
-    if wanted is not None:
-        return wanted
+def _base(base_hash: str | None, old: MemoryFile | None) -> str:
+    """Return the hash of the file that a write replaces: the given one, else the live file's."""
+    if base_hash is not None:
+        return base_hash
     return old.hash if old else ""
 
 
 def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
+    """Return the bytes to write: the given content, a new memory, or the old one with new parts.
+
+    Raises IncompleteMemoryError and UnknownTypeError.
+    """
     if writing.content is not None:
         return writing.content.encode()
     if old is None or old.header.damaged:
@@ -217,15 +225,15 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
         )
     header = old.header
     name = document.slug(writing.name, writing.path) if writing.name else writing.name
-    said = {
+    changes = {
         "name": (name, header.name),
         "description": (writing.description, header.description),
         "metadata.type": (_type(writing) if writing.type is not None else None, header.type),
     }
-    # All that is given is written: the header may be older than the text, which another program
-    # has emptied meanwhile.
-    fields = {key: str(new) for key, (new, _) in said.items() if new is not None}
-    same = all(new in (None, known) for new, known in said.values())
+    # All given fields are written, even unchanged ones: the header may be older than the file,
+    # from which another program may have removed them.
+    fields = {key: str(new) for key, (new, _) in changes.items() if new is not None}
+    same = all(new in (None, known) for new, known in changes.values())
     content = old.content
     if writing.body is not None:
         content = document.with_body(content, writing.body)
