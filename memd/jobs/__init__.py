@@ -1,4 +1,4 @@
-"""Durable background jobs: one lane per project, coalesced per session.
+"""Jobs: durable background work, one at a time for each lane.
 
 Doors: ``breaker``, ``priority``, ``service``.
 """

@@ -1,16 +1,16 @@
-"""What holds work up: another try after a pause, parking, a breaker, or a person's pause.
+"""Decide how failures delay work: retries after a pause, parked jobs and circuit breakers.
 
 Rules of this file
-1. A failure that may pass is tried again; each pause is four times the last.
-2. Two failures are the same when their kinds agree and their sentences do, leaving out words that
-   hold a digit: counts, ids and times differ from one try to the next.
-3. The third same failure in a row, or the sixth of any sort, parks the job: it ends as failed and
-   keeps its request. A person puts it back (``job.retry``), or a newer request replaces it.
-4. Failures of a model are counted by memory directory. The third in a row opens the directory's
-   breaker: until the pause is over its jobs run without a model, at once.
-5. After the pause the next job asks a model again. If that fails, the pause doubles, up to the
-   longest; a run of a model that ends well, or a person who puts a job back, closes the breaker.
-6. A clock that was set back lengthens no pause: one that began later than now is over.
+1. A failure that may be temporary is retried; each pause is four times the last.
+2. Two failures are equal if their kinds are, and their sentences without words that have a digit,
+   since counts, ids and times differ from one try to the next.
+3. The third equal failure in a row, or the sixth of any kind, parks the job: it ends as failed, and
+   its request stays. A person retries it (``job.retry``), or a newer request replaces it.
+4. Failures of a model are counted for each memory directory. The third in a row opens the
+   directory's breaker: until the pause is over its jobs run at once, without a model.
+5. After the pause the next job uses a model again. If that fails, the next pause is twice as long,
+   up to a limit. A model's success, or a person who retries a job, closes the breaker.
+6. A clock that was set back does not lengthen a pause: one that began later than now is over.
 """
 
 import re
@@ -26,13 +26,16 @@ _NUMBERED = re.compile(r"\S*\d\S*")
 
 
 def pause_before(attempts: int) -> float:
-    """Return the seconds before a job is tried again after so many attempts (rule 1)."""
+    """Return the seconds to wait before a job's next try after ``attempts`` (rule 1)."""
     grown = limits.RETRY_SECONDS * limits.RETRY_GROWTH ** (max(attempts, 1) - 1)
     return float(grown)
 
 
 def repeated(before: Mapping[str, Any] | None, error: Mapping[str, Any]) -> int:
-    """Return how often in a row a job has now failed this way (rule 2); ``before`` is its last."""
+    """Return how often in a row a job has failed with this error (rule 2).
+
+    ``before`` is the error of its last try, ``None`` for none.
+    """
     if before is None or _sort(before) != _sort(error):
         return 1
     times = before.get(TIMES, 1)
@@ -40,7 +43,7 @@ def repeated(before: Mapping[str, Any] | None, error: Mapping[str, Any]) -> int:
 
 
 def parks(times: int, attempts: int) -> bool:
-    """Whether a job is not tried again (rule 3)."""
+    """Return whether a job is parked instead of tried again (rule 3)."""
     return times >= limits.PARK_AFTER or attempts >= limits.ATTEMPTS_MOST
 
 
@@ -48,26 +51,28 @@ def failed(before: Breaker | None, directory: str, why: str, now: float) -> Brea
     """Return a directory's breaker after one more failure of a model (rules 4 and 5)."""
     failures = 1 if before is None else before.failures + 1
     over = failures - limits.BREAKER_AFTER
-    # A pause is bounded, and so is the exponent.
+    # The exponent is bounded, as a float would overflow.
     seconds = 0.0 if over < 0 else limits.BREAKER_SECONDS * 2.0 ** min(over, 32)
     until = now + min(seconds, limits.BREAKER_SECONDS_MOST)
     return Breaker(directory, failures, now, until, why)
 
 
 def is_open(breaker: Breaker | None, now: float) -> bool:
-    """Whether a directory's jobs do without a model now (rules 4 and 6)."""
+    """Return whether a directory's jobs have to run without a model now (rules 4 and 6)."""
     return breaker is not None and breaker.since <= now < breaker.until
 
 
 def _sort(error: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kind and the sentence of an error without words that have a digit (rule 2)."""
     return str(error.get("kind")), _NUMBERED.sub("#", str(error.get("message")))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkState:
-    """Since when background work is paused (seconds since 1970), null when it is not.
+    """The state of background work.
 
-    ``waiting`` is how many jobs wait or run, ``breakers`` are those that are open.
+    ``paused_since`` is in seconds since 1970, null if it is not paused. ``waiting`` counts the jobs
+    that wait or run; ``breakers`` are the open ones.
     """
 
     paused_since: float | None
@@ -87,7 +92,7 @@ def model_worked(rows: Pauses, directory: str) -> None:
 
 
 def work_state(rows: Pauses, now: float, waiting: int) -> WorkState:
-    """Return what holds work up now, with so many jobs that wait or run.
+    """Return the state of work; ``waiting`` is the number of jobs that wait or run.
 
     Blocks. Raises StateUnusableError.
     """

@@ -1,13 +1,13 @@
-"""Whose turn it is in a lane, as a value, without waiting and without disk.
+"""Decide which job may start next, as a value: without waiting and without disk.
 
 Rules of this file
-1. Jobs of one lane never overlap; at most ``at_once`` lanes run side by side.
+1. Jobs of one lane never overlap; at most ``at_once`` lanes run at the same time.
 2. Among the jobs that may start, the oldest starts first.
 3. A newer request replaces the waiting one of its session, kind and lane, never a running one.
-4. A held job (it failed and waits to be tried again) keeps its place and blocks nobody. It is not
-   held when its session has a newer request: that one has its messages too.
-5. A job leaves only through ``remove``.
-6. In a pause nothing starts; jobs are taken all the same, and what runs may end.
+4. A held job (it failed and waits for its next try) keeps its place and blocks no other job. It is
+   not held if its session has a newer request, as that one covers its messages too.
+5. A job is removed only by ``remove``.
+6. In a pause no job starts; jobs are still accepted, and running ones may end.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A job's place in the order: its id and what decides about its turn."""
+    """A job in the queue: its id and the facts that decide when it may start."""
 
     job: str
     kind: str
@@ -44,11 +44,11 @@ class Lanes:
         return job in self._tickets
 
     def settled(self) -> bool:
-        """Whether nothing more ends before something new happens."""
+        """Return whether no job runs and none will start unless something changes."""
         return not self.running and (self.paused or not self._tickets)
 
     def waiting(self, kind: str, lane: str, session: str) -> str | None:
-        """Return the job whose place a new request of this session takes (rule 3)."""
+        """Return the waiting job that a new request replaces, ``None`` for none (rule 3)."""
         for ticket in reversed(self._tickets.values()):
             same = (ticket.kind, ticket.lane, ticket.session) == (kind, lane, session)
             if same and ticket.job not in self.running:
@@ -56,7 +56,7 @@ class Lanes:
         return None
 
     def superseded(self, job: str) -> bool:
-        """Whether a newer request of a running job's session waits (rule 4)."""
+        """Return whether a newer request of a running job's session is waiting (rule 4)."""
         ticket = self._tickets[job]
         return self.waiting(ticket.kind, ticket.lane, ticket.session) is not None
 
@@ -76,21 +76,21 @@ class Lanes:
         return None
 
     def start(self, job: str) -> None:
-        """Mark a job as at work."""
+        """Mark a job as running."""
         self.running.add(job)
 
     def put_back(self, job: str, *, hold: bool) -> None:
-        """Put a running job back in its place; with ``hold`` it starts only after ``release``."""
+        """Mark a running job as waiting again; with ``hold`` it starts only after ``release``."""
         self.running.discard(job)
         if hold:
             self._retrying.add(job)
 
     def release(self, job: str) -> None:
-        """Let a held job have its turn again."""
+        """Allow a held job to start again."""
         self._retrying.discard(job)
 
     def remove(self, job: str) -> None:
-        """Take out a job that has ended."""
+        """Remove an ended job."""
         self._tickets.pop(job, None)
         self.running.discard(job)
         self._retrying.discard(job)

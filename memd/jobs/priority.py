@@ -1,10 +1,10 @@
-"""Prompts before background work: who is being answered, and how long jobs wait for that.
+"""Give prompts priority over background threads.
 
 Rules of this file
-- A prompt is counted on the event loop, from its begin to its answer.
-- Background threads ask between two pieces of work and wait while one is counted, a moment at most:
-  prompts that never cease slow the background down and do not stop it.
-- A job that was cancelled ends where it asks next: nobody waits for a thread to run to its end.
+- A prompt is counted on the event loop, from its beginning to its reply.
+- Background threads check between two pieces of work and wait while a prompt is counted, 50 ms at
+  most, so that constant prompts slow them down but do not stop them.
+- A thread of a cancelled job ends at its next check.
 """
 
 import threading
@@ -17,7 +17,7 @@ MOST_SECONDS = 0.05  # one wait; a prompt takes a few milliseconds
 
 
 class RequestPriority:
-    """Counts prompts in flight; ``yield_to_requests`` and ``checkpoint`` are for other threads."""
+    """Counts prompts in flight; worker threads call ``yield_to_requests`` and ``checkpoint``."""
 
     def __init__(self) -> None:
         self._prompts = 0
@@ -26,7 +26,7 @@ class RequestPriority:
 
     @contextmanager
     def prompt(self, step: int = 1) -> Iterator[None]:
-        """Count one prompt for the length of the block."""
+        """Add ``step`` to the count of prompts during the block."""
         self._count(step)
         try:
             yield
@@ -34,21 +34,21 @@ class RequestPriority:
             self._count(-step)
 
     def uncounted(self) -> AbstractContextManager[None]:
-        """Leave a prompt that only waits for somebody else out of the count, for a block."""
+        """Do not count the current prompt during the block, while it waits for a model."""
         return self.prompt(-1) if self._prompts else nullcontext()
 
     @property
     def in_flight(self) -> int:
-        """How many prompts are being answered now."""
+        """The number of prompts being processed now."""
         return self._prompts
 
     def yield_to_requests(self) -> None:
-        """Wait until no prompt is in flight, or a moment has passed."""
+        """Wait until no prompt is in flight, 50 ms at most."""
         if self._prompts:
             self._quiet.wait(MOST_SECONDS)
 
     def checkpoint(self) -> None:
-        """Yield, in a worker thread of a job; what cancels the job is raised here."""
+        """Yield in a worker thread of a job; raises the cancellation if the job is cancelled."""
         from_thread.check_cancelled()
         self.yield_to_requests()
 

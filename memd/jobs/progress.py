@@ -1,10 +1,10 @@
-"""What jobs tell: where the running ones are, what their models said of late, and their ends.
+"""Record and publish the progress of running jobs: phases, facts and their models' last texts.
 
 Rules of this file
-- All of it is bounded, whatever a runner tells: ``FACTS`` facts of ``FACT_BYTES`` each, and
-  ``TEXTS`` texts of ``TEXT`` characters.
-- A fact stands until the job tells it anew, so who comes late learns as much as who watched.
-- It is memory alone: a job that ended or went back into the queue is forgotten.
+- Everything is bounded: ``FACTS`` facts of ``FACT_BYTES`` each, and ``TEXTS`` texts of ``TEXT``
+  characters for each job.
+- A fact stays until the job reports it again, so a client that connects later sees all of them.
+- It is only in memory: it is dropped when a job ends or goes back to the queue.
 """
 
 import json
@@ -21,12 +21,12 @@ TEXTS = 30
 TEXT = 400  # characters
 FACTS = 24
 FACT_BYTES = 4_000  # as JSON
-_BESIDE = ("turn", "tools")  # facts that are kept with a text
+_BESIDE = ("turn", "tools")  # facts that are stored with a text
 
 
 @dataclass(slots=True)
 class _Reported:
-    """What one job told."""
+    """What one job has reported so far."""
 
     phase: str
     facts: dict[str, Any] = field(default_factory=dict)
@@ -34,14 +34,14 @@ class _Reported:
 
 
 class Progress:
-    """What running jobs told of themselves; each telling and each end is published at once."""
+    """The progress of running jobs; each report and each end is published at once."""
 
     def __init__(self, events: EventSink) -> None:
         self._events = events
         self._reported: dict[str, _Reported] = {}
 
     def teller(self, job: Job) -> Callable[..., None]:
-        """Return the function by which a runner tells where it is; it never fails."""
+        """Return the function with which a runner reports its progress; it never fails."""
 
         def tell(phase: str, **facts: Any) -> None:
             reported = self._reported.setdefault(job.id, _Reported(phase))
@@ -53,22 +53,22 @@ class Progress:
         return tell
 
     def of(self, job: str) -> dict[str, Any] | None:
-        """Return what a job told: ``phase``, its facts, and ``texts``, the oldest first."""
+        """Return a job's ``phase``, facts and ``texts`` (the oldest first), ``None`` if unknown."""
         reported = self._reported.get(job)
         if reported is None:
             return None
         return {**reported.facts, "phase": reported.phase, "texts": list(reported.texts)}
 
     def phase(self, job: str) -> str:
-        """Return the phase that a job is in, "" where it told none."""
+        """Return the phase that a job reported last, "" if none."""
         return self._reported[job].phase if job in self._reported else ""
 
     def live(self, job: Job) -> Job:
-        """Return a job with the phase that its runner last told."""
+        """Return a job with the phase that its runner reported last, unless it has ended."""
         return job if job.over else replace(job, phase=self.phase(job.id) or job.phase)
 
     def ended(self, job: Job) -> None:
-        """Publish the end of a job and drop what it told."""
+        """Publish the end of a job and drop its progress."""
         self.forget(job.id)
         params = {"job": job.id, "kind": job.kind, "state": job.state.value, "result": job.result}
         if job.error is not None:
@@ -76,11 +76,12 @@ class Progress:
         self._events.publish(Event(JOB_DONE, job.directory, params))
 
     def forget(self, job: str) -> None:
-        """Drop what a job told."""
+        """Drop a job's progress."""
         self._reported.pop(job, None)
 
 
 def _record(reported: _Reported, facts: dict[str, Any]) -> None:
+    """Store the facts of a report, and its ``text`` with the facts beside it."""
     for name, value in facts.items():
         if name in reported.facts or len(reported.facts) < FACTS:
             reported.facts[name] = _bounded(value)
@@ -91,7 +92,7 @@ def _record(reported: _Reported, facts: dict[str, Any]) -> None:
 
 
 def _bounded(value: Any) -> Any:
-    """Return a value of JSON that is not too large: the end of a list, the start of a text."""
+    """Return a JSON value cut to its limit: a text's start, a list's end, ``None`` for others."""
     if isinstance(value, str):
         return cut_bytes(value, FACT_BYTES)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A job's request, its run and how that ended, as values."""
+"""Values of running jobs: what a runner gets, its result, and what follows from a failure."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class UnknownJobKindError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The answer to a request: the job's id, and ``accepted`` or ``coalesced``."""
+    """The reply to a request: the job's id, and ``accepted`` or ``coalesced``."""
 
     job: str
     status: Literal["accepted", "coalesced"]
@@ -30,10 +30,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a runner gets: the job, what was asked, and how to tell where it is.
+    """The arguments of a runner: the job, its request, and a function to report progress.
 
-    ``progress(phase, **facts)`` publishes at once and never fails; call it on the loop. Unless
-    ``model_allowed`` the job is to be done without a model: the directory's breaker is open.
+    ``progress(phase, **facts)`` publishes at once and never fails; call it on the event loop.
+    Without ``model_allowed`` no model may be used, as the directory's breaker is open.
     """
 
     job: Job
@@ -42,16 +42,16 @@ class Running:
     model_allowed: bool = True
 
 
-# The result has ``turns`` above 0 where a model was asked; a failure of a model is an error whose
-# class says ``of_model``. Both are what the directory's breaker goes by.
+# The result has ``turns`` above 0 if a model was used. A model's failure is an error whose class
+# has ``of_model``. The directory's breaker depends on both.
 Runner = Callable[[Running], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """What follows from a failure: ``again`` after ``pause`` seconds, or the end, perhaps parked.
+    """What follows from a failure: another try after ``pause`` seconds, or the end.
 
-    ``error`` is what the job's row and its events tell of it.
+    ``error`` is stored in the job's row and sent in its events.
     """
 
     error: dict[str, Any]
@@ -62,9 +62,9 @@ class Setback:
 
 @dataclass(slots=True)
 class RunResult:
-    """A run while it lasts and when it is over; ``row`` is the job as it was when it began.
+    """The result of a run; ``row`` is the job as it was at the start.
 
-    With neither result nor error it was cancelled, or another daemon had ended the job.
+    A run with neither result nor error was cancelled, or another daemon had ended the job.
     """
 
     row: Job | None = None
@@ -72,33 +72,36 @@ class RunResult:
     error: dict[str, Any] | None = None
     retryable: bool = False
     of_model: bool = False
-    refused: MemdError | None = None  # what the disk said, if it was the disk
+    refused: MemdError | None = None  # the error, if the disk caused it
 
     def failed(self, failure: MemdError) -> None:
-        """Note a failure that is told as it is."""
+        """Record an expected failure."""
         scrub_error(failure)
         self.error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
         self.retryable, self.of_model = failure.retryable, failure.of_model
         self.refused = failure if failure.of_disk else None
 
     def broke(self, number: str) -> None:
-        """Note a failure that nobody expected; the log has it under ``number``."""
+        """Record an unexpected failure, which the log has under ``number``."""
         message = f"something unexpected went wrong; the log has it under {number}"
         self.error = {"kind": "unexpected", "message": message, "id": number}
 
     def about_model(self) -> bool:
-        """Whether a model was asked, as far as the run tells."""
+        """Return whether a model was used, as the result or the error shows."""
         return self.of_model or bool(self.result and self.result.get("turns"))
 
     def report(self, rows: Pauses, now: float) -> None:
-        """Tell the directory's breaker how the model did. Blocks; raises StateUnusableError."""
+        """Record the model's success or failure for the breaker. Blocks.
+
+        Raises StateUnusableError.
+        """
         if self.row is not None and self.error is not None:
             breaker.model_failed(rows, self.row.directory, str(self.error["message"]), now)
         elif self.row is not None:
             breaker.model_worked(rows, self.row.directory)
 
     def setback(self) -> Setback:
-        """Return what follows from the failure that was noted."""
+        """Return what follows from the recorded failure."""
         error = self.error or {}
         before = None if self.row is None else self.row.error
         attempts = 0 if self.row is None else self.row.attempts

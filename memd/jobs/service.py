@@ -1,14 +1,14 @@
-"""Durable background jobs: accepted means it will happen.
+"""Accept, run, cancel and retry durable background jobs.
 
 Rules of this file
-- The row is on disk before ``submit`` returns. The table says what must happen, the lanes
-  (``lanes.py``) whose turn it is; both change under one lock.
-- A job runs in a cancel scope of its own. A caller's cancellation makes it ``killed``; a pause or
+- A job's row is on the disk before ``submit`` returns. The table has all unfinished jobs, the lanes
+  (``lanes.py``) decide which one starts; both change under one lock.
+- A job runs in a cancel scope of its own. If a caller cancels it, it ends as ``killed``; a pause or
   the end of the daemon puts it back into the queue, and the attempt does not count.
-- ``breaker.py`` decides what a failure leads to: another try after a pause, the end, or parking,
-  and whether the next jobs of the directory may ask a model.
-- An end that cannot be written down is tried again until it can. The lane stays taken, and those
-  who wait get the disk's error (``waiting.py``).
+- ``breaker.py`` decides what follows from a failure: a retry after a pause, the end or parking, and
+  whether the next jobs of the directory may use a model.
+- If the end of a job cannot be saved, saving is retried until it succeeds. Its lane stays busy, and
+  callers that wait for it get the disk's error (``waiting.py``).
 """
 
 import math
@@ -36,8 +36,8 @@ from memd.state.tables import Job, JobState, JobTable, NewJob
 
 __all__ = ["Jobs", "Runner", "Running"]
 
-_REFUSED_SECONDS = 2.0  # that a job which the disk keeps from its end is waited for
-_SETTLE_SECONDS = 5.0  # the longest pause between tries to write an end down
+_REFUSED_SECONDS = 2.0  # a caller waits so long for a job whose end the disk refuses
+_SETTLE_SECONDS = 5.0  # the longest pause between tries to save the end of a job
 _CLEANUP_SECONDS = 5.0  # one durable transaction, on a slow disk
 
 T = TypeVar("T")
@@ -60,21 +60,20 @@ class Jobs:
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
         self._pauses = table.pauses
-        self._pausing: set[str] = set()  # cancelled, to go back into the queue
+        self._pausing: set[str] = set()  # cancelled jobs that go back into the queue
         self._lock = anyio.Lock()
         self._taken_up = False
         self._changed = anyio.Event()
         self._waiting = Waiting()
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self.progress = Progress(events)  # what running jobs tell of themselves
+        self.progress = Progress(events)
 
     async def submit(
         self, kind: str, directory: str, session: str, request: dict[str, Any]
     ) -> Submitted:
-        """Accept a request about a memory directory durably.
+        """Save a request about a memory directory as a job, or in place of a waiting one.
 
-        Jobs of one real directory never overlap. Raises StateUnusableError where it cannot be
-        written down.
+        Jobs of one real directory never overlap. Raises StateUnusableError if it cannot be saved.
         """
         lane = await to_thread.run_sync(os.path.realpath, directory)
         async with self._lock:
@@ -90,13 +89,13 @@ class Jobs:
         return Submitted(job=job, status="accepted")
 
     async def wait(self, job: str) -> Job:
-        """Return a job once it has ended.
+        """Wait for the end of a job and return it.
 
-        Raises JobNotFoundError, StateUnusableError, and what the disk said that keeps it from that.
+        Raises JobNotFoundError, StateUnusableError, and the disk's error if its end is not saved.
         """
         while not (current := await self.get(job)).over:
             refusal = self._waiting.refusal(job)
-            # Nothing is awaited between the look at the row and the event: no end can slip by.
+            # Nothing is awaited between reading the row and taking the event, so no end is missed.
             with anyio.move_on_after(_REFUSED_SECONDS if refusal else math.inf):
                 await self._waiting.event(job).wait()
             if refusal is not None and self._waiting.refusal(job):
@@ -104,13 +103,13 @@ class Jobs:
         return current
 
     async def cancel(self, job: str) -> bool:
-        """Kill a job that has not ended; return whether there was anything to kill.
+        """Cancel a job, wait for its end, and return whether it ended as ``killed``.
 
-        Returns once the job has ended. Raises JobNotFoundError and StateUnusableError.
+        Raises JobNotFoundError and StateUnusableError.
         """
         async with self._lock:
             await self._take_up()
-            await to_thread.run_sync(self._table.get, job)  # an unknown id is told as such
+            await to_thread.run_sync(self._table.get, job)  # raises for an unknown id
             if job in self._lanes and job not in self._lanes.running:
                 now = self._clock.now()
                 self._ended(await to_thread.run_sync(self._table.finish, job, JobState.KILLED, now))
@@ -123,7 +122,7 @@ class Jobs:
         return current.state is JobState.KILLED
 
     async def get(self, job: str) -> Job:
-        """Return one job as it stands. Raises JobNotFoundError and StateUnusableError."""
+        """Return the present state of a job. Raises JobNotFoundError and StateUnusableError."""
         async with self._lock:
             await self._take_up()
             current = await to_thread.run_sync(self._table.get, job)
@@ -137,10 +136,10 @@ class Jobs:
         parked: bool = False,
         below: Sequence[str] = (),
     ) -> tuple[Job, ...]:
-        """Return jobs, or parked ones alone, the newest first.
+        """Return jobs, or only ``parked`` ones, the newest first.
 
-        Where a memory directory is given, its jobs and those of folders ``below`` some others.
-        Raises StateUnusableError.
+        With a memory directory only its jobs, and those of folders ``below`` some others. Raises
+        StateUnusableError.
         """
         rows = partial(self._table.list, directory, limit, parked=parked, below=below)
         async with self._lock:
@@ -149,11 +148,11 @@ class Jobs:
         return tuple(self.progress.live(job) for job in jobs)
 
     async def newest(self, directory: str, kind: str) -> Job | None:
-        """Return the newest job of a kind that ran and has ended. Raises StateUnusableError."""
+        """Return the newest ended job of a kind that has run. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.newest, directory, kind)
 
     async def retry(self, job: str) -> Job:
-        """Put a parked job back, behind the jobs that wait; return it as it now stands.
+        """Put a parked job at the end of the queue, close its breaker and return the job.
 
         Raises JobNotFoundError, JobNotParkedError and StateUnusableError.
         """
@@ -166,13 +165,14 @@ class Jobs:
         return row
 
     async def close_breaker(self, directory: str) -> None:
-        """Let a directory's jobs ask a model at once. Raises StateUnusableError."""
+        """Allow a directory's jobs to use a model again. Raises StateUnusableError."""
         await to_thread.run_sync(breaker.model_worked, self._pauses, directory)
 
     async def pause(self, *, now: bool = False) -> WorkState:
-        """Let nothing start until ``resume``, also after a restart; jobs are accepted as before.
+        """Start no job until ``resume``, even after a restart; jobs are still accepted.
 
-        ``now``: what runs goes back into the queue, before this returns. Raises StateUnusableError.
+        With ``now`` running jobs go back into the queue before this returns. Raises
+        StateUnusableError.
         """
         async with self._lock:
             await self._take_up()
@@ -199,14 +199,14 @@ class Jobs:
         return await self.state()
 
     async def state(self) -> WorkState:
-        """Return what holds work up now. Raises StateUnusableError."""
+        """Return whether work is paused, and the open breakers. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
             now, waiting = self._clock.now(), len(self._lanes)
             return await to_thread.run_sync(breaker.work_state, self._pauses, now, waiting)
 
     async def under_way(self, kind: str, directory: str) -> str | None:
-        """Return the oldest job of a kind that waits or runs in a memory directory."""
+        """Return the id of the oldest waiting or running job of a kind in a memory directory."""
         lane = await to_thread.run_sync(os.path.realpath, directory)
         return next((t.job for t in self._lanes if (t.kind, t.lane) == (kind, lane)), None)
 
@@ -216,7 +216,7 @@ class Jobs:
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Work until cancelled, first on what an earlier daemon left; ``runners`` are by kind."""
+        """Run jobs until cancelled, first those of an earlier daemon; ``runners`` are by kind."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._durably, self._take_up)
             while not (self._taken_up or self._waiting.stuck):
@@ -230,9 +230,9 @@ class Jobs:
                 await self._changed.wait()
 
     async def drain(self, seconds: float, *, queued: bool = True) -> int:
-        """Wait up to so long for jobs that nothing pauses; return how many are left.
+        """Wait up to ``seconds`` for the end of all jobs; return how many are left.
 
-        Without ``queued`` only for those that run: the others are left to the next daemon.
+        Without ``queued`` no more jobs start, and only running ones are waited for.
         """
         if not queued:
             self._lanes.paused = True
@@ -249,7 +249,7 @@ class Jobs:
         return len(self._lanes)
 
     async def _take_up(self) -> None:
-        """Fill the lanes once from the table; the caller holds the lock."""
+        """Load the unfinished jobs into the lanes, once; the caller holds the lock."""
         if self._taken_up:
             return
         for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
@@ -259,7 +259,7 @@ class Jobs:
         self._notify()
 
     async def _work(self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup) -> None:
-        """Run one job in its own scope and see it to its end."""
+        """Run one job in its own scope, and save its end or put it back into the queue."""
         scope = self._scopes[ticket.job]
         run = RunResult()
         try:
@@ -271,7 +271,7 @@ class Jobs:
                 if not row.over:
                     run.result = await self._run(row, runners)
         except anyio.get_cancelled_exc_class():
-            # What cannot be put back now is taken up by the next start.
+            # If this fails, the next start of the daemon puts the job back.
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(StateUnusableError):
                 await to_thread.run_sync(
                     self._table.requeue, ticket.job, None, abandon_on_cancel=True
@@ -284,7 +284,7 @@ class Jobs:
         if run.about_model():
             tell = partial(run.report, self._pauses, self._clock.now())
             await self._durably(partial(to_thread.run_sync, tell))
-        # A job that answered before its cancellation reached it has done its work.
+        # A job with a result was finished before its cancellation arrived.
         if run.result is not None:
             await self._finish(ticket.job, JobState.COMPLETED, result=run.result)
             return
@@ -310,7 +310,7 @@ class Jobs:
         error: dict[str, Any] | None = None,
         parked: bool = False,
     ) -> None:
-        """End a job; it is not parked when its session has asked anew."""
+        """Save the end of a job; it is not parked if its session has a newer request."""
         write = partial(self._table.finish, job, state, self._clock.now())
         write = partial(write, phase=self.progress.phase(job), result=result, error=error)
 
@@ -321,9 +321,10 @@ class Jobs:
         await self._durably(finish)
 
     async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
-        """Free the lane and keep the job, if it is to be kept; held for a while with an error.
+        """Put a job back into the queue and free its lane; return whether it was put back.
 
-        A pause keeps what it cancelled; other cancellations, and an error once superseded, do not.
+        It is held if it has an ``error``. It is not put back if a caller cancelled it, or if a
+        newer request replaces the failed one.
         """
 
         async def put_back() -> bool:
@@ -342,7 +343,7 @@ class Jobs:
         return await self._durably(put_back)
 
     async def _durably(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Take a step under the lock, again and again until the state file takes it."""
+        """Return the result of a step under the lock, retried until the state file accepts it."""
         pause = 1.0
         while True:
             try:
@@ -359,12 +360,13 @@ class Jobs:
             pause = min(2 * pause, _SETTLE_SECONDS)
 
     async def _release(self, job: str, seconds: float) -> None:
+        """Allow a held job to start again after a pause."""
         await self._clock.sleep(seconds)
         self._lanes.release(job)
         self._notify()
 
     async def _run(self, row: Job, runners: Mapping[str, Runner]) -> dict[str, Any]:
-        """Run one job and return its result. Raises what its runner raises."""
+        """Run one job and return its result. Raises the errors of its runner."""
         if row.kind not in runners:  # a row of another version
             raise UnknownJobKindError(row.kind)
         last = await to_thread.run_sync(self._pauses.breaker, row.directory)
@@ -373,7 +375,7 @@ class Jobs:
         return await runners[row.kind](Running(row, row.request, teller, model_allowed=allowed))
 
     def _ended(self, job: Job) -> None:
-        """Forget an ended job, wake who waits for it, and tell everyone."""
+        """Remove an ended job, wake its waiting callers, and publish its end."""
         self._lanes.remove(job.id)
         self._scopes.pop(job.id, None)
         self._pausing.discard(job.id)
@@ -382,5 +384,6 @@ class Jobs:
         self._notify()
 
     def _notify(self) -> None:
+        """Wake everything that waits for a change of the lanes."""
         self._changed.set()
         self._changed = anyio.Event()
