@@ -1,4 +1,4 @@
-"""Language models: the port that rooms ask, and the one door to the SDK behind it.
+"""Language models: the interface that rooms use, and the servers and programs behind it.
 
-Doors: ``port`` (what a room asks), ``errors``, ``configured`` (what the settings name).
+Doors: ``port`` (the interface), ``errors``, ``configured`` (the model that the settings name).
 """

@@ -1,12 +1,12 @@
-"""A program as a model: the one place where memd starts a process, if the user names one.
+"""Use a program that the user names as a model. This is the only file that starts a process.
 
 Rules of this file
-- One request is one process; never are there two at once. The request goes to its standard input,
-  the answer is what it prints, both bounded.
-- It begins in an empty directory and a process group of its own, with a mark in its environment,
-  and is noted in the state file before it begins.
-- When it ends, is late, prints too much or is not waited for any more, all that is left of it is
-  killed before anything else goes on; what a killed memd left ends at the next start.
+- Each request starts one process; two never run at once. The request is its standard input, the
+  reply its standard output; both are bounded.
+- The process starts in an empty directory and a process group of its own, with a mark in its
+  environment, and is recorded in the state file before that.
+- When it ends, is late, prints too much or is cancelled, all processes that it left are killed
+  before anything else. Those of a killed daemon are killed at the next start.
 """
 
 import os
@@ -37,18 +37,18 @@ from memd.state.tables import Programs, StartedProgram
 
 SECONDS = 120.0  # one run
 _ANSWER_BYTES = 4 * 1024 * 1024
-_ERROR_BYTES = 4_096  # the last that it says of its trouble
+_ERROR_BYTES = 4_096  # of the end of its error output
 _CHUNK = 65_536
-_FOLDER = "model"  # of the state directory; the program's own is in there
-_PLACES = (".local/bin", ".claude/local", ".npm-global/bin", ".bun/bin")  # of a person's home
+_FOLDER = "model"  # below the state directory; has the program's working directory
+_PLACES = (".local/bin", ".claude/local", ".npm-global/bin", ".bun/bin")  # below a person's home
 _NOWHERE = "it is not there"
 _SYSTEM_PLACES = ("/usr/local/bin", "/opt/homebrew/bin")
 
 
 class ProgramRuns:
-    """The one program that runs at a time, whichever settings name it.
+    """Runs programs, one at a time whatever settings name them.
 
-    ``rows`` is where it is noted; ``state_dir`` where it gets its directory.
+    ``rows`` records the running program; its working directory is below ``state_dir``.
     """
 
     def __init__(self, environ: Mapping[str, str], state_dir: str, rows: Programs) -> None:
@@ -59,13 +59,13 @@ class ProgramRuns:
         self._running: StartedProgram | None = None
 
     def path(self, name: str) -> str:
-        """Return where a program is, "" where it is not to be found. Blocks."""
+        """Return the path of a program, "" if it is not found. Blocks."""
         home = self.environ.get("HOME", "")
         places = (self.environ.get("PATH", ""), *(f"{home}/{place}" for place in _PLACES))
         return shutil.which(name, path=":".join(filter(None, (*places, *_SYSTEM_PLACES)))) or ""
 
     async def recover(self) -> tuple[str, ...]:
-        """End what an earlier memd left; return what happened, in words."""
+        """Kill the programs that an earlier daemon left; return a sentence about it, if any."""
         return await to_thread.run_sync(self._recover)
 
     async def runs_below(self, pid: int) -> bool:
@@ -76,7 +76,7 @@ class ProgramRuns:
         return await to_thread.run_sync(processes.descends, pid, running)
 
     async def run(self, program: Program, model: str, text: str, seconds: float) -> str:
-        """Return what a program prints to a request. Raises ModelError."""
+        """Run a program with a request as input and return what it prints. Raises ModelError."""
         started = StartedProgram(uuid.uuid4().hex)
         try:
             path, environ = await to_thread.run_sync(self._prepared, program, started)
@@ -104,40 +104,43 @@ class ProgramRuns:
             self._running = None
 
     async def _talk(self, process: Process, started: StartedProgram, text: str) -> str:
-        """Return what a process prints; kills what is left of it in any case."""
+        """Send a request to a process and return what it prints; kills all it leaves behind.
+
+        Raises ModelReplyError, ProgramFailedError and ModelUnavailableError.
+        """
         started = StartedProgram(started.mark, process.pid)
         self._running = started
-        answer, trouble = _Pipe(_ANSWER_BYTES), _Pipe(_ERROR_BYTES, latest=True)
+        output, errors = _Pipe(_ANSWER_BYTES), _Pipe(_ERROR_BYTES, latest=True)
         try:
             began = await to_thread.run_sync(processes.began, process.pid)
             self._running = started = StartedProgram(started.mark, process.pid, began)
             await to_thread.run_sync(self._rows.put, started)
             async with anyio.create_task_group() as group:
                 group.start_soon(_feed, process.stdin, text.encode(errors="replace"))
-                group.start_soon(answer.fill, process.stdout, group.cancel_scope.cancel)
-                group.start_soon(trouble.fill, process.stderr)
+                group.start_soon(output.fill, process.stdout, group.cancel_scope.cancel)
+                group.start_soon(errors.fill, process.stderr)
                 await process.wait()
-                # Whoever it left below has the pipes open, and they would never end.
+                # Child processes that it left keep the pipes open, so that reading would not end.
                 await to_thread.run_sync(processes.end, started)
         except StateUnusableError as error:
             raise ModelUnavailableError(error.sentence) from error
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(processes.end, self._running)
-        if answer.full:
+        if output.full:
             raise ModelReplyError(cause="it is longer than any reply")
         if process.returncode:
-            words = presets.complaint(answer.text, trouble.text)
+            words = presets.complaint(output.text, errors.text)
             raise ProgramFailedError(process.returncode, words)
-        return answer.text
+        return output.text
 
     def _prepared(self, program: Program, started: StartedProgram) -> tuple[str, dict[str, str]]:
-        """Note a program and make its directory; return its path and its environment. Blocks."""
+        """Record a program and create its directory; return its path and environment. Blocks."""
         path = self.path(program.argv[0])
         if not path:
             raise ProgramMissingError(program.argv[0], _NOWHERE)
         environ = program.environment(self.environ) | {processes.MARK: started.mark}
-        # Scripts among them start with ``env node``, which lies beside them.
+        # A program may be a script that starts with ``env node``, and node lies beside it.
         environ["PATH"] = f"{environ.get('PATH', '')}:{os.path.dirname(path)}".lstrip(":")
         shutil.rmtree(self._folder, ignore_errors=True)
         os.makedirs(f"{self._folder}/empty", 0o700, exist_ok=True)
@@ -150,7 +153,7 @@ class ProgramRuns:
         return path, environ
 
     def _end(self, program: StartedProgram) -> None:
-        """Kill what is left of a program, and forget it. Blocks."""
+        """Kill what is left of a program, and remove its record and its directory. Blocks."""
         if processes.end(program):
             with suppress(StateUnusableError):
                 self._rows.remove(program)
@@ -164,9 +167,9 @@ class ProgramRuns:
 
 
 class ProgramModel:
-    """A program that the settings name, as a Model: it answers one request at a time, in text.
+    """A program as a Model: it handles one request at a time and replies with text.
 
-    ``problem`` is why the last request failed for good, in words; empty when it did not.
+    ``problem`` is the sentence why the last request failed for good, "" if it did not.
     """
 
     calls_tools = False
@@ -178,27 +181,27 @@ class ProgramModel:
 
     @property
     def host(self) -> str:
-        """The program, by its path where it is there."""
+        """The program's path, or its name if it is not found."""
         return self._runs.path(self._program.argv[0]) or self._program.argv[0]
 
     @property
     def source(self) -> str:
-        """What named it."""
+        """The setting that names the program."""
         by = "argv" if self._program.name.startswith("command:") else "preset"
         return f"model.{by} of memd.toml"
 
     async def warm(self) -> None:
-        """Do nothing: a program is started for each request."""
+        """Do nothing, since a program is started for each request."""
 
     async def reach(self, _seconds: float) -> ModelError | None:
-        """Return why the program cannot be run; it is not, for a run counts."""
+        """Return the error if the program is not found; it is not run, as each run counts."""
         name = self._program.argv[0]
         if await to_thread.run_sync(self._runs.path, name):
             return None
         return ProgramMissingError(name, _NOWHERE)
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the answer of one run. Raises ModelError."""
+        """Return the reply of one run. Raises ModelError."""
         seconds = min(ask.seconds, SECONDS)
         try:
             printed = await self._runs.run(self._program, ask.model, plain.prompt(ask), seconds)
@@ -214,7 +217,7 @@ class ProgramModel:
 
 
 class _Pipe:
-    """What a process prints, up to a bound: the first of it, or with ``latest`` the last."""
+    """The first ``most`` bytes of a stream, or with ``latest`` the last ones."""
 
     def __init__(self, most: int, *, latest: bool = False) -> None:
         self.full = False
@@ -224,13 +227,13 @@ class _Pipe:
 
     @property
     def text(self) -> str:
-        """What was read."""
+        """The text read so far."""
         return self._data.decode(errors="replace")
 
     async def fill(
         self, stream: ByteReceiveStream | None, on_full: Callable[[], None] | None = None
     ) -> None:
-        """Read to the end, or until it is full where ``on_full`` wants to hear of that."""
+        """Read a stream to its end; call ``on_full``, if given, when the limit is passed."""
         with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             while stream is not None:
                 self._data += await stream.receive(_CHUNK)
@@ -242,7 +245,7 @@ class _Pipe:
 
 
 async def _feed(stream: ByteSendStream | None, data: bytes) -> None:
-    """Write a request; a program may answer, or end, without reading it."""
+    """Write a request to a program, which may reply or end without reading all of it."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         if stream is not None:
             for start in range(0, len(data), _CHUNK):

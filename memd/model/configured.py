@@ -1,7 +1,7 @@
-"""The model that the settings name, built anew when they change.
+"""Build the model that the settings name, and rebuild it when they change.
 
-``Models`` is the one owner of connections to servers. It is asked for a model before each use;
-as long as the settings are the same the answer is the same object.
+``Models`` owns all connections to servers. Callers get the model from it before each use, and the
+same object while the settings are the same.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ from memd.model.patient import InTurn, Patient
 from memd.model.port import Model
 from memd.state.tables import KINDS, SpendTable
 
-_REACH_SECONDS = 5.0  # a person waits for the answer
+_REACH_SECONDS = 5.0  # a person waits for the result
 
 
 class _Backend(Model, Protocol):
-    """A model that knows where it is and what ails it."""
+    """A model with its address and its last problem."""
 
     problem: str
 
@@ -45,20 +45,22 @@ class _Backend(Model, Protocol):
 
     @property
     def source(self) -> str:
-        """What named it."""
+        """The setting or variable that names it."""
         ...
 
     async def warm(self) -> None:
-        """Load what it needs; what goes wrong is in ``problem``."""
+        """Load its libraries; an error is stored in ``problem``."""
         ...
 
     async def reach(self, seconds: float, /) -> ModelError | None:
-        """Return why it cannot be used; no model is asked."""
+        """Return the error if it cannot be used, without sending a request to a model."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Built:
+    """A model with the settings it was built of, or the problem why there is none."""
+
     of: tuple[ModelSettings, SpendSettings]
     model: Model | None
     backend: _Backend | None
@@ -67,10 +69,10 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """The model: ``host`` and ``names`` (by kind of work) when it is configured, else ``problem``.
+    """The state of the model: its ``host`` and ``names`` by kind of work, or the ``problem``.
 
-    ``source`` says where its key is from, or its address where it has none. A configured model has
-    a problem too when its server refused the last request for good.
+    ``source`` names the setting or variable of its key, or of its address if it has no key. A
+    configured model has a problem too if its server refused the last request for good.
     """
 
     configured: bool
@@ -81,11 +83,11 @@ class ModelState:
 
 
 class Models:
-    """Gives the model that the settings name; counts and caps what it uses where given a table.
+    """Returns the model that the settings name.
 
-    ``origin`` is about the variables of ``environ`` that name a model; ``ignored`` is why memd's
-    env file does not count, empty where it does. ``programs`` runs the programs that the settings
-    name; without it none is.
+    With the table ``spent`` its use is counted and capped. ``origin`` says where the variables of
+    ``environ`` are from, and why memd's env file is ignored, if it is. ``programs`` runs programs
+    that the settings name; without it they are not used.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Models:
         self._built: _Built | None = None
 
     def for_(self, settings: Settings) -> Model | None:
-        """Return the model, or ``None`` where none is configured; waits for nothing."""
+        """Return the model, ``None`` if none is configured; does not wait."""
         return self._current(settings).model
 
     def problem(self, settings: Settings) -> str:
@@ -137,12 +139,12 @@ class Models:
         return backend.host if backend else ""
 
     def endpoint_source(self, settings: Settings) -> str:
-        """Return which setting or variable named the server and its key; empty without a model."""
+        """Return the setting or variable that names the server or its key, "" without a model."""
         backend = self._current(settings).backend
         return backend.source if backend else ""
 
     def state(self, settings: Settings) -> ModelState:
-        """Return whether there is a model, and which."""
+        """Return the state of the configured model."""
         configured = self.for_(settings) is not None
         names = {kind: self.name(settings, kind) for kind in KINDS} if configured else {}
         names = {kind: name for kind, name in names.items() if name}
@@ -155,25 +157,25 @@ class Models:
         )
 
     async def reach(self, settings: Settings) -> ModelError | None:
-        """Return why the configured server cannot be used, ``None`` when it answers."""
+        """Return the error if the configured server cannot be used, ``None`` if it can."""
         backend = self._current(settings).backend
         return await backend.reach(_REACH_SECONDS) if backend else None
 
     async def warm(self, settings: Settings) -> None:
-        """Load the library and make the connections' owner, so that no prompt waits for it.
+        """Load the model's library in advance, so that no prompt waits for it.
 
-        Takes about two seconds of a worker thread. What goes wrong is in ``problem``.
+        Takes about two seconds of a worker thread. An error is stored in ``problem``.
         """
         backend = self._current(settings).backend
         if backend is not None:
             await backend.warm()
 
     async def recover(self) -> tuple[str, ...]:
-        """End what the program of an earlier memd left; return what happened, in words."""
+        """Kill the programs that an earlier daemon left; return a sentence about it, if any."""
         return await self.programs.recover() if self.programs else ()
 
     async def aclose(self) -> None:
-        """Close all connections; no model may be asked afterwards."""
+        """Close all connections; no model may be used afterwards."""
         await self._connections.aclose()
         for server in self._servers:
             await server.aclose()
@@ -193,12 +195,12 @@ class Models:
         if self._spent is not None:
             by_runs = program is not None
             request = Metered(request, self._spent, of[1], self._clock, by_runs=by_runs)
-        # A second try of a program is another run; the job's own later one is enough.
+        # A program is not retried here, as each try is a run that counts; the job retries later.
         wrapped = InTurn(request, program.turn) if program else Patient(request)
         return _Built(of, wrapped, backend, "")
 
     def _backend(self, settings: ModelSettings) -> _Backend | str:
-        """Return what the settings name, or why there is none."""
+        """Return the server or program that the settings name, or the sentence why none."""
         if settings.provider == COMMAND and settings.enabled:
             program = presets.program(settings)
             if isinstance(program, str) or self.programs is None:

@@ -1,11 +1,11 @@
-"""Whom memd asks: the address, the credentials and the models' names. Pure.
+"""Find the address, the credentials and the names of the models. Pure.
 
 Rules of this file
-- An endpoint comes whole from one source: the user's settings where they name an address, a key or
-  a key's file, else memd's env file, else the environment that memd serve was started in. A key of
-  one never goes to an address of another. A daemon that a client starts inherits no key
-  (``core/places.for_daemon``).
-- Plain http goes to this machine alone, and only to addresses that are its own by themselves.
+- An endpoint comes as a whole from one source: the user's settings if they name an address, a key
+  or a key's file, else memd's env file, else the environment that memd serve was started in. A key
+  of one source is never sent to an address of another. A daemon that a client starts inherits no
+  key (``core/places.for_daemon``).
+- Plain http is only used for loopback addresses.
 - No credential is part of an address, of a ``repr`` or of a sentence.
 """
 
@@ -23,11 +23,11 @@ PROGRESS = "progress"
 _NAMED = ("recall", "extract", "dream", "notes", "compact")  # kinds with a model of their own
 MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.provider
 _HOME = "https://api.anthropic.com"
-# What Claude Code takes in ANTHROPIC_MODEL and no server does.
+# Values of ANTHROPIC_MODEL that Claude Code understands and servers do not.
 _CLIENT_WORDS = ("best", "default", "haiku", "opus", "opusplan", "sonnet")
 _VERSION = re.compile(r"/v1/?$")
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
-# Why there is no model where nobody asked for one; any other reason is worth a look.
+# The reasons why there is no model although nothing is wrong; other reasons are problems.
 OFF = "model.enabled is false"
 NOT_NAMED = (
     "neither [model] of memd.toml nor, when memd started, the file env beside it or the "
@@ -38,7 +38,7 @@ NOT_NAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where variables that name a model are from, and why memd's env file does not count, if so."""
+    """Where variables that name a model are from, and why memd's env file is ignored, if it is."""
 
     name: str = "the environment that memd serve was started in"
     ignored: str = ""
@@ -49,10 +49,10 @@ ENVIRONMENT = Origin()
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server: its address without ``/v1``, and how to be let in.
+    """One server: its address without ``/v1``, and the credentials.
 
     At most one of ``api_key``, ``auth_token`` and ``key_file`` (absolute) is set. ``headers`` are
-    further ones of the environment. ``source`` says in words what named it.
+    further ones from the environment. ``source`` says in words which setting or variable named it.
     """
 
     base_url: str
@@ -69,9 +69,10 @@ class Endpoint:
 
 
 def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> tuple[dict[str, str], bool]:
-    """Return the daemon's variables, those of its env file first, and whether these name a model.
+    """Return the daemon's variables with those of its env file (``own``) preferred.
 
-    Where they do, nothing of the other environment does.
+    The second value says whether the env file names a model. If it does, the model's variables of
+    the environment are dropped.
     """
     if not any(own.get(name) for name in _VARIABLES):
         return {**environ, **own}, False
@@ -82,7 +83,7 @@ def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> tuple[dic
 def endpoint(
     settings: ModelSettings, environ: Mapping[str, str], origin: Origin = ENVIRONMENT
 ) -> Endpoint | str:
-    """Return the endpoint, or why there is none in a sentence's end."""
+    """Return the endpoint, or the reason why there is none, for the end of a sentence."""
     if not settings.enabled:
         return OFF
     own = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
@@ -95,9 +96,10 @@ def endpoint(
 def model_name(
     settings: ModelSettings, kind: str, environ: Mapping[str, str], prices: str = ""
 ) -> str:
-    """Return the model for a kind of work; for notes the one that extracts, unless named.
+    """Return the name of the model for a kind of work.
 
-    For lines of progress it is the cheapest of the others by the user's ``prices``, unless named.
+    If it is not configured, notes use the model for extraction, and lines of progress the cheapest
+    of the others by the user's ``prices``.
     """
     if kind == PROGRESS:
         others = (model_name(settings, other, environ) for other in _NAMED)
@@ -117,12 +119,13 @@ def model_name(
 
 
 def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:
+    """Return the endpoint that the settings name, or the reason why it cannot be used."""
     path = settings.api_key_file
     if path.startswith("~/"):
         path = environ.get("HOME", "") + path[1:]
     if path and not path.startswith("/"):
         return "model.api_key_file must be an absolute path"
-    # The key goes before the token, and both before the file.
+    # The key is preferred to the token, and both to the file.
     names = ("api_key", "auth_token", "api_key_file", "base_url")
     first = next(name for name in names if getattr(settings, name))
     return Endpoint(
@@ -135,6 +138,7 @@ def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoin
 
 
 def _of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | str:
+    """Return the endpoint that variables name, or the reason why there is none."""
     key, token, address = (environ.get(name, "").strip() for name in _VARIABLES)
     first = next((n for n, v in zip(_VARIABLES, (key, token, address), strict=True) if v), "")
     if not first:
@@ -145,11 +149,13 @@ def _of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | st
 
 
 def _headers(lines: str) -> tuple[tuple[str, str], ...]:
+    """Return the names and values of headers, one ``Name: value`` a line."""
     pairs = (line.partition(":") for line in lines.splitlines())
     return tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon)
 
 
 def _checked(result: Endpoint) -> Endpoint | str:
+    """Return an endpoint with its address normalised, or what is wrong with it."""
     try:
         parts = urlsplit(result.base_url)
         host, port = parts.hostname or "", parts.port
@@ -160,6 +166,7 @@ def _checked(result: Endpoint) -> Endpoint | str:
 
 
 def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
+    """Return what is wrong with an address, "" if nothing is."""
     if parts.scheme not in ("http", "https") or not host or port == 0:
         return "the address must be an https URL with a host"
     if "@" in parts.netloc or parts.query or parts.fragment:
@@ -170,8 +177,9 @@ def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
 
 
 def _wrong_credentials(result: Endpoint, host: str) -> str:
-    given = result.api_key or result.auth_token or result.key_file
-    if not given and not is_loopback(host):
+    """Return what is wrong with an endpoint's credentials, "" if nothing is."""
+    credential = result.api_key or result.auth_token or result.key_file
+    if not credential and not is_loopback(host):
         return f"there is no key for {host}"
     sent = (result.api_key, result.auth_token, *(part for pair in result.headers for part in pair))
     if not all(is_sendable(value) for value in sent):
@@ -180,5 +188,5 @@ def _wrong_credentials(result: Endpoint, host: str) -> str:
 
 
 def is_sendable(value: str) -> bool:
-    """Return whether a header can hold a value."""
+    """Return whether a value can be sent in a header."""
     return value.isascii() and value.isprintable()

@@ -1,7 +1,7 @@
-"""What can go wrong between memd and a model; one class per situation of the caller.
+"""Errors of using a model; one class for each situation of the caller.
 
-No sentence and no fact of these holds a credential: whoever raises passes words of a server
-through ``wire.tame`` first.
+No sentence and no fact of an error has a credential: words of a server are passed through
+``wire.tame`` before an error is raised.
 """
 
 from memd.core.errors import MemdError
@@ -10,8 +10,7 @@ from memd.core.errors import MemdError
 class ModelError(MemdError):
     """A model did not give a usable answer.
 
-    ``may_cost`` says whether the server may have counted the request although no reply with its
-    usage came back.
+    ``may_cost`` says that the server may have charged the request although no reply came back.
     """
 
     code = 1019
@@ -22,7 +21,7 @@ class ModelError(MemdError):
 
 
 class ModelNotConfiguredError(ModelError):
-    """No model can be asked with the settings as they are."""
+    """The present settings name no usable model."""
 
     code = 1016
     kind = "model_not_configured"
@@ -34,7 +33,7 @@ class ModelNotConfiguredError(ModelError):
 
 
 class SdkMissingError(ModelNotConfiguredError):
-    """The library that asks models is an extra and is not installed."""
+    """The library for models, an optional extra, is not installed."""
 
     hint = "install it where memd is installed: pip install 'memdir-daemon[anthropic]'"
 
@@ -43,7 +42,7 @@ class SdkMissingError(ModelNotConfiguredError):
 
 
 class ProgramMissingError(ModelNotConfiguredError):
-    """The program that the settings name as a model is not to be found, or cannot be run."""
+    """The program that the settings name as a model is not found or cannot be run."""
 
     hint = "install it, or name another one in [model] of memd.toml"
 
@@ -52,7 +51,7 @@ class ProgramMissingError(ModelNotConfiguredError):
 
 
 class ProgramFailedError(ModelError):
-    """The program that answers for a model ended without an answer."""
+    """The program that is used as a model failed."""
 
     code = 1017
     kind = "model_unavailable"
@@ -70,9 +69,9 @@ class ProgramFailedError(ModelError):
 
 
 class ModelUnavailableError(ModelError):
-    """The server cannot be reached, did not answer in time, broke off, or is in trouble itself.
+    """The server cannot be reached, timed out, broke off, or reported an internal error.
 
-    ``retry_after`` is the server's own wish in seconds, ``None`` where it has none.
+    ``retry_after`` is how many seconds the server asks to wait, ``None`` if it does not.
     """
 
     code = 1017
@@ -90,7 +89,7 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelBusyError(ModelError):
-    """The server asks for patience (429); ``retry_after`` says how long, in seconds."""
+    """The server is busy (429); ``retry_after`` is how many seconds it asks to wait."""
 
     code = 1017
     kind = "model_busy"
@@ -118,7 +117,7 @@ class ModelUnauthorisedError(ModelError):
 
 
 class ModelRefusedError(ModelError):
-    """The server refuses the request itself; sending it again changes nothing."""
+    """The server refuses the request itself, so that a retry would not help."""
 
     kind = "model_refused"
     hint = "look at the model's name and the address in [model] of memd.toml"
@@ -132,7 +131,7 @@ class ModelRefusedError(ModelError):
 
 
 class PromptTooLongError(ModelError):
-    """The request is longer than the model takes."""
+    """The request is longer than the model accepts."""
 
     kind = "prompt_too_long"
     hint = "ask with less"
@@ -142,7 +141,7 @@ class PromptTooLongError(ModelError):
 
 
 class ModelReplyError(ModelError):
-    """What came back is no reply of the Messages API."""
+    """The response is no valid reply of the Messages API."""
 
     kind = "model_reply_unusable"
     retryable = True
@@ -171,12 +170,12 @@ class CapReachedError(ModelError):
         self.resumes = resumes
 
 
-# With these, whoever can do without a model does: asking again does not help today.
+# After these errors a retry does not help today, so that callers work without a model if they can.
 NO_USE_TODAY = (
     CapReachedError,
     ModelNotConfiguredError,
     ModelUnauthorisedError,
     ModelRefusedError,
 )
-# Why a job is done without one while its directory's breaker is open.
+# Why a job runs without a model while its directory's breaker is open.
 LEFT_ALONE = "models failed for these memories and are left alone for a while"

@@ -1,8 +1,8 @@
-"""Keys in files of their own; blocking, for a worker thread or before the loop.
+"""Read keys from files. Blocks: for a worker thread, or before the event loop runs.
 
-The settings may name a file that holds a key alone. Beside the settings may lie ``env``: variables
-for the daemon, one ``NAME=value`` a line as systemd's EnvironmentFile has them. Neither counts if
-anybody else may read it.
+The settings may name a file that has only a key. Beside the settings may lie the file ``env`` with
+variables for the daemon, one ``NAME=value`` a line as in systemd's EnvironmentFile. A file that
+others may read is refused.
 """
 
 import os
@@ -16,7 +16,7 @@ _ENV_BYTES = 64 * 1024
 
 
 class KeyFileUnusableError(ModelNotConfiguredError):
-    """The file that the settings name holds no key, or others may read it."""
+    """The file that the settings name has no key, or others may read it."""
 
     hint = "put the key alone into the file and run chmod 600 on it"
 
@@ -31,7 +31,7 @@ class EnvFileUnusableError(KeyFileUnusableError):
 
 
 def read_key(path: str) -> str:
-    """Return the key that a file holds. Raises KeyFileUnusableError."""
+    """Return the key in a file. Raises KeyFileUnusableError."""
     key = _private_text(path, _KEY_BYTES, KeyFileUnusableError).strip()
     if not key or not is_sendable(key):
         raise KeyFileUnusableError(path, cause="holds no key")
@@ -39,13 +39,13 @@ def read_key(path: str) -> str:
 
 
 def read_variables(path: str) -> dict[str, str]:
-    """Return what memd's env file sets, if there is one. Raises EnvFileUnusableError."""
+    """Return the variables of memd's env file, empty without one. Raises EnvFileUnusableError."""
     if not os.path.lexists(path):
         return {}
     result = {}
     for line in _private_text(path, _ENV_BYTES, EnvFileUnusableError).split("\n"):
         name, equals, value = (part.strip() for part in line.partition("="))
-        # NUL ends a variable for the kernel; nothing that holds one can have been meant.
+        # A line with NUL is ignored, as NUL would end the variable's value.
         if name and equals and name[0] not in "#;" and "\0" not in line:
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
             result[name] = value[1:-1] if quoted else value
@@ -53,6 +53,10 @@ def read_variables(path: str) -> dict[str, str]:
 
 
 def _private_text(path: str, size: int, refusal: type[KeyFileUnusableError]) -> str:
+    """Return up to ``size`` bytes of a file as text.
+
+    Raises ``refusal`` if it cannot be read, or if others may read it.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Counting what a model uses, and stopping at the caps: a wrapper around any model.
+"""Count a model's use and stop at the spending caps: a wrapper around any model.
 
-A request is booked at the most that it may cost before it is sent, and corrected by the usage that
-came back; where that is far below what was sent and received, the estimate counts. One that surely
-cost nothing (refused, busy, never connected) is booked as nought; one that may have (cancelled, cut
-off, late) stays at the most.
+Before a request is sent, the most that it may cost is booked. The booking is then corrected by the
+reported usage, or by an estimate if the report is implausibly low. A request that certainly cost
+nothing (refused, busy, never connected) is booked as 0; one that may have cost something
+(cancelled, cut off, late) stays at the most.
 """
 
 import json
@@ -26,15 +26,15 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import Account, Booking, SpendTable, Sum, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
-_ABSURD = 8  # times less than the estimate: no tokens are that long
-_SETTLE_SECONDS = 0.1  # a slow disk goes on alone; until it is through the booking stands
+_ABSURD = 8  # a report so many times below the estimate is implausible
+_SETTLE_SECONDS = 0.1  # longer writing goes on in the background; until then the booking stands
 
 
 class Metered:
-    """A model whose use is booked in a table and bounded by the caps of ``settings``.
+    """A model whose use is booked in a table and limited by the caps of ``settings``.
 
-    ``by_runs``: it is a program on the person's own plan. Its runs are bounded, and cost no money
-    that could be counted here.
+    ``by_runs`` is for a program on the person's own plan: only the number of its runs is limited,
+    as their cost is not known.
     """
 
     def __init__(
@@ -54,32 +54,37 @@ class Metered:
         self._clock = clock
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply. Raises CapReachedError without asking, else what the model raises."""
-        booking = await self._reserve(ask)
-        heard: list[Usage] = []
-        answered, nought = 0, False
+        """Return the reply.
 
-        def hear(usage: Usage) -> None:
-            heard.append(usage)
+        Raises CapReachedError before asking, ModelUnavailableError if the state file cannot be
+        used, and the errors of the model.
+        """
+        booking = await self._reserve(ask)
+        usages: list[Usage] = []
+        answer_tokens, cost_nothing = 0, False
+
+        def record(usage: Usage) -> None:
+            usages.append(usage)
             if on_usage is not None:
                 on_usage(usage)
 
         try:
-            reply = await self._model.ask(ask, hear)
-            answered = len(json.dumps(reply.content)) // _BYTES_PER_TOKEN
-            heard = heard or [reply.usage]
+            reply = await self._model.ask(ask, record)
+            answer_tokens = len(json.dumps(reply.content)) // _BYTES_PER_TOKEN
+            usages = usages or [reply.usage]
         except ModelError as error:
-            nought = not error.may_cost
+            cost_nothing = not error.may_cost
             raise
         finally:
-            used = Sum(requests=1) if nought else None
-            if heard:
-                reported = _believable(sum(heard, Usage()), booking.booked, answered)
-                used = self._cost(ask, reported)
+            used = Sum(requests=1) if cost_nothing else None
+            if usages:
+                plausible = _plausible(sum(usages, Usage()), booking.booked, answer_tokens)
+                used = self._cost(ask, plausible)
             await self._finish(booking, used)
         return reply
 
     async def _reserve(self, ask: Ask) -> Booking:
+        """Book the most that a request may cost. Raises CapReachedError."""
         account = Account(ask.kind, ask.project, ask.model)
         now = self._clock.now()
         most = self._most(ask)
@@ -97,6 +102,7 @@ class Metered:
         return booking
 
     async def _finish(self, booking: Booking, used: Sum | None) -> None:
+        """Correct a booking by what was used; for ``None`` it stays."""
         if used is None:
             return
         with (
@@ -107,7 +113,7 @@ class Metered:
             await to_thread.run_sync(self._table.finish, booking, used, abandon_on_cancel=True)
 
     def _most(self, ask: Ask) -> Sum:
-        """Return the most that a request may cost: all of it read anew, and the longest answer."""
+        """Return the most that a request may cost: nothing from the cache, the longest reply."""
         tokens = len(wire.encode(ask)) // _BYTES_PER_TOKEN + 1
         cached = probe.CACHE in probe.parts(ask)
         usage = Usage(
@@ -124,12 +130,13 @@ class Metered:
         return Sum(1, *used, money)
 
 
-def _believable(reported: Usage, booked: Sum, answered: int) -> Usage:
-    """Return what a server says was used, with the estimate for what cannot be true of it."""
+def _plausible(reported: Usage, booked: Sum, answer_tokens: int) -> Usage:
+    """Return the usage that a server reported, with estimates for implausibly low numbers."""
     sent = booked.input + booked.cache_created
     read = reported.input + reported.cache_read + reported.cache_created
+    too_low = reported.output * _ABSURD < answer_tokens
     return replace(
         reported,
         input=reported.input + (sent - read if read * _ABSURD < sent else 0),
-        output=answered if reported.output * _ABSURD < answered else reported.output,
+        output=answer_tokens if too_low else reported.output,
     )

@@ -1,4 +1,4 @@
-"""Trying again, and taking turns: wrappers around any model."""
+"""Retry requests, and send them one at a time: wrappers around any model."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,9 +12,9 @@ _FIRST_PAUSE = 0.5  # seconds; doubles with each try
 
 
 class Patient:
-    """A model that asks again, after a pause, when the server was busy or in trouble.
+    """A model that retries after a pause if the server was busy or unavailable.
 
-    ``first_pause`` (seconds) counts where the server does not say how long to wait.
+    ``first_pause`` (seconds) is used if the server does not say how long to wait; it doubles.
     """
 
     def __init__(self, model: Model, first_pause: float = _FIRST_PAUSE) -> None:
@@ -23,9 +23,9 @@ class Patient:
         self._first_pause = first_pause
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply within ``ask.seconds``, tries and pauses together.
+        """Return the reply within ``ask.seconds`` for all tries and pauses together.
 
-        Raises what the last try raised, and ModelUnavailableError at the end of the time.
+        Raises the error of the last try, or ModelUnavailableError after that time.
         """
         end = anyio.current_time() + ask.seconds
         pause = self._first_pause
@@ -50,7 +50,7 @@ class Patient:
 
 
 class InTurn:
-    """A model that answers one request after the other; waiting costs none of a request's time."""
+    """A model that gets one request at a time; waiting does not count for a request's time."""
 
     def __init__(self, model: Model, turn: anyio.Lock) -> None:
         self.calls_tools = model.calls_tools
@@ -58,11 +58,11 @@ class InTurn:
         self._turn = turn
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply. Raises what the model raises."""
+        """Return the reply. Raises the errors of the model."""
         async with self._turn:
             return await self._model.ask(ask, on_usage)
 
 
 def overdue(seconds: float) -> ModelUnavailableError:
-    """Return the failure of a request that had no answer in its time."""
+    """Return the error of a request without a reply in its time."""
     return ModelUnavailableError(f"no answer within {seconds:.3g} s", may_cost=True)

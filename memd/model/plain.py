@@ -1,4 +1,4 @@
-"""Requests as plain text, for whoever takes no blocks, tools or caches. Pure."""
+"""Convert requests to plain text, for models without blocks, tools and caches. Pure."""
 
 import json
 from importlib.resources import files
@@ -9,21 +9,21 @@ _IN_WORDS = files("memd.model").joinpath("templates", "json.md").read_text("utf-
 
 
 def turns(ask: Ask, *, in_words: bool = True) -> list[dict[str, str]]:
-    """Return a request as pairs of ``role`` and ``content``, the system text first.
+    """Return a request as dicts of ``role`` and ``content``, the system text first.
 
-    ``in_words``: what shape of JSON is wanted is said behind the last message.
+    With ``in_words`` a JSON schema is described in a message at the end.
     """
     system = text_of(ask.system)
-    said = [{"role": "system", "content": system}] if system else []
-    said += [{"role": item["role"], "content": text_of(item["content"])} for item in ask.messages]
+    result = [{"role": "system", "content": system}] if system else []
+    result += [{"role": item["role"], "content": text_of(item["content"])} for item in ask.messages]
     if ask.schema is not None and in_words:
         schema = json.dumps(ask.schema, ensure_ascii=False)
-        said.append({"role": "user", "content": _IN_WORDS.replace("{{schema}}", schema)})
-    return said
+        result.append({"role": "user", "content": _IN_WORDS.replace("{{schema}}", schema)})
+    return result
 
 
 def prompt(ask: Ask) -> str:
-    """Return a request as one text; what was answered before stands between tags."""
+    """Return a request as one text, with earlier replies of the model in tags."""
     parts = (
         f"<your_answer>\n{turn['content']}\n</your_answer>"
         if turn["role"] == "assistant"

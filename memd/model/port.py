@@ -1,8 +1,7 @@
-"""The port to a language model: what is asked, what comes back, what it cost. Pure.
+"""The interface to a language model: requests, replies and their usage. Pure.
 
-Messages, tools and content blocks have the shapes of the Messages API and are passed through
-untouched: a prefix that a client has sent before must go out as the same bytes, or its prompt
-cache is lost.
+Messages, tools and content blocks have the shapes of the Messages API and are passed on unchanged:
+if the bytes of a prefix that a client has sent before differ, its prompt cache is lost.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,12 +11,12 @@ from typing import Any, Protocol
 from memd.core.settings import Settings
 
 Block = Mapping[str, Any]
-LOCAL = "local"  # what the engine without a model is called
+LOCAL = "local"  # the name of the engine without a model
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply as the server counts them; ``input`` leaves out the cached ones."""
+    """The tokens of one reply as the server counts them; ``input`` is without cached ones."""
 
     input: int = 0
     output: int = 0
@@ -25,7 +24,7 @@ class Usage:
     cache_created: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Return the sum of two."""
+        """Return the sum of two usages."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -36,7 +35,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that the model wants run; ``input`` is whatever it sent."""
+    """A tool call of the model; ``input`` is unchecked."""
 
     id: str
     name: str
@@ -47,11 +46,11 @@ class ToolCall:
 class Ask:
     """One request.
 
-    ``kind`` says what it is spent on (``recall``, ``extract``, ``dream``, ``notes``, ``compact``,
-    ``progress``).
-    ``seconds`` bounds it with all its retries. ``schema`` asks for JSON of a shape; a server that
-    cannot promise it is asked in words. ``extra`` are further members of the request, dropped where
-    a server refuses them. ``project`` is the memory directory that the spending is booked on.
+    ``kind`` is the kind of work (``recall``, ``extract``, ``dream``, ``notes``, ``compact``,
+    ``progress``). ``seconds`` limits it with all its retries. ``schema`` asks for JSON of this
+    shape; a server without that feature gets it as words. ``extra`` are further members of the
+    request, dropped if a server refuses them. The cost is booked on the memory directory
+    ``project``.
     """
 
     kind: str
@@ -69,7 +68,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer: its text, the tools it wants, why it stopped, and its blocks to send back.
+    """A reply: its text, its tool calls, why it stopped, and its blocks to send back.
 
     ``stop`` is the API's stop reason (``end_turn``, ``tool_use``, ``max_tokens``, ``refusal``, …).
     """
@@ -83,29 +82,29 @@ class Reply:
 
 
 class Model(Protocol):
-    """Whatever answers. All failures are ModelError of ``model/errors.py``.
+    """A model. All failures are ModelError of ``model/errors.py``.
 
-    One that does not ``calls_tools`` takes requests of text alone and answers with text: it is
-    asked in the form of a single shot (``agent/single_shot.py``).
+    A model without ``calls_tools`` accepts and returns only text; agents use it with one request
+    (``agent/single_shot.py``).
     """
 
     @property
     def calls_tools(self) -> bool:
-        """Whether it takes tools, blocks and marks for a cache."""
+        """Whether it accepts tools, blocks and cache marks."""
         ...
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply. Cancelling it ends the request; ``on_usage`` hears what is spent."""
+        """Return the reply; ``on_usage`` is called with its usage. Cancelling ends the request."""
         ...
 
 
 class ModelSource(Protocol):
-    """Where the model that the settings name comes from."""
+    """Returns the model that the settings name."""
 
     def for_(self, settings: Settings) -> Model | None:
-        """Return the model, or ``None`` where none is configured; waits for nothing."""
+        """Return the model, ``None`` if none is configured; does not wait."""
         ...
 
     def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind of work, "" where it is not one for that."""
+        """Return the model's name for a kind of work, "" if it is not used for that."""
         ...

@@ -1,11 +1,10 @@
-"""The programs that people have, as a model: how each is run and what its output says. Pure.
+"""How known programs are run as a model, and how their output is read. Pure.
 
 Rules of this file
-- The flags switch off what such a program does beside answering: its tools, sessions, hooks,
-  memory and servers. A program that does not know one of them fails, in its own words; it is never
-  run without.
-- No text of a conversation is an argument, which other users could see: it comes on standard input.
-- Of the environment a program gets what any program needs, and the variables that it signs in with.
+- The flags switch off the program's tools, sessions, hooks, memory and servers. A program that does
+  not know one of them fails with its own message; it is never run without them.
+- No text of a conversation is an argument, which other users could see; it is standard input.
+- A program gets only common environment variables and those that it signs in with.
 """
 
 import json
@@ -35,11 +34,12 @@ Answer = tuple[str, Usage]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program as it is run for a model; ``name`` is what the books call it.
+    """A program that is run as a model; ``name`` is its name in the records of spending.
 
-    ``answer`` reads its standard output: the text and what was used. It raises ModelReplyError.
-    ``signs_in_with`` are the beginnings of the names of variables that it gets, ``variables`` those
-    that it is given; ``settings`` is a file that it reads, named by ``settings_variable``.
+    ``answer`` returns the text and the usage in its standard output, or raises ModelReplyError.
+    It gets the environment's variables whose names begin with one of ``signs_in_with``, and
+    ``variables``. ``settings`` is the content of its settings file, whose path is put in
+    ``settings_variable``.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Program:
     settings_variable: str = ""
 
     def command(self, path: str, model: str) -> list[str]:
-        """Return the arguments, the program itself by its path."""
+        """Return the command line, with the program's path and the model's name."""
         flags = [self.model_flag, model] if self.model_flag and model != self.name else []
         return [path, *self.argv[1:], *flags]
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return what the program sees of an environment."""
+        """Return the environment of the program."""
         return {n: v for n, v in environ.items() if self._sees(n)} | dict(self.variables)
 
     def _sees(self, name: str) -> bool:
@@ -70,7 +70,7 @@ class Program:
 
 
 def program(settings: ModelSettings) -> Program | str:
-    """Return the program that the settings name, or why there is none in a sentence's end."""
+    """Return the program that the settings name, or the reason why none, to end a sentence."""
     if settings.argv:
         name = settings.argv[0].rsplit("/", 1)[-1]
         return Program(f"command:{name}", settings.argv, _as_it_is)
@@ -79,23 +79,28 @@ def program(settings: ModelSettings) -> Program | str:
     return "model.provider is command and neither model.preset nor model.argv names one"
 
 
-def complaint(output: str, trouble: str) -> str:
-    """Return what a program that failed says of it: in its answer, else beside it, else at all."""
+def complaint(output: str, errors: str) -> str:
+    """Return the message of a failed program: its result, else its error output, else its output.
+
+    It is shortened and without credentials.
+    """
     try:
         result = _object(output).get("result")
     except ModelReplyError:
         result = None
-    words = result if isinstance(result, str) else trouble.strip() or output
+    words = result if isinstance(result, str) else errors.strip() or output
     return tame(secrets.scrub(words[-_COMPLAINT:].strip()), ())
 
 
 def _as_it_is(output: str) -> Answer:
+    """Return the whole output as the text."""
     if not output.strip():
         raise ModelReplyError(_WITHOUT_TEXT)
     return output, Usage()
 
 
 def _claude_code(output: str) -> Answer:
+    """Return the text and usage in Claude Code's JSON output."""
     result = _object(output)
     if result.get("is_error"):
         raise ModelReplyError(complaint(output, _FAILED))
@@ -109,6 +114,7 @@ def _claude_code(output: str) -> Answer:
 
 
 def _codex(output: str) -> Answer:
+    """Return the text and usage in Codex's JSON events."""
     text, usage = "", Usage()
     for event in _events(output):
         item, used = _mapping(event.get("item")), _mapping(event.get("usage"))
@@ -125,6 +131,7 @@ def _codex(output: str) -> Answer:
 
 
 def _gemini(output: str) -> Answer:
+    """Return the text and usage in Gemini's JSON output."""
     result = _object(output)
     used = Usage()
     for model in _mapping(_mapping(result.get("stats")).get("models")).values():
@@ -138,6 +145,7 @@ def _gemini(output: str) -> Answer:
 
 
 def _events(output: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON objects among the lines of an output."""
     for line in output.splitlines():
         try:
             event = json.loads(line)
@@ -148,7 +156,8 @@ def _events(output: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _object(output: str) -> Mapping[str, Any]:
-    start = output.find("{")  # a warning may stand before it
+    """Return the JSON object in an output. Raises ModelReplyError."""
+    start = output.find("{")  # a warning may be printed before it
     try:
         result = json.loads(output[start:]) if start >= 0 else None
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""What a server may not know of a request, and what to leave out when it refuses. Pure.
+"""Find the part of a request to leave out after a server refused it. Pure.
 
-Servers that speak the Messages API differ in what they take beyond messages, a system text and
-tools. A request is first sent whole. When it is refused, one thing is left out and it is sent
-again: the one that the refusal names, else the next in the order below, from the newest part of
-the API to the oldest. What a reply came without is remembered by ``claude.py``.
+Servers with the Messages API differ in what they accept besides messages, a system text and tools.
+A request is first sent with all parts. If it is refused, one part is left out and it is sent again:
+the part that the refusal names, else the next in the order below, from the newest part of the API
+to the oldest. ``claude.py`` remembers the parts that had to be left out.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,8 +11,8 @@ from typing import Any
 
 from memd.model.port import Ask
 
-# Left out one after the other. Newer models take the first of the two ways to think less at once,
-# older ones only the second (``disabled``), so the first gives way to the second.
+# The parts in the order in which they are left out. Newer models accept ``between_tools``, older
+# ones only ``disabled``, so the first is replaced by the second before thinking is left out.
 BETWEEN_TOOLS = "between_tools"
 THINKING = "thinking"
 EFFORT = "effort"
@@ -20,7 +20,7 @@ FORMAT = "format"
 CACHE = "cache_control"
 OUTPUT = "output_config"
 
-REFUSALS = (400, 404, 422)  # what servers answer to a part of a request that they do not know
+REFUSALS = (400, 404, 422)  # statuses of servers for a part of a request that they do not know
 _WORDS: Mapping[str, tuple[str, ...]] = {
     BETWEEN_TOOLS: ("between_tools", "thinking"),
     THINKING: ("thinking",),
@@ -28,24 +28,27 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     FORMAT: ("format", "schema", "structured"),
     CACHE: ("cache_control",),
 }
-# A refusal in these words has nothing to do with what the server can.
+# Refusals with these words are not about parts of the request.
 _OTHER_REASONS = ("credit balance", "billing", "quota")
 
 
 def parts(ask: Ask) -> tuple[str, ...]:
-    """Return the parts of a request that a server may not know, in the order to leave them out."""
+    """Return the optional parts of a request, in the order in which to leave them out."""
     return tuple(dict.fromkeys(_parts(ask)))
 
 
 def next_part(offered: Collection[str], dropped: Collection[str], refusal: str) -> str:
-    """Return what to leave out after a refusal in these words; empty when nothing helps."""
-    said = refusal.lower()
-    if any(reason in said for reason in _OTHER_REASONS) or _names_the_model(said):
+    """Return the part of ``offered`` to leave out after a refusal, "" if that would not help.
+
+    ``dropped`` are the parts that were left out before.
+    """
+    words = refusal.lower()
+    if any(reason in words for reason in _OTHER_REASONS) or _names_the_model(words):
         return ""
     left = [part for part in offered if part not in dropped]
-    named = [part for part in left if any(word in said for word in _WORDS.get(part, (part,)))]
-    around = [part for part in left if part in (EFFORT, FORMAT) and OUTPUT in said]
-    return next(iter(named or around or left), "")
+    named = [part for part in left if any(word in words for word in _WORDS.get(part, (part,)))]
+    of_output = [part for part in left if part in (EFFORT, FORMAT) and OUTPUT in words]
+    return next(iter(named or of_output or left), "")
 
 
 def _parts(ask: Ask) -> Iterator[str]:
@@ -71,12 +74,14 @@ def _system(ask: Ask) -> tuple[Any, ...]:
 
 
 def _cached(value: Any) -> bool:
+    """Return whether a value has a cache mark at any depth."""
     if isinstance(value, Mapping):
         return CACHE in value or any(_cached(item) for item in value.values())
     return isinstance(value, list | tuple) and any(_cached(item) for item in value)
 
 
-def _names_the_model(said: str) -> bool:
-    return "model" in said and any(
-        words in said for words in ("not found", "not_found", "does not exist", "unknown model")
+def _names_the_model(refusal: str) -> bool:
+    """Return whether a refusal says that the model does not exist."""
+    return "model" in refusal and any(
+        words in refusal for words in ("not found", "not_found", "does not exist", "unknown model")
     )

@@ -1,11 +1,11 @@
-"""Ending a program with all that it started. Blocks: call it from a worker thread.
+"""Kill a program with all processes that it started. Blocks: call it from a worker thread.
 
 Rules of this file
-- A process belongs to a program when the program's mark is in its environment, or when it is of the
-  program's group. The group counts while its leader is the process that memd started, or is gone:
-  the kernel gives no number away that a group still has. A number that was given anew ends nobody.
-- What was found is killed, and looked for again until nothing is left: a process may start another
-  one meanwhile.
+- A process belongs to a program if the program's mark is in its environment or if it is in the
+  program's process group. The group counts only while its leader is the process that memd started,
+  or is gone: the kernel does not reuse a number that a group still has. So a process that later got
+  the same number is never killed.
+- Killing is repeated until no process is left, as one may start another meanwhile.
 """
 
 import os
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 MARK = "MEMD_MODEL_RUN"
 _TOLERANCE_SECONDS = 2.0  # a start is counted in ticks since boot, and the clock may be set
 _ROUNDS = 100
-_PAUSE_SECONDS = 0.02  # until what was killed is gone
+_PAUSE_SECONDS = 0.02  # between two rounds of killing
 
 
 def began(pid: int) -> float:
-    """Return when a process began, 0 where it is gone."""
+    """Return when a process began, in seconds since 1970, 0 if it is gone."""
     import psutil  # noqa: PLC0415 - 2.6 MB that only a daemon with such a model needs
 
     try:
@@ -36,20 +36,20 @@ def began(pid: int) -> float:
 
 
 def end(program: StartedProgram) -> bool:
-    """Kill a program and all that it started; return whether nothing is left."""
+    """Kill a program and all processes that it started; return whether none is left."""
     for _ in range(_ROUNDS):
         left = list(_members(program))
         if not left:
             return True
         for process in left:
             _kill(process)
-        # psutil's own wait would take the status of our child away from the event loop.
+        # psutil's wait is not used, as it would take the child's exit status from the event loop.
         time.sleep(_PAUSE_SECONDS)
     return False
 
 
 def descends(pid: int, program: StartedProgram) -> bool:
-    """Return whether a process is of a program, or has it among its ancestors."""
+    """Return whether a process or one of its ancestors belongs to a program."""
     import psutil  # noqa: PLC0415 - as above
 
     try:
@@ -64,10 +64,11 @@ def _kill(process: "psutil.Process") -> None:
     import psutil  # noqa: PLC0415 - as above
 
     with suppress(psutil.Error):
-        process.kill()  # not where its number is another process's by now
+        process.kill()  # psutil raises if the number now belongs to another process
 
 
 def _members(program: StartedProgram) -> Iterator["psutil.Process"]:
+    """Yield the processes that belong to a program, except memd itself."""
     import psutil  # noqa: PLC0415 - as above
 
     led = program.pid > 0 and psutil.boot_time() < program.began + _TOLERANCE_SECONDS
@@ -82,6 +83,7 @@ def _members(program: StartedProgram) -> Iterator["psutil.Process"]:
 
 
 def _is_member(process: "psutil.Process", program: StartedProgram, *, led: bool) -> bool:
+    """Return whether a process belongs to a program; ``led`` says that its group counts."""
     import psutil  # noqa: PLC0415 - as above
 
     try:

@@ -1,8 +1,7 @@
-"""Requests and replies of the Messages API as bytes and values. Pure.
+"""Encode requests and decode replies of the Messages API. Pure.
 
-What a client has sent before goes out as it came: nothing is rearranged, added or left out in
-``system``, ``tools`` and ``messages``, unless the server refuses a part (``probe.py``) or cannot
-promise JSON: then what is wanted is said in words behind the last message.
+``system``, ``tools`` and ``messages`` are sent unchanged, except for parts that the server refuses
+(``probe.py``). If it does not support JSON schemas, the schema is described in words at the end.
 """
 
 import json
@@ -18,7 +17,7 @@ from memd.model.port import Ask, Block, Reply, ToolCall, Usage
 
 _IN_WORDS = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
 _CAUSE_CHARACTERS = 300
-_MOST_TOKENS = 10**12  # of one reply; what is claimed beyond fits no book
+_MOST_TOKENS = 10**12  # of one reply; a larger claim is cut to this
 _LONGEST_PAUSE = 24 * 3600.0
 _OK = 200
 _MORE = 300
@@ -26,8 +25,8 @@ _TIMED_OUT = 408
 _TOO_LARGE = 413
 _TOO_MANY = 429
 _TROUBLE = 500
-# How servers say that a request does not fit: the API itself, llama.cpp, vLLM, SGLang, LM Studio,
-# Ollama, LiteLLM.
+# Messages that a request is too long, of the API itself, llama.cpp, vLLM, SGLang, LM Studio, Ollama
+# and LiteLLM.
 _TOO_LONG = re.compile(
     r"(prompt|input|request|message)s? (is |are )?(too long|too large)|too many (input )?tokens"
     r"|context[ _-]?(length|window|size|limit)|(exceed|overflow|longer than)\w*.{0,60}context"
@@ -38,7 +37,7 @@ _TOO_LONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a server answered: the status, what its body says (parsed, else text), its wish."""
+    """A server's response: the status, the parsed body or its text, and the seconds to wait."""
 
     status: int
     payload: Any
@@ -46,7 +45,7 @@ class HttpAnswer:
 
 
 def encode(ask: Ask, dropped: Collection[str] = ()) -> bytes:
-    """Return the request's body without the parts that the server refused before."""
+    """Return a request's body, without the parts ``dropped`` that the server refused before."""
     body: dict[str, Any] = {"model": ask.model, "max_tokens": ask.max_tokens}
     if ask.system:
         body["system"] = ask.system
@@ -59,12 +58,12 @@ def encode(ask: Ask, dropped: Collection[str] = ()) -> bytes:
         body = _without(body, probe.CACHE)
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half of a character, as a cut transcript may hold one
+    except UnicodeEncodeError:  # half of a surrogate pair, as a cut transcript may have one
         return json.dumps(body, separators=(",", ":")).encode()
 
 
 def reply(payload: Any) -> Reply:
-    """Return the reply that a body holds. Raises ModelReplyError."""
+    """Return the reply in a parsed body. Raises ModelReplyError."""
     blocks, stop = _members(payload)
     return Reply(
         text="".join(block["text"] for block in blocks if block["type"] == "text"),
@@ -81,9 +80,9 @@ def reply(payload: Any) -> Reply:
 
 
 def usage(payload: Any) -> Usage:
-    """Return what a body says was used; what it does not say is nought."""
-    said = payload.get("usage") if isinstance(payload, Mapping) else None
-    counts = said if isinstance(said, Mapping) else {}
+    """Return the usage that a body reports; missing numbers are 0."""
+    reported = payload.get("usage") if isinstance(payload, Mapping) else None
+    counts = reported if isinstance(reported, Mapping) else {}
     return Usage(
         input=_count(counts.get("input_tokens")),
         output=_count(counts.get("output_tokens")),
@@ -93,9 +92,10 @@ def usage(payload: Any) -> Usage:
 
 
 def failure(answer: HttpAnswer, secrets: Iterable[str] = ()) -> errors.ModelError | None:
-    """Return what an answer says went wrong, ``None`` where it looks like a reply.
+    """Return the error that a response reports, ``None`` if it looks like a reply.
 
-    Some servers say errors with the status 200; then the type decides.
+    Some servers report errors with the status 200; then the type decides. ``secrets`` are removed
+    from the error's words.
     """
     kind, words = _error(answer.payload)
     if _OK <= answer.status < _MORE:
@@ -103,38 +103,40 @@ def failure(answer: HttpAnswer, secrets: Iterable[str] = ()) -> errors.ModelErro
             return errors.ModelReplyError(cause="it is not JSON")
         if not kind and not words:
             return None
-    said = tame(words or kind or f"status {answer.status}", secrets)
-    return _passing(answer, kind, said) or _lasting(answer.status, kind, said)
+    cause = tame(words or kind or f"status {answer.status}", secrets)
+    return _temporary(answer, kind, cause) or _permanent(answer.status, kind, cause)
 
 
-def _passing(answer: HttpAnswer, kind: str, said: str) -> errors.ModelError | None:
+def _temporary(answer: HttpAnswer, kind: str, cause: str) -> errors.ModelError | None:
+    """Return the error of a server that is busy or in trouble, ``None`` for any other failure."""
     if answer.status == _TOO_MANY or kind == "rate_limit_error":
-        return errors.ModelBusyError(said, retry_after=answer.retry_after)
+        return errors.ModelBusyError(cause, retry_after=answer.retry_after)
     troubled = answer.status >= _TROUBLE or answer.status == _TIMED_OUT
     if troubled or kind in ("overloaded_error", "api_error", "timeout_error"):
-        if _TOO_LONG.search(said):
-            return errors.PromptTooLongError(said)
-        return errors.ModelUnavailableError(said, retry_after=answer.retry_after)
+        if _TOO_LONG.search(cause):
+            return errors.PromptTooLongError(cause)
+        return errors.ModelUnavailableError(cause, retry_after=answer.retry_after)
     return None
 
 
-def _lasting(status: int, kind: str, said: str) -> errors.ModelError:
+def _permanent(status: int, kind: str, cause: str) -> errors.ModelError:
+    """Return the error of a request that the server will refuse again."""
     if status in (401, 403) or kind in ("authentication_error", "permission_error"):
-        return errors.ModelUnauthorisedError(said)
-    if status == _TOO_LARGE or _TOO_LONG.search(f"{kind} {said}"):
-        return errors.PromptTooLongError(said)
-    return errors.ModelRefusedError(status, said)
+        return errors.ModelUnauthorisedError(cause)
+    if status == _TOO_LARGE or _TOO_LONG.search(f"{kind} {cause}"):
+        return errors.PromptTooLongError(cause)
+    return errors.ModelRefusedError(status, cause)
 
 
 def tame(words: str, secrets: Iterable[str]) -> str:
-    """Return a server's words on one line, short, and without our credentials in them."""
+    """Return a server's words on one line, shortened, without the ``secrets`` in them."""
     for secret in secrets:
         words = words.replace(secret, "…") if secret else words
     return one_line("".join(c if c.isprintable() else " " for c in words), _CAUSE_CHARACTERS)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a server asks to wait; a date counts as no wish."""
+    """Return how many seconds a server asks to wait, ``None`` for a date or no such header."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -146,6 +148,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _extra(ask: Ask, dropped: Collection[str]) -> dict[str, Any]:
+    """Return the further members of a request without the ``dropped`` parts."""
     extra = {name: value for name, value in ask.extra.items() if name not in dropped}
     if probe.BETWEEN_TOOLS in dropped and probe.THINKING in extra:
         extra[probe.THINKING] = {"type": "disabled"}
@@ -158,6 +161,7 @@ def _extra(ask: Ask, dropped: Collection[str]) -> dict[str, Any]:
 
 
 def _with_words(ask: Ask) -> list[Block]:
+    """Return the messages with a description of the JSON schema at the end."""
     schema = json.dumps(ask.schema, ensure_ascii=False)
     words = {"type": "text", "text": _IN_WORDS.replace("{{schema}}", schema)}
     *before, last = ask.messages
@@ -170,12 +174,14 @@ def _with_words(ask: Ask) -> list[Block]:
 
 
 def _without(value: Any, name: str) -> Any:
+    """Return a JSON value without the members ``name`` at any depth."""
     if isinstance(value, Mapping):
         return {key: _without(item, name) for key, item in value.items() if key != name}
     return [_without(item, name) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
+    """Return the blocks and the stop reason of a reply. Raises ModelReplyError."""
     if not isinstance(payload, dict):
         raise errors.ModelReplyError(cause="it is not a JSON object")
     blocks, stop = payload.get("content"), payload.get("stop_reason")
@@ -200,14 +206,14 @@ def _count(value: Any) -> int:
 
 
 def _error(payload: Any) -> tuple[str, str]:
-    """Return the type and the words of an error in any of the usual shapes; empty when none."""
+    """Return the type and the words of an error in any of the usual shapes, "" for none."""
     if isinstance(payload, str):
         return "", payload
     if not isinstance(payload, Mapping) or "content" in payload:
         return "", ""
-    said = payload.get("error", payload.get("detail", payload.get("message", "")))
-    if isinstance(said, Mapping):
-        kind = said.get("type", said.get("code"))
-        words = said.get("message")
+    error = payload.get("error", payload.get("detail", payload.get("message", "")))
+    if isinstance(error, Mapping):
+        kind = error.get("type", error.get("code"))
+        words = error.get("message")
         return kind if isinstance(kind, str) else "", words if isinstance(words, str) else ""
-    return "", said if isinstance(said, str) else json.dumps(said)
+    return "", error if isinstance(error, str) else json.dumps(error)
