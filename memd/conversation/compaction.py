@@ -188,6 +188,7 @@ def _stored_paths(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
 
 
 def _listed(content: Any) -> list[Mapping[str, Any]]:
+    """Return the blocks of a content that is a list."""
     return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 

@@ -127,6 +127,7 @@ class ContextMeter:
         self._begin(0)
 
     def _begin(self, tokens: int, reply: str = "") -> None:
+        """Begin a new reply; ``tokens`` is the context's size before it."""
         self._before = tokens  # up to the newest reply
         self._reply = reply
         self._own = self._after = 0  # estimates of its own pieces, and of pieces since it began
@@ -141,6 +142,7 @@ class ContextMeter:
 
     @property
     def _size(self) -> int:
+        """The context's size before the correction of mere estimates."""
         return (self._context or self._before + self._own) + self._after
 
     def add(self, piece: TranscriptPiece) -> None:

@@ -159,10 +159,12 @@ def day_and_time(at: float) -> str:
 
 
 def _size(pieces: Sequence[Message]) -> int:
+    """Return the bytes of rendered pieces."""
     return sum(len(rendered(piece).encode("utf-8", "replace")) for piece in pieces)
 
 
 def _length(message: Message) -> int:
+    """Return the approximate characters of a rendered message."""
     return _AROUND + len(message.text) + sum(map(len, message.calls))
 
 

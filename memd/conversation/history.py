@@ -109,6 +109,7 @@ def ending(messages: Sequence[Mapping[str, Any]], start: int | None = None) -> T
 def _tail(
     messages: Sequence[Mapping[str, Any]], turns: Sequence[HistoryTurn], at: int, bottom: int
 ) -> Tail:
+    """Return the end of a conversation from the turn at the index ``at`` on."""
     first = [*beginnings(turns, bottom), len(messages)][at]
     return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)
 

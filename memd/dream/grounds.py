@@ -176,10 +176,12 @@ class Grounds:
 
     @cached_property
     def _sources(self) -> tuple[Statement, ...]:
+        """The statements of the logs and transcripts."""
         return (*self.logs, *self.transcripts)
 
     @cached_property
     def _all_clauses(self) -> tuple[Clause, ...]:
+        """The clauses of all memories and sources."""
         return tuple(clause for one in (*self.memories, *self._sources) for clause in one.clauses)
 
     @cached_property
@@ -193,6 +195,7 @@ class Grounds:
 
     @cached_property
     def _forms_by_kind(self) -> dict[str, frozenset[str]]:
+        """The forms of all facts by their kind."""
         result: dict[str, set[str]] = defaultdict(set)
         for kind, form in self._words_beside:
             result[kind].add(form)
@@ -200,19 +203,23 @@ class Grounds:
 
     @cached_property
     def _forms(self) -> frozenset[str]:
+        """The forms of all words in memories and sources."""
         sources = (token.form for one in self._sources for token in one.tokens)
         return self._forms_of_memories | frozenset(sources)
 
     @cached_property
     def _forms_of_memories(self) -> frozenset[str]:
+        """The forms of all words in memories."""
         return frozenset(token.form for one in self.memories for token in one.tokens)
 
     @cached_property
     def _raw_sources(self) -> str:
+        """The text of all sources."""
         return "\n".join(one.raw for one in self._sources)
 
     @cached_property
     def _spelled(self) -> str:
+        """All words of memories and sources as one text, in which dates are searched."""
         every = (*self.memories, *self._sources)
         return f" {' | '.join(' '.join(words(one.raw)) for one in every)} "
 

@@ -87,4 +87,5 @@ class DreamLock:
             self._put_right(row)
 
     def _row(self, directory: str) -> LockRow | None:
+        """Return the row of a directory's lock, ``None`` if there is none."""
         return next((row for row in self.table.locks() if row.directory == directory), None)

@@ -201,8 +201,10 @@ def _number(value: object) -> float:
 
 
 def _texts(value: object) -> list[str]:
+    """Return the texts in a list, none for any other value."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _rows(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects in a list, none for any other value."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -40,6 +40,7 @@ def question(
 def _edits(
     unused: Sequence[FileEvent], tree: Tree, touched: Collection[str]
 ) -> Iterator[ProposedEdit]:
+    """Yield the removals of unused memories that may be proposed."""
     for event in unused:
         yield_to_requests()
         if event.path.startswith(_OTHER_OWNERS) or event.path in touched:

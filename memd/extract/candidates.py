@@ -197,6 +197,7 @@ def _in_message(
 def _score(
     sentence: Sentence, place: SentencePlace, score: Callable[[frozenset[str]], Scores]
 ) -> "_Scored":
+    """Return a sentence with its markers and scores."""
     names = markers(sentence.plain)
     return _Scored(sentence, names, score(scorer.features(sentence, names, place)))
 

@@ -123,14 +123,17 @@ class Talk:
 
     @cached_property
     def _own(self) -> tuple[str, ...]:
+        """The words of each of the person's messages."""
         return tuple(_row(_words(said.text)) for said in self.person)
 
     @cached_property
     def _reply(self) -> str:
+        """The assistant's words."""
         return _row(_words(self.assistant))
 
     @cached_property
     def _others(self) -> str:
+        """The words of all others."""
         return _row(_words(f"{self.outside}\n{self.agents}"))
 
     @cached_property

@@ -228,6 +228,7 @@ def fingerprints(task: Task) -> dict[str, str]:
 
 
 def _fingerprint(part: object) -> str:
+    """Return a short hash of a part of a request, without cache marks."""
     return sha256(repr(_unmarked(part)).encode("utf-8", "replace"))[:_FINGERPRINT]
 
 

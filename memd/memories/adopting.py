@@ -35,6 +35,7 @@ def plan_adopt(path: str) -> Plan:
 
 
 def _is_imported(file: MemoryFile) -> bool:
+    """Return whether a memory is an import's, undamaged and not a team's."""
     header = file.header
     return header.origin == IMPORT and not header.damaged and not header.path.startswith(TEAM)
 

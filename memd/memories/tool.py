@@ -132,6 +132,7 @@ def repeated(command: ToolCommand, content: bytes | None) -> str:
 
 
 def _create(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+    """Return the change that creates a file, and the result's text."""
     path, text = relative(command.path), command.texts["file_text"]
     if path == INDEX:
         raw = tree.index()
@@ -146,6 +147,7 @@ def _create(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]
 
 
 def _replace(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+    """Return the change that replaces one text in a file, and the result's text."""
     old, new = command.texts["old_str"], command.texts["new_str"]
     text, file = _file(command, tree)
     count = text.count(old)
@@ -159,6 +161,7 @@ def _replace(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str
 
 
 def _insert(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+    """Return the change that inserts lines into a file, and the result's text."""
     text, file = _file(command, tree)
     lines = tool_text.lines_of(text)
     if not 0 <= command.insert_line <= len(lines):
@@ -171,6 +174,7 @@ def _insert(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]
 
 
 def _delete(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
+    """Return the change that deletes a file or folder, and the result's text."""
     path = relative(command.path)
     if not path:
         _refuse(f"Cannot delete the {ROOT} directory itself")
@@ -180,6 +184,7 @@ def _delete(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str
 
 
 def _rename(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
+    """Return the change that moves a file or folder, and the result's text."""
     old, new = relative(command.path), relative(command.texts["new_path"])
     if not old:
         _refuse(f"Cannot rename the {ROOT} directory itself")
@@ -214,6 +219,7 @@ _EDITS = {
 
 
 def _done(command: ToolCommand) -> str:
+    """Return the result's text of a successful command."""
     path = command.path
     return {
         "create": f"File created successfully at: {path}",
@@ -286,10 +292,12 @@ def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
 
 
 def _exists(tree: Tree, path: str) -> bool:
+    """Return whether a path is a memory or a folder."""
     return any(header.path == path for header in tree.headers()) or bool(_below(tree, path))
 
 
 def _below(tree: Tree, folder: str) -> list[str]:
+    """Return the paths of the memories in a folder."""
     return sorted(header.path for header in tree.headers() if header.path.startswith(f"{folder}/"))
 
 
@@ -301,6 +309,7 @@ def _check(path: str) -> None:
 
 
 def _shown(path: str, content: bytes) -> str:
+    """Return the text of a file that the program sees. Raises ToolRefusedError."""
     try:
         return tool_files.shown(content)
     except UnicodeDecodeError:
@@ -318,6 +327,7 @@ def _lines_with(text: str, part: str) -> list[int]:
 
 
 def _number(value: object) -> int:
+    """Return the line number to insert at. Raises ToolRefusedError."""
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse("The command insert needs `insert_line`, a whole number.")
     return value

@@ -102,6 +102,7 @@ def _text_start(content: bytes) -> int:
 
 
 def _valid(content: bytes, path: str) -> bool:
+    """Return whether a content is a valid memory."""
     try:
         document.validate(content, path)
     except document.InvalidMemoryError:

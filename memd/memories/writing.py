@@ -181,6 +181,7 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
 
 
 def _index_edit(writing: Writing) -> FileEdit:
+    """Return the edit that writes the whole index. Raises IncompleteMemoryError."""
     if writing.content is None:
         raise IncompleteMemoryError(INDEX, ["content"])
     return FileEdit(INDEX, writing.content.encode(), base=writing.base_hash)
@@ -243,6 +244,7 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
 
 
 def _type(writing: Writing) -> MemoryType:
+    """Return the type to write. Raises UnknownTypeError."""
     try:
         return MemoryType(writing.type or "")
     except ValueError as error:

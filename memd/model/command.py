@@ -160,6 +160,7 @@ class ProgramRuns:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _recover(self) -> tuple[str, ...]:
+        """Kill the programs that are still recorded, and return a sentence about it. Blocks."""
         left = self._rows.all()
         for program in left:
             self._end(program)

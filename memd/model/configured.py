@@ -181,12 +181,14 @@ class Models:
             await server.aclose()
 
     def _current(self, settings: Settings) -> _Built:
+        """Return the model of the settings, built again if they changed."""
         of = (settings.model, settings.spend)
         if self._built is None or self._built.of != of:
             self._built = self._build(of)
         return self._built
 
     def _build(self, of: tuple[ModelSettings, SpendSettings]) -> _Built:
+        """Return the model of some settings with its wrappers, or the problem."""
         backend = self._backend(of[0])
         if isinstance(backend, str):
             return _Built(of, None, None, backend)

@@ -124,6 +124,7 @@ class Metered:
         return self._cost(ask, usage)
 
     def _cost(self, ask: Ask, usage: Usage) -> Sum:
+        """Return a request's usage with its price."""
         prices = price(ask.model, self._settings.prices)
         used = (usage.input, usage.output, usage.cache_read, usage.cache_created)
         money = 0.0 if self._by_runs else prices.money(*used)

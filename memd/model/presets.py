@@ -61,6 +61,7 @@ class Program:
         return {n: v for n, v in environ.items() if self._sees(n)} | dict(self.variables)
 
     def _sees(self, name: str) -> bool:
+        """Return whether the program gets an environment's variable."""
         common = (*_NAMES, *_MORE_NAMES)
         return (
             name in common
@@ -172,6 +173,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _text(value: object) -> str:
+    """Return a non-empty text. Raises ModelReplyError."""
     if not isinstance(value, str) or not value.strip():
         raise ModelReplyError(_WITHOUT_TEXT)
     return value

@@ -52,6 +52,7 @@ def next_part(offered: Collection[str], dropped: Collection[str], refusal: str) 
 
 
 def _parts(ask: Ask) -> Iterator[str]:
+    """Yield the optional parts of a request, some of them twice."""
     if _is_between_tools(ask.extra.get(THINKING)):
         yield BETWEEN_TOOLS
     if THINKING in ask.extra:

@@ -61,6 +61,7 @@ def descends(pid: int, program: StartedProgram) -> bool:
 
 
 def _kill(process: "psutil.Process") -> None:
+    """Kill a process, unless it is gone."""
     import psutil  # noqa: PLC0415 - as above
 
     with suppress(psutil.Error):

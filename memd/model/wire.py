@@ -193,6 +193,7 @@ def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
 
 
 def _is_block(block: Any) -> bool:
+    """Return whether a value is a block with the members that its type needs."""
     needed = {"text": ("text",), "tool_use": ("id", "name")}
     return (
         isinstance(block, dict)

@@ -33,6 +33,7 @@ class SessionReader:
         self._start()
 
     def _start(self) -> None:
+        """Forget what was read, to begin with an empty conversation."""
         covers = self.cursor.covers if self.cursor else ""
         self.facts = SessionFacts(self._find, covers)
         self.news = NewPieces(covers)

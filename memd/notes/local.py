@@ -121,6 +121,7 @@ def _time(at: float | None) -> str:
 
 
 def _times(use: CallUse) -> str:
+    """Return how often something was called, "" for once."""
     return f", {use.times} times" if use.times > 1 else ""
 
 
@@ -141,6 +142,7 @@ def _state(facts: SessionFacts) -> Iterator[str]:
 
 
 def _requests(facts: SessionFacts) -> Iterator[str]:
+    """Yield the first request and then the others, the newest first."""
     yield from (f"first request: {quoted(text, _REQUEST)}" for text in facts.requests[:1])
     yield from (f"request: {quoted(text, _REQUEST)}" for text in facts.requests[:0:-1])
 
@@ -151,6 +153,7 @@ def _persons(sentences: dict[str, None]) -> Iterator[str]:
 
 
 def _results(facts: SessionFacts) -> Iterator[str]:
+    """Yield a line for each total that a command printed."""
     for command, totals in _newest(facts.results):
         yield from (f"{quoted(line)} after {quoted(command)}" for line in totals)
 
@@ -178,6 +181,7 @@ def _failure_line(call: tuple[str, str, str, str], use: CallUse) -> str:
 
 
 def _turn_line(turn: TurnFacts) -> str:
+    """Return the line of a turn: its time, its request and what was done."""
     tools = _joined(", ", *(f"{quoted(t)} {n}" for t, n in turn.tools.most_common(_TOOLS)))
     did = _joined("; ", tools, _counts(edits=turn.edits, errors=turn.errors))
     shown = _joined(": ", quoted(turn.request, _SHORT, _WORKLOG_WORDS), did)

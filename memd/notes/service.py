@@ -228,6 +228,7 @@ class Notes:
     async def _update(
         self, request: NotesRequest, job: str, progress: Progress, *, allow_model: bool
     ) -> UpdateResult:
+        """Update the notes with a model if one may be used, else locally, if the gates are open."""
         gate = gates.closed(request.switches, force=True)
         gate = gate or await self._in_thread(partial(self._keeper.gate, request))
         if gate:

@@ -242,6 +242,7 @@ class Indexes:
         return one
 
     def _opened(self, directory: str) -> _OpenIndex:
+        """Return a new index of a directory with its lock."""
         place = f"{self._folder}/{_name(directory)}" if self._folder else None
         near = None
         if self._meaning is not None and place is not None:
@@ -288,10 +289,12 @@ class Indexes:
         return near is not None and near.work(known, read, most)
 
     def _versions(self, directory: str) -> dict[str, int]:
+        """Return the mark of each memory's version by path."""
         headers = self._reader.headers(directory)
         return {path: mark(path, header.fingerprint) for path, header in headers.items()}
 
     def _texts(self, directory: str, paths: Sequence[str]) -> list[VectorText]:
+        """Return the texts of memories from which vectors are computed."""
         with self.hold(directory):
             files = self._reader.read_many(directory, paths)
         return [text(_entry(file.header, file)) for file in files]

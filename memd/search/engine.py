@@ -178,6 +178,7 @@ class Engine:
         _give_back()
 
     def _document(self, address: Any) -> SearchDocument:
+        """Return the document at an address for the ranker."""
         result = self._searcher.doc(address)
         return SearchDocument(
             _from_name(result.get_first(_PATH)),
@@ -187,6 +188,7 @@ class Engine:
         )
 
     def _term(self, field: str, word: str) -> Any:
+        """Return the library's query for a word in a field."""
         return _library().Query.term_query(self._schema, field, word, index_option="freq")
 
 
@@ -268,6 +270,7 @@ def _made(document: SearchDocument, mark: int) -> Any:
 
 @cache
 def _trim() -> Callable[[int], object] | None:
+    """Return the C library's function that frees unused memory, ``None`` without one."""
     trim: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return trim
 
@@ -288,6 +291,7 @@ def _library() -> Any:
 
 @cache
 def _schema() -> Any:
+    """Return the library's schema of a document."""
     builder = _library().SchemaBuilder()
     builder.add_text_field(_WORDS, stored=True, tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(_PATH, stored=True, tokenizer_name="raw", index_option="basic")

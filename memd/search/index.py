@@ -305,6 +305,7 @@ def mark(path: str, fingerprint: Fingerprint) -> int:
 
 
 def _spaced(result: Iterable[str]) -> str:
+    """Return words as one text with a space behind each."""
     return "".join(f"{word} " for word in result)
 
 

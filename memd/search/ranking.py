@@ -176,6 +176,7 @@ class _Rarity:
         return rarity
 
     def _of_holders(self, holders: int) -> float:
+        """Return the rarity of a word that so many memories have."""
         holders = min(holders, self._count)
         return math.log(1 + (self._count - holders + 0.5) / (holders + 0.5))
 
