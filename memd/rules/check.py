@@ -1,7 +1,7 @@
-"""The line ``check:`` of a memory: what it may say, and whether a tool's call fits. Pure.
+"""The line ``check:`` of a memory: its grammar, and whether a tool's call matches it. Pure.
 
-Either ``TOOL /pattern/``, a pattern on what the tool is given, or the first words of a command.
-docs/rules.md has the grammar with examples.
+A check is either ``TOOL /pattern/``, with a pattern for the tool's input, or the first words of a
+command. docs/rules.md has the grammar with examples.
 """
 
 import json
@@ -21,10 +21,10 @@ from memd.text import invisible
 from memd.text.programs import PLAIN_WORDS, Started, started
 
 CHARACTERS = 500  # of a check
-_TEXT = 64 * 1024  # characters of a call that a pattern is matched with
+_TEXT = 64 * 1024  # characters of a call's text that a pattern is tried on
 _TOOL = r"(?:[A-Z][A-Za-z0-9]*|mcp__[A-Za-z0-9_.-]+\*?)"
 _PATTERN = re.compile(rf"({_TOOL}) /(.+)/")
-_BARE = re.compile(_TOOL)
+_TOOL_ALONE = re.compile(_TOOL)
 _NOT_PLAIN = re.compile(r"[;&|<>(){}$`*?\n]|(?:^| )#")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SHORT = re.compile(r"-[A-Za-z]{1,3}")
@@ -33,7 +33,7 @@ _BARE_TOOL = "a tool needs a pattern; TOOL /./ means every call of it"
 _NOT_WORDS = "these are not the plain words of one command"
 _ON_PATHS = ("read", "edit", "write")
 _SHELL = "shell"
-_MIXED = ("", "search", "task")  # kinds of tools that do different things
+_MIXED = ("", "search", "task")  # kinds whose tools differ too much to share a rule
 
 
 class CheckRefusedError(WrongParameterError):
@@ -47,7 +47,7 @@ class CheckRefusedError(WrongParameterError):
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """What an assistant is about to do in a session: a tool with its input, in a directory."""
+    """A call that an assistant is about to make: the tool, its input and the directory."""
 
     tool: str
     input: Mapping[str, Any]
@@ -56,32 +56,32 @@ class PlannedCall:
 
     @cached_property
     def kind(self) -> str:
-        """What the tool does, "" where that is not known."""
+        """The kind of the tool, such as ``shell`` or ``read``, or "" if it is not known."""
         return tool_kind(self.tool)
 
     @cached_property
     def started(self) -> Mapping[str, list[Started]]:
-        """The programs that a shell's call starts, by their names."""
-        words = members_of(self.input, "command") if self.kind == _SHELL else []
-        if len(words) > 1:  # a list of words, of which no shell reads the outer ones
-            words = [shlex.join(words)]
+        """The programs that a shell's command starts, by name; empty for any other tool."""
+        commands = members_of(self.input, "command") if self.kind == _SHELL else []
+        if len(commands) > 1:  # a list of words that no shell splits again
+            commands = [shlex.join(commands)]
         result: dict[str, list[Started]] = {}
-        for each in started(words[0]) if words else ():
+        for each in started(commands[0]) if commands else ():
             result.setdefault(each.program, []).append(each)
         return result
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """What a pattern is matched with: any of these."""
+        """The texts of the call on which a pattern is tried: command, paths, URL or input."""
         return tuple(text[:_TEXT] for text in self._texts())
 
     def _texts(self) -> Sequence[str]:
         if self.kind == _SHELL:
             return (" ".join(members_of(self.input, "command")),)
         if self.kind in _ON_PATHS:
-            paths = members_of(self.input, "path") or _patched(self.input)
-            whole = (os.path.normpath(os.path.join(self.cwd, path)) for path in paths)
-            return tuple(dict.fromkeys((*paths, *whole)))
+            paths = members_of(self.input, "path") or _patched_paths(self.input)
+            absolute = (os.path.normpath(os.path.join(self.cwd, path)) for path in paths)
+            return tuple(dict.fromkeys((*paths, *absolute)))
         for member in ("url", "query"):
             if self.kind.startswith("web") and isinstance(self.input.get(member), str):
                 return (self.input[member],)
@@ -96,73 +96,77 @@ class ToolPattern:
     pattern: Any
 
     def fits(self, call: PlannedCall) -> bool:
-        """Say whether a call breaks it."""
-        return self._means(call) and any(self.pattern.search(text) for text in call.texts)
+        """Return whether a call matches the check and so breaks the rule."""
+        return self._names_tool(call) and any(self.pattern.search(text) for text in call.texts)
 
-    def _means(self, call: PlannedCall) -> bool:
+    def _names_tool(self, call: PlannedCall) -> bool:
         if self.tool.endswith("*"):
             return call.tool.startswith(self.tool[:-1])
-        alike = call.kind not in _MIXED and call.kind == tool_kind(self.tool)
-        return call.tool == self.tool or alike
+        same_kind = call.kind not in _MIXED and call.kind == tool_kind(self.tool)
+        return call.tool == self.tool or same_kind
 
 
 @dataclass(frozen=True)
 class CommandPrefix:
-    """A check of words: a program, what comes first of its plain words, and options anywhere."""
+    """A check of words: a program, its first plain words in order, and its options anywhere."""
 
     program: str
     plain: tuple[str, ...]
     options: tuple[str, ...]
 
     def fits(self, call: PlannedCall) -> bool:
-        """Say whether a call breaks it."""
+        """Return whether a call matches the check and so breaks the rule."""
         return any(map(self._fits, call.started.get(self.program, ())))
 
     def _fits(self, call: Started) -> bool:
-        return all(_has(call, option) for option in self.options) and self._begins(call)
+        return all(_has_option(call, option) for option in self.options) and self._begins(call)
 
     def _begins(self, call: Started) -> bool:
-        """Say whether the plain words come first, but for values of options between them."""
-        reached = {0}
+        """Return whether the call's plain words begin with the check's.
+
+        A word that may be an option's value may also be skipped, so all readings are followed.
+        """
+        matched = {0}  # how many words of the check are matched, in each possible reading
         for word, may_be_value in call.plain:
-            if len(self.plain) in reached:
+            if len(self.plain) in matched:
                 break
-            on = {n + 1 for n in reached if word == self.plain[n]}
-            reached = on | reached if may_be_value else on
-        return len(self.plain) in reached
+            longer = {count + 1 for count in matched if word == self.plain[count]}
+            matched = longer | matched if may_be_value else longer
+        return len(self.plain) in matched
 
 
 Check = ToolPattern | CommandPrefix
 
 
 def normal(text: str) -> str:
-    """Return a check's text as it is compared and shown: on one line, white space folded."""
+    """Return a check's text on one line, with each run of white space as one space."""
     return " ".join(text.split())
 
 
 def parse(text: str) -> Check:
-    """Return what a check means. Raises CheckRefusedError."""
+    """Return the parsed check of a text. Raises CheckRefusedError."""
     text = normal(text)
-    shown = text.isprintable() and invisible.removed(text) == text
-    if not (shown and 0 < len(text) <= CHARACTERS):
+    visible = text.isprintable() and invisible.removed(text) == text
+    if not (visible and 0 < len(text) <= CHARACTERS):
         raise CheckRefusedError(_NOT_SHOWN)
     if match := _PATTERN.fullmatch(text):
         try:
             return ToolPattern(match[1], regex.foreign(match[2]))
         except PatternRefusedError as error:
             raise CheckRefusedError(error.sentence) from error
-    return _prefix(text)
+    return _parse_prefix(text)
 
 
-def _prefix(text: str) -> CommandPrefix:
+def _parse_prefix(text: str) -> CommandPrefix:
+    """Return a check of a command's first words. Raises CheckRefusedError."""
     try:
         words = [] if _NOT_PLAIN.search(text) else shlex.split(text)
     except ValueError as error:  # a quote that does not end
         raise CheckRefusedError(_NOT_WORDS) from error
     if not words or words[0].startswith("-") or "=" in words[0]:
         raise CheckRefusedError(_NOT_WORDS)
-    no_pattern = len(words) == 1 or words[1].startswith("/") or tool_kind(words[0])
-    if _BARE.fullmatch(words[0]) and no_pattern:
+    means_tool = len(words) == 1 or words[1].startswith("/") or tool_kind(words[0])
+    if _TOOL_ALONE.fullmatch(words[0]) and means_tool:
         raise CheckRefusedError(_BARE_TOOL)
     program = words[0].rpartition("/")[2]
     plain = tuple(word for word in words[1:] if not word.startswith("-"))
@@ -171,13 +175,14 @@ def _prefix(text: str) -> CommandPrefix:
     return CommandPrefix(program, plain, tuple(w for w in words[1:] if w.startswith("-")))
 
 
-def _has(call: Started, option: str) -> bool:
+def _has_option(call: Started, option: str) -> bool:
+    """Return whether a call has an option, also as letters of a group such as ``-rf``."""
     if option in call.options:
         return True
     return bool(_SHORT.fullmatch(option)) and call.letters.issuperset(option[1:])
 
 
-def _patched(given: Mapping[str, Any]) -> list[str]:
-    """Return the files that a patch changes."""
+def _patched_paths(given: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the files that a patch in a tool's input changes."""
     texts = [value for value in given.values() if isinstance(value, str)]
     return [path for text in texts for path in _PATCHED.findall(text)]

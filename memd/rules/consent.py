@@ -1,4 +1,4 @@
-"""What a person consents to: the words of a memory, their hash, what is said of them. Pure."""
+"""What a person consents to in a rule: the words of its memory, and their hash. Pure."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from memd.state.tables import StoredRule
 from memd.text import invisible
 
 _NO_LINE = "it has no line check:"
-_NAME, _WORDS = 100, 300  # characters; clients show a reason of some lines
-_QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`")  # of two words at least: one may be any name
+_NAME, _WORDS = 100, 300  # characters, so that a client shows the whole reason
+_QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`")  # two words at least, since one may be any name
 
 
 @dataclass(frozen=True, slots=True)
 class RuleWords:
-    """What a memory says of its rule."""
+    """The words of a memory that make its rule: check, name and description."""
 
     check: str
     name: str
@@ -28,12 +28,12 @@ class RuleWords:
 
     @property
     def digest(self) -> str:
-        """What changes whenever one of the words does."""
+        """The hash of the words, stored as what the person consented to."""
         return sha256(json.dumps([self.check, self.name, self.description]).encode())
 
     @property
     def said(self) -> str:
-        """What a tool's call is answered with."""
+        """The reason in the answer to a tool's call, with hidden characters spelled out."""
         name, words = (
             one_line(invisible.spelled_out(text), most)
             for text, most in ((self.name, _NAME), (self.description, _WORDS))
@@ -43,7 +43,7 @@ class RuleWords:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRule:
-    """A rule as its memory is now; without a ``check`` it does not hold."""
+    """A stored rule with its memory's current words; ``check`` is set only if it is on."""
 
     stored: StoredRule
     state: State
@@ -52,16 +52,16 @@ class LoadedRule:
 
     @property
     def id(self) -> str:
-        """The name by which callers know the rule."""
+        """The rule's id for callers: ``r`` and its number."""
         return f"r{self.stored.number}"
 
     @property
     def answer(self) -> Answer:
-        """What a call that breaks it is answered with."""
+        """The answer to a call that breaks the rule."""
         return "deny" if self.stored.answer == "deny" else "ask"
 
     def shown(self) -> ToolRule:
-        """Return what callers are told of it."""
+        """Return the rule as it is sent to callers."""
         stored, words = self.stored, self.words
         stem = stored.path.rpartition("/")[2].removesuffix(".md")
         return ToolRule(
@@ -79,9 +79,10 @@ class LoadedRule:
 
 
 def consented(file: MemoryFile, check: str) -> tuple[bytes, RuleWords]:
-    """Return a memory with the line of a check, "" for the one it has, and what it says then.
+    """Return a memory's content with ``check`` as its line, and the words of its rule.
 
-    Raises NotARuleError, CheckRefusedError and FrontmatterNotEditableError.
+    With "" for ``check`` the memory's own line is used. Raises NotARuleError, CheckRefusedError
+    and FrontmatterNotEditableError.
     """
     header, content = file.header, file.content
     words = words_of(content, header.path)
@@ -105,7 +106,7 @@ def why_not(header: Header) -> str:
 
 
 def words_of(content: bytes, path: str) -> RuleWords | None:
-    """Return what a memory says of its rule, ``None`` where it has no line for one."""
+    """Return the rule's words in a memory, ``None`` if it is damaged or has no line ``check:``."""
     parsed = document.parse(content, path)
     check = normal(parsed.metadata.get("check", ""))
     return (
@@ -114,9 +115,10 @@ def words_of(content: bytes, path: str) -> RuleWords | None:
 
 
 def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
-    """Return a rule beside its memory as it is now.
+    """Return a stored rule with its current state, given its memory or ``None`` if that is gone.
 
-    It holds while the memory says exactly what was consented to, so also when it says that again.
+    It is ``changed`` unless the memory has exactly the words that were consented to; it is on again
+    once the memory has them again.
     """
     if file is None:
         return LoadedRule(stored, "gone", None)
@@ -127,35 +129,37 @@ def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
         return LoadedRule(stored, "off", words)
     try:
         return LoadedRule(stored, "on", words, parse(words.check))
-    except CheckRefusedError:  # by a later memd
+    except CheckRefusedError:  # a later version of memd accepted it
         return LoadedRule(stored, "changed", words)
 
 
 def candidates(
     files: Sequence[MemoryFile], repeated: Mapping[str, int]
 ) -> tuple[RuleCandidate, ...]:
-    """Return the memories that could be rules: those with a line, or said again and with a command.
+    """Return the memories that could be rules, the most often repeated ones first.
 
-    What was said again most often comes first.
+    These have a valid line ``check:``, or quote a command and were repeated by the person.
+    ``repeated`` has the number of repetitions by path.
     """
     result = []
     for file in files:
         path, times = file.header.path, repeated.get(file.header.path, 0)
         words = words_of(file.content, path)
-        check = words.check if words else _quoted(file) if times else ""
+        check = words.check if words else _quoted_command(file) if times else ""
         if check and _is_check(check):
             result.append(RuleCandidate(path, file.header.name, check, bool(words), times))
     return tuple(sorted(result, key=lambda each: (-each.repeated, each.path)))
 
 
-def _quoted(file: MemoryFile) -> str:
-    """Return the first command that a memory quotes, "" where it quotes none."""
+def _quoted_command(file: MemoryFile) -> str:
+    """Return the first text in backquotes that is a valid check, or "" if there is none."""
     texts = (file.header.description, file.body)
     quoted = (normal(words) for text in texts for words in _QUOTED.findall(text))
     return next(filter(_is_check, quoted), "")
 
 
 def _is_check(text: str) -> bool:
+    """Return whether a text can be parsed as a check."""
     try:
         parse(text)
     except CheckRefusedError:

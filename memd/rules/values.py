@@ -1,4 +1,4 @@
-"""What callers ask about rules and are told. Pure."""
+"""The values that callers of the rules pass and get, and their errors. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,12 +22,12 @@ __all__ = [
 
 Answer = Literal["ask", "deny"]
 State = Literal["on", "off", "changed", "gone"]
-RULES = 200  # of a project
-_SHOWN = 40  # characters of a name that somebody gave
+RULES = 200  # rules that may be on in a project
+_SHOWN = 40  # characters of an unknown rule's id in an error
 
 
 class RuleNotFoundError(MemdError):
-    """There is no such rule in this project."""
+    """This project has no rule with the given id."""
 
     code = 1001
     kind = "rule_not_found"
@@ -40,7 +40,7 @@ class RuleNotFoundError(MemdError):
 
 
 class NotARuleError(MemdError):
-    """A memory cannot carry a rule, since it is no feedback of the person's own, say."""
+    """A memory cannot carry a rule, for instance because it is not the person's own feedback."""
 
     code = 1088
     kind = "not_a_rule"
@@ -53,11 +53,11 @@ class NotARuleError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """A rule: what it checks, how it answers, and whether it holds.
+    """A rule with its check, its answer, and whether it holds.
 
-    ``state`` is ``changed`` where the memory does not say any more what was consented to, and
-    ``gone`` where it is not there; then the rule does not hold. ``words`` are what a call is
-    answered with. ``answered`` calls were answered, the last one at ``last_at``.
+    ``state`` is ``changed`` if the memory no longer has the words that were consented to, and
+    ``gone`` if the memory was deleted; in both states the rule does not hold. ``words`` is the
+    reason in its answers. It answered ``answered`` calls, the last one at ``last_at``.
     """
 
     id: str
@@ -76,7 +76,7 @@ class ToolRule:
 class RuleCandidate:
     """A memory that could be a rule: its ``check``, and whether that is ``written`` in it.
 
-    ``repeated`` is how often the person said again what it says.
+    ``repeated`` is how often the person repeated what the memory says.
     """
 
     path: str
@@ -88,7 +88,7 @@ class RuleCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """The rules of a project, and memories that could be some."""
+    """The rules of a project, and the memories that could become rules."""
 
     rules: tuple[ToolRule, ...]
     candidates: tuple[RuleCandidate, ...]
@@ -104,7 +104,7 @@ class RuleAdded:
 
 @dataclass(frozen=True, slots=True)
 class RuleAnswer:
-    """What a tool's call gets: ``allow`` where no rule says anything."""
+    """The answer to a tool's call: ``allow`` if it breaks no rule, else the rule's answer."""
 
     answer: Literal["allow", "ask", "deny"] = "allow"
     rule: str | None = None
@@ -113,7 +113,7 @@ class RuleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """How many rules are in which state."""
+    """The number of rules in each state."""
 
     on: int = 0
     off: int = 0
