@@ -1,11 +1,11 @@
-"""Who is let in: a token that works once, then a session that every request must show. Pure.
+"""Access to the page: a token that works once, then a session that each request must show. Pure.
 
 Rules of this file
-- What is not let in learns nothing, not even whether it was close.
+- A refused request learns nothing, not even how near its token was.
 - The token works once and for two minutes; a session is a path and a cookie, and needs both: other
   programs' pages on this machine share the cookies of all ports, and never know the path.
-- The browser's own word on where a request comes from counts wherever it is sent: a page of
-  somebody else's, a frame and a name that was bound to this address get nothing.
+- If the browser says where a request comes from, that decides: pages of other sites, frames and
+  host names that were bound to this address get nothing.
 - Something is changed by a POST alone, with the exact Origin and the token of its form.
 """
 
@@ -21,23 +21,23 @@ _BYTES = 16
 _ENTER = "/enter/"
 _READING = ("GET", "HEAD")
 _FORM = "application/x-www-form-urlencoded"
-# What a page of ours is loaded as, and what it loads: documents, its style, script and picture,
-# and what its script asks for ("empty"). Not in a frame, not as an object.
+# The values of Sec-Fetch-Dest for our pages, their style, script and picture, and the requests of
+# their script ("empty"). Frames and objects are refused.
 _DESTINATIONS = {"document", "style", "script", "image", "empty"}
 
 
 class PageGate(Enum):
-    """What becomes of a request."""
+    """The decision about a request."""
 
     REFUSED = "refused"
     ENTERED = "entered"
-    METHOD = "method"  # one of its session's, by a method that there is not
+    METHOD = "method"  # let in, but its method is not supported
     OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What a request says before its body; names of headers in lower case.
+    """The head of a request, with the names of headers in lower case.
 
     A header that came more than once is in ``headers`` with an empty value.
     """
@@ -55,7 +55,7 @@ class RequestHead:
 
 @dataclass(slots=True)
 class PageAccess:
-    """The one way in. ``host`` is ``127.0.0.1:PORT``, ``began`` in monotonic seconds."""
+    """Decides who is let in. ``host`` is ``127.0.0.1:PORT``, ``began`` in monotonic seconds."""
 
     host: str
     began: float
@@ -66,7 +66,7 @@ class PageAccess:
 
     @property
     def address(self) -> str:
-        """What is printed for the person; it works once."""
+        """The address that is printed for the person; it works once."""
         return f"http://{self.host}{_ENTER}{self.token}"
 
     @property
@@ -76,11 +76,11 @@ class PageAccess:
 
     @property
     def cookie(self) -> str:
-        """The value of the header Set-Cookie for whoever entered."""
+        """The value of the header Set-Cookie in the answer to the token."""
         return f"{COOKIE}={self._cookie}; Path={self.root}; HttpOnly; SameSite=Strict"
 
     def gate(self, head: RequestHead, now: float) -> PageGate:
-        """Return what becomes of a request; one that enters uses the token up."""
+        """Return the decision about a request; entering uses up the token."""
         if head.headers.get("host") != self.host or not _comes_from_here(head):
             return PageGate.REFUSED
         if head.path.startswith(_ENTER):
@@ -91,20 +91,20 @@ class PageAccess:
             return PageGate.OPEN
         if head.method != "POST":
             return PageGate.METHOD
-        own = head.headers.get("origin") == f"http://{self.host}"
-        kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return PageGate.OPEN if own and kind == _FORM else PageGate.REFUSED
+        same_origin = head.headers.get("origin") == f"http://{self.host}"
+        media_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return PageGate.OPEN if same_origin and media_type == _FORM else PageGate.REFUSED
 
     def is_form(self, token: str) -> bool:
-        """Whether a form came from a page of this session."""
+        """Return whether a form's token is the one of this session's pages."""
         return compare_digest(token.encode(), self.form_token.encode())
 
     def _enter(self, head: RequestHead, now: float) -> PageGate:
         token = head.path.removeprefix(_ENTER).encode()
-        known = bool(self.token) and compare_digest(token, self.token.encode())
-        # A browser that fetches ahead of its person would use the token up for nobody.
-        ahead = "sec-purpose" in head.headers or "purpose" in head.headers
-        if not known or ahead or head.method != "GET":
+        valid = bool(self.token) and compare_digest(token, self.token.encode())
+        # A browser's prefetch must not use up the token before the person comes.
+        prefetched = "sec-purpose" in head.headers or "purpose" in head.headers
+        if not valid or prefetched or head.method != "GET":
             return PageGate.REFUSED
         self.token = ""
         return PageGate.ENTERED if now - self.began <= TOKEN_SECONDS else PageGate.REFUSED
@@ -118,12 +118,12 @@ class PageAccess:
 
 
 def _comes_from_here(head: RequestHead) -> bool:
-    """Whether a request is the person's own or one of our page's, as far as the browser says."""
+    """Return whether the Sec-Fetch headers name our page or the person; true without them."""
     site = head.headers.get("sec-fetch-site")
     destination = head.headers.get("sec-fetch-dest", "document")
     if site is None:
         return True
     if site == "none":  # typed, or opened by another program; a page cannot make such a request
-        by_hand = head.headers.get("sec-fetch-mode", "navigate") == "navigate"
-        return by_hand and destination == "document" and head.method in _READING
+        navigates = head.headers.get("sec-fetch-mode", "navigate") == "navigate"
+        return navigates and destination == "document" and head.method in _READING
     return site == "same-origin" and destination in _DESTINATIONS

@@ -1,10 +1,10 @@
-"""What a person may change from the page, where it was started with ``--write``. Pure.
+"""The changes that a person can make from a page started with ``--write``. Pure.
 
 Rules of this file
-- What is meant stands in the address of a form, encoded; what the person wrote in its fields.
-- What removes something is shown before, on a page of its own.
+- A form's address names what is changed, encoded; its fields hold what the person wrote.
+- A removal is shown first, on a page of its own.
 - A memory is written against the text that was shown: nothing newer is overwritten.
-- Each form names its request, so that a click twice does a thing once.
+- A form's request id makes one change of two clicks.
 """
 
 import secrets
@@ -24,7 +24,7 @@ _REQUEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A form: its path, its call, and the view that follows, with what it takes of the address."""
+    """A form: its path, its call, and the view after it, which keeps ``takes`` of the address."""
 
     path: str
     view: str
@@ -41,9 +41,9 @@ class Action:
 def _calling(
     method: str, *names: str, needs: tuple[str, ...] = (), may: tuple[str, ...] = ()
 ) -> Callable[[PageQuery, Fields], MethodCall]:
-    """Return what calls a method with values of the address and of a form's fields.
+    """Return a function that makes a call from a page's address and a form's fields.
 
-    What a form ``needs`` it must have; what it, or its address, ``may`` have is left out if empty.
+    The address must have ``names`` and the form ``needs``; either may have ``may``.
     """
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
@@ -57,7 +57,7 @@ def _calling(
 
 
 def _write(query: PageQuery, form: Fields) -> MethodCall:
-    """Return the write of a whole memory, with the ends of lines that it had."""
+    """Return the call that writes a whole memory, with the line ends that it had."""
     content = form.get("content", "").replace("\r\n", "\n")
     if form.get("ends") == "crlf":
         content = content.replace("\n", "\r\n")
@@ -67,7 +67,7 @@ def _write(query: PageQuery, form: Fields) -> MethodCall:
 
 
 def _deciding(method: str, *may: str) -> Callable[[PageQuery, Fields], MethodCall]:
-    """Return what decides a proposal: the one file that is named, or all that are open."""
+    """Return a function that makes the call to decide a proposal's one file, or all open ones."""
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
         paths = [query.get("path")] if query.get("path") else None
@@ -77,16 +77,16 @@ def _deciding(method: str, *may: str) -> Callable[[PageQuery, Fields], MethodCal
     return call
 
 
-_ONE = ("cwd", "path")
+_MEMORY = ("cwd", "path")
 _ONCE = ("request_id",)
 ACTIONS = (
-    Action("write", "memory", _write, _ONE),
+    Action("write", "memory", _write, _MEMORY),
     Action(
         "delete", "project", _calling("memory.delete", "path", needs=("base_hash", "request_id"))
     ),
     Action("undo", "history", _calling("memory.undo", "change", needs=_ONCE)),
-    Action("restore", "memory", _calling("memory.restore", "path", "change", needs=_ONCE), _ONE),
-    Action("adopt", "memory", _calling("memory.adopt", "path"), _ONE),
+    Action("restore", "memory", _calling("memory.restore", "path", "change", needs=_ONCE), _MEMORY),
+    Action("adopt", "memory", _calling("memory.adopt", "path"), _MEMORY),
     Action("take", "review", _calling("suggestion.accept", "suggestion", may=("text", "type"))),
     Action("dismiss", "review", _calling("suggestion.dismiss", "suggestion")),
     Action("accept", "review", _deciding("dream.accept")),
@@ -111,7 +111,7 @@ def _edit_page(_: PageQuery, answers: Answers) -> Context:
 
 
 def _preview(method: str, *names: str) -> Callable[[PageQuery], Mapping[str, MethodCall]]:
-    """Return the question what a method would do."""
+    """Return a function that makes a dry run of a method, whose failure is shown."""
 
     def questions(query: PageQuery) -> Mapping[str, MethodCall]:
         given = {name: query[name] for name in names}

@@ -1,11 +1,11 @@
-"""The page as an application of HTTP: who is let in, what is read of a request, how it is answered.
+"""The page as an HTTP application: it checks, reads and answers each request.
 
 Rules of this file
-- Every answer has the headers that keep it to itself, one for a fault too.
-- What is not let in gets 403 and an empty body.
-- Reading asks the daemon and changes nothing; the routes that change something exist with
-  ``write`` alone, take forms alone, and lead back to a page.
-- A failure of the daemon is a page with its sentence and its hint.
+- Every answer has the security headers, also one for a fault.
+- A refused request gets 403 and an empty body.
+- Views change nothing. The routes that change something exist only with ``write``, take only forms,
+  and redirect to a page.
+- A failure of the daemon is shown as a page with its sentence and its hint.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ from memd.ui.views import PageQuery, PageView
 HEAD_BYTES = 32 * 1024
 BODY_BYTES = 256 * 1024
 BODY_SECONDS = 15.0
-_LAST_SECONDS = 0.5  # in which a browser gets the style of the last page
+_LAST_SECONDS = 0.5  # for the browser to load the style of the last page
 _FIELDS = 200
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -64,9 +64,9 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """How the page is run, and in which working directory (``here``).
+    """The options of a run; ``here`` is its working directory.
 
-    ``zone`` is that of all times that are shown, ``None`` for this machine's.
+    ``zone`` is the time zone of all times that are shown, ``None`` for this machine's.
     """
 
     here: str
@@ -77,7 +77,7 @@ class PageOptions:
 
 
 class PageFaultError(MemdError):
-    """A page could not be made of what the daemon answered."""
+    """A page could not be rendered from the daemon's answers."""
 
     code = 1102
     kind = "page_fault"
@@ -88,7 +88,7 @@ class PageFaultError(MemdError):
 
 
 class PageServer:
-    """The application; ``stop`` is set once it shall end."""
+    """The ASGI application; ``stop`` is set when the server must end."""
 
     def __init__(self, link: SocketLink, access: PageAccess, options: PageOptions) -> None:
         self._link = link
@@ -99,16 +99,16 @@ class PageServer:
         self.events = Events(link, self.stop)
         self.last_request = options.monotonic()
         self._routes = Starlette(
-            routes=[*self._reading(), *self._changing()],
+            routes=[*self._view_routes(), *self._action_routes()],
             exception_handlers={HTTPException: self._refused, Exception: self._fault},
         )
         self._routes.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        head = _head(scope)
+        head = _request_head(scope)
         gate = PageGate.REFUSED
-        if _size(scope) <= HEAD_BYTES:
+        if _head_bytes(scope) <= HEAD_BYTES:
             gate = self._access.gate(head, self._options.monotonic())
         app: ASGIApp
         if gate is PageGate.OPEN:
@@ -124,17 +124,17 @@ class PageServer:
             app = Response(status_code=405, headers={"allow": "GET, HEAD, POST"} | _CLOSE)
         else:
             app = Response(status_code=403, headers=_CLOSE)
-        await app(scope, receive, partial(_with_headers, send))
+        await app(scope, receive, partial(_send_with_headers, send))
 
     def idle_until(self, seconds: float) -> float:
-        """Return when nobody will have looked for so long, in monotonic seconds."""
+        """Return when the page will have been unused for ``seconds``, in monotonic seconds."""
         if self._access.token:
-            return self._access.began + TOKEN_SECONDS  # from then on nobody can
-        if self.events.open:  # an open page is a look
+            return self._access.began + TOKEN_SECONDS  # afterwards nobody can enter
+        if self.events.open:  # an open page is in use
             self.last_request = self._options.monotonic()
         return self.last_request + seconds
 
-    def _reading(self) -> list[Route]:
+    def _view_routes(self) -> list[Route]:
         shown = [*VIEWS.values(), *(FORMS if self._options.write else ())]
         return [
             *(Route(f"/{view.path}", partial(self._view, view)) for view in shown),
@@ -146,7 +146,7 @@ class PageServer:
             Route("/quit", self._quit, methods=["POST"]),
         ]
 
-    def _changing(self) -> list[Route]:
+    def _action_routes(self) -> list[Route]:
         return [
             Route(f"/{action.path}", partial(self._act, action), methods=["POST"])
             for action in (ACTIONS if self._options.write else ())
@@ -186,26 +186,26 @@ class PageServer:
         query = self._query(request)
         topics = self.events.known(query.get("topics"))
         if not topics:
-            return Response(status_code=204)  # tells the browser not to come again
+            return Response(status_code=204)  # after which the browser does not reconnect
         return _EventStream(partial(self.events.run, topics, query.get("cwd")))
 
     async def _form(self, request: Request) -> Mapping[str, str]:
-        """Return the fields of a form of ours. Raises HTTPException."""
+        """Return the fields of a form whose token is valid. Raises HTTPException."""
         body = bytearray()
-        whole = False
+        complete = False
         with anyio.move_on_after(BODY_SECONDS), suppress(ClientDisconnect):
             async for piece in request.stream():
                 body += piece
                 if len(body) > BODY_BYTES:
                     raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-            whole = True
+            complete = True
         try:
             text = bytes(body).decode()
             pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
         except ValueError:
             raise HTTPException(HTTPStatus.BAD_REQUEST) from None
         fields = dict(pairs)
-        if not whole or not self._access.is_form(fields.pop("form_token", "")):
+        if not complete or not self._access.is_form(fields.pop("form_token", "")):
             raise HTTPException(HTTPStatus.FORBIDDEN)
         return fields
 
@@ -253,11 +253,11 @@ class PageServer:
         return response
 
 
-_CLOSE = {"connection": "close"}  # what more a refused sender sends is not read
+_CLOSE = {"connection": "close"}  # the rest of a refused request is not read
 
 
 class _EventStream(Response):
-    """An answer that goes on until its reader leaves or ``run``, which sends it, returns."""
+    """A streamed answer, which ``run`` sends until it returns or the browser disconnects."""
 
     def __init__(self, run: Callable[[Sender], Awaitable[None]]) -> None:
         super().__init__(media_type="text/event-stream")
@@ -272,20 +272,20 @@ class _EventStream(Response):
         async def send_text(text: str) -> None:
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
-        async def until_left(scope: anyio.CancelScope) -> None:
+        async def until_disconnect(scope: anyio.CancelScope) -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
             scope.cancel()
 
         async with anyio.create_task_group() as group:
-            group.start_soon(until_left, group.cancel_scope)
+            group.start_soon(until_disconnect, group.cancel_scope)
             await self._run(send_text)
             group.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b""})
 
 
 def _static(name: str, request: Request) -> Response:
-    """Return a file of ours; browsers ask each time and are told that it is the same."""
+    """Return a static file, or 304 if the browser's copy of it is current."""
     with open(os.path.join(_STATIC, name), "rb") as file:
         content = file.read()
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
@@ -295,7 +295,7 @@ def _static(name: str, request: Request) -> Response:
     return Response(content, headers=headers, media_type=_KINDS[os.path.splitext(name)[1]])
 
 
-def _head(scope: Scope) -> RequestHead:
+def _request_head(scope: Scope) -> RequestHead:
     headers: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1")
@@ -305,18 +305,18 @@ def _head(scope: Scope) -> RequestHead:
     return RequestHead(scope["method"], path, headers)
 
 
-def _size(scope: Scope) -> int:
-    """Return about how many bytes a head has."""
+def _head_bytes(scope: Scope) -> int:
+    """Return the approximate size of a request's head in bytes."""
     headers = sum(len(name) + len(value) for name, value in scope["headers"])
     return len(scope["raw_path"]) + len(scope["query_string"]) + headers
 
 
-async def _with_headers(send: Send, message: Message) -> None:
+async def _send_with_headers(send: Send, message: Message) -> None:
     if message["type"] == "http.response.start":
         headers = list(message.get("headers", ()))
-        known = {name for name, _ in headers}
+        present = {name for name, _ in headers}
         for name, value in HEADERS.items():
-            if name.encode() not in known:
+            if name.encode() not in present:
                 headers.append((name.encode(), value.encode()))
         message = {**message, "headers": headers}
     await send(message)

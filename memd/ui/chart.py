@@ -14,7 +14,7 @@ _LEAST = 0.0001  # dollars; a finer scale says nothing
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One part of a column; ``series`` is the number of its kind."""
+    """One segment of a column; ``series`` is the index of its kind."""
 
     x: float
     y: float
@@ -26,7 +26,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class AxisMark:
-    """A mark on an axis: where it stands, and what it says."""
+    """A mark on an axis: its position and its text."""
 
     at: float
     words: str
@@ -34,7 +34,7 @@ class AxisMark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn: columns of stacked bars over their labels, with lines to read them by."""
+    """A chart of stacked columns: their bars and labels, and the horizontal lines."""
 
     bars: Sequence[Bar]
     lines: Sequence[AxisMark]
@@ -47,38 +47,36 @@ class Chart:
 
 
 def chart(columns: Sequence[tuple[str, Mapping[str, float]]], series: Sequence[str]) -> Chart:
-    """Return a chart of columns, each a label and its values by kind; dollars."""
+    """Return a chart of columns, each a label with its dollars by kind."""
     most = max((sum(values.values()) for _, values in columns), default=0)
     step = _step(most)
     top = max(step * ceil(most / step), step)
-    room, floor_at = HEIGHT - _BOTTOM - _TOP, HEIGHT - _BOTTOM
+    plot_height, floor_at = HEIGHT - _BOTTOM - _TOP, HEIGHT - _BOTTOM
     slot = (WIDTH - _LEFT) / max(len(columns), 1)
     bars, labels = [], []
     every = ceil(len(columns) / _LABELS)
     for n, (label, values) in enumerate(columns):
         x, y = _LEFT + n * slot, float(floor_at)
-        for number, kind in enumerate(series):
+        for index, kind in enumerate(series):
             if value := values.get(kind, 0.0):
-                height = room * value / top
+                height = plot_height * value / top
                 y -= height
                 width = min(slot * 0.72, 48.0)
-                place = round(x + (slot - width) / 2, 2)
+                left = round(x + (slot - width) / 2, 2)
                 words = f"{label}, {kind}: ${value:.4f}"
-                bars.append(
-                    Bar(place, round(y, 2), round(width, 2), round(height, 2), number, words)
-                )
+                bars.append(Bar(left, round(y, 2), round(width, 2), round(height, 2), index, words))
         if n % every == 0:
             labels.append(AxisMark(round(x + slot / 2, 2), label))
     count = round(top / step)
     lines = [
-        AxisMark(round(floor_at - room * n / count, 2), _dollars(step * n, step))
+        AxisMark(round(floor_at - plot_height * n / count, 2), _dollars(step * n, step))
         for n in range(count + 1)
     ]
     return Chart(bars, lines, labels, series)
 
 
 def _step(most: float) -> float:
-    """Return a round distance between lines, so that some four of them reach the highest column."""
+    """Return a round step between lines, so that about four steps reach the highest column."""
     if most <= 0:
         return 1.0
     rough = most / _TICKS

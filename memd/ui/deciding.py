@@ -1,4 +1,4 @@
-"""The views of what waits for the person, and of dreams. Pure."""
+"""The views of suggestions and proposals to decide, and of dreams. Pure."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -25,14 +25,14 @@ def _review_page(query: PageQuery, answers: Answers) -> Context:
     proposals = answered(answers, "proposed", "proposals") or ()
     return {
         "suggestions": answered(answers, "suggested", "suggestions") or (),
-        "proposals": [{**one, "waiting": _waiting(one)} for one in proposals],
+        "proposals": [{**one, "waiting": _open_paths(one)} for one in proposals],
         "types": tuple(MemoryType),
         "decided": query.get("decided"),
     }
 
 
-def _waiting(proposal: Mapping[str, Any]) -> list[str]:
-    """Return the files of a proposal that are open."""
+def _open_paths(proposal: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the open files of an open proposal, none of a decided one."""
     files = proposal["files"] if proposal["state"] == "open" else ()
     return [file["path"] for file in files if file["state"] == "open"]
 
@@ -45,7 +45,7 @@ def _proposal_page(query: PageQuery, answers: Answers) -> Context:
     (proposal,) = answers["proposed"]["proposals"]
     whole = bool(query.get("all"))
     files = [(file, shown_diff(file, whole=whole)) for file in proposal["files"]]
-    return {"proposal": proposal, "files": files, "waiting": _waiting(proposal)}
+    return {"proposal": proposal, "files": files, "waiting": _open_paths(proposal)}
 
 
 def _dreams(query: PageQuery) -> Mapping[str, MethodCall]:
@@ -59,19 +59,19 @@ def _dreams(query: PageQuery) -> Mapping[str, MethodCall]:
 
 def _dreams_page(query: PageQuery, answers: Answers) -> Context:
     jobs = [job for job in answers["jobs"]["jobs"] if job["kind"] == "dream"]
-    reports = {(job["result"] or {}).get("change"): _report(job) for job in jobs}
+    reports = {(job["result"] or {}).get("change"): _job_report(job) for job in jobs}
     page = changes(answers)
     by_day = groupby(page["changes"], lambda change: getattr(query.at(change["at"]), "day", ""))
     return {
         **page,
         "reports": reports,
         "nights": [(day, list(rows)) for day, rows in by_day],
-        "without": [_report(job) for job in jobs if not (job["result"] or {}).get("change")],
+        "without": [_job_report(job) for job in jobs if not (job["result"] or {}).get("change")],
     }
 
 
-def _report(job: Mapping[str, Any]) -> Context:
-    """Return what a dream's job tells, however little it came to."""
+def _job_report(job: Mapping[str, Any]) -> Context:
+    """Return a dream job's facts for the template, empty where its result lacks them."""
     result = job["result"] or {}
     names = ("engine", "dollars", "proposal", "unused", "before", "after", "said")
     return {

@@ -1,4 +1,4 @@
-"""A unified diff as rows that a page shows, one under the other or side by side. Pure."""
+"""A unified diff as rows for a page, one below the other or side by side. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ _SIGNS = {"+": "added", "-": "removed", " ": "same"}
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """A line of a diff: ``kind`` is added, removed, same, or note for what is no file's line."""
+    """A line of a diff, numbered in both files; ``kind`` is added, removed, same or note."""
 
     kind: str
     text: str
@@ -29,31 +29,31 @@ class SideBySide:
 
 
 def lines(diff: str) -> list[DiffLine]:
-    """Return the lines of a unified diff without its head, with the numbers of both files."""
+    """Return the lines of a unified diff without its header, numbered in both files."""
     result: list[DiffLine] = []
     before = after = 0
-    inside = False
+    in_hunk = False
     for text in diff.removesuffix("\n").split("\n") if diff else ():
         hunk = _HUNK.match(text)
         if hunk:
             before, after = int(hunk[1]), int(hunk[2])
-            result += [DiffLine("note", "…")] if inside else []
-            inside = True
-        elif not inside:
+            result += [DiffLine("note", "…")] if in_hunk else []
+            in_hunk = True
+        elif not in_hunk:
             if not text.startswith(("--- ", "+++ ")):
                 result.append(DiffLine("note", text))
         elif kind := _SIGNS.get(text[:1]):
-            here = before * (kind != "added"), after * (kind != "removed")
-            result.append(DiffLine(kind, text[1:], *here))
-            before += kind != "added"
-            after += kind != "removed"
+            in_before, in_after = kind != "added", kind != "removed"
+            numbers = (before if in_before else 0, after if in_after else 0)
+            result.append(DiffLine(kind, text[1:], *numbers))
+            before, after = before + in_before, after + in_after
         else:
             result.append(DiffLine("note", text.removeprefix("\\ ")))
     return result
 
 
 def sides(shown: Sequence[DiffLine]) -> list[SideBySide]:
-    """Return lines with what was removed beside what came in its place."""
+    """Return rows with removed lines beside the added ones that follow them."""
     rows: list[SideBySide] = []
     for kind, block in _blocks(shown):
         if kind == "changed":
@@ -66,7 +66,7 @@ def sides(shown: Sequence[DiffLine]) -> list[SideBySide]:
 
 
 def _blocks(shown: Iterable[DiffLine]) -> Iterator[tuple[str, list[DiffLine]]]:
-    """Yield runs of changed lines, and all others one by one."""
+    """Yield each run of changed lines as one block, and every other line as a block."""
     run: list[DiffLine] = []
     for one in shown:
         if one.kind in ("added", "removed"):

@@ -1,4 +1,4 @@
-"""What changed while a page is open, as server-sent events: names of topics and nothing else."""
+"""Server-sent events for open pages: the names of the topics that changed, nothing else."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -10,9 +10,9 @@ from memd.core.errors import MemdError
 from memd.core.events import TOPICS
 from memd.ui.link import SocketLink
 
-STREAMS = 12  # open pages that are told of changes; more are reloaded by hand
-_PAUSE_SECONDS = 0.5  # what happens at once is told once
-_ALIVE_SECONDS = 15.0  # a browser that went away is noticed by then
+STREAMS = 12  # open pages that get events; others must be reloaded by hand
+_PAUSE_SECONDS = 0.5  # notifications within this time are sent as one event
+_ALIVE_SECONDS = 15.0  # without an event, a comment is sent to notice a closed browser
 _BEGIN = "retry: 5000\n\n"
 _ALIVE = ":\n\n"
 Sender = Callable[[str], Awaitable[None]]
@@ -20,7 +20,7 @@ Receiver = Callable[[], Awaitable[Any]]
 
 
 class Events:
-    """The open streams. ``stop`` ends them all."""
+    """Counts and runs the open streams. ``stop`` ends them all."""
 
     def __init__(self, link: SocketLink, stop: anyio.Event) -> None:
         self._link = link
@@ -28,21 +28,21 @@ class Events:
         self.open = 0
 
     def known(self, topics: str) -> list[str]:
-        """Return the topics that a page may be told of, none where there are too many pages."""
-        named = topics.split()
-        return [topic for topic in TOPICS if topic in named and self.open < STREAMS]
+        """Return the valid topics in a list of words, none if too many streams are open."""
+        words = topics.split()
+        return [topic for topic in TOPICS if topic in words and self.open < STREAMS]
 
     async def run(self, topics: Sequence[str], cwd: str, send: Sender) -> None:
-        """Send what happens, of one project or of all, until the daemon or this server ends."""
+        """Send the events of one project, or without ``cwd`` of all, until daemon or page end."""
         self.open += 1
         about = {"topics": topics} | ({"cwd": cwd} if cwd else {})
         try:
             async with self._link.connection() as client, anyio.create_task_group() as group:
                 group.start_soon(self._until_stopped, group.cancel_scope)
-                with suppress(MemdError):  # the stream ends, and the browser comes again
+                with suppress(MemdError):  # the stream ends, and the browser reconnects
                     await client.call("subscribe", about)
                     await send(_BEGIN)
-                    await _tell(client.notifications.receive, send)
+                    await _send_topics(client.notifications.receive, send)
                 group.cancel_scope.cancel()
         except MemdError:
             return  # no daemon runs
@@ -54,8 +54,8 @@ class Events:
         scope.cancel()
 
 
-async def _tell(receive: Receiver, send: Sender) -> None:
-    """Send the topics of notifications until the daemon hangs up."""
+async def _send_topics(receive: Receiver, send: Sender) -> None:
+    """Send the topics of notifications until the daemon closes the connection."""
     while True:
         changed: set[str] = set()
         with anyio.move_on_after(_ALIVE_SECONDS) as quiet, suppress(anyio.EndOfStream):

@@ -1,4 +1,4 @@
-"""What the page asks the daemon: a connection for each request, many questions at once on it."""
+"""The page's calls to the daemon: a connection for each request, with several calls at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _ABSENT = (-32601, 1001)
 
 @dataclass(frozen=True, slots=True)
 class MethodCall:
-    """A call of a method. A failure of one that is ``optional`` spoils nothing but its own part."""
+    """A call of a method; if an ``optional`` one fails, the rest of the page is still shown."""
 
     method: str
     params: Mapping[str, Any]
@@ -30,9 +30,9 @@ class MethodCall:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Why an optional question has no answer.
+    """Why an optional call failed.
 
-    ``absent``: what it is about is not there, or this daemon has no such method.
+    ``absent``: its object was not found, or this daemon has no such method.
     """
 
     sentence: str
@@ -42,13 +42,13 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class SocketLink:
-    """The way to the daemon. ``environment`` holds what a client forwards."""
+    """Calls the daemon at ``socket``. ``environment`` holds what a client forwards."""
 
     socket: str
     environment: Mapping[str, str]
 
     def connection(self) -> "AsyncClient":
-        """Return a connection that is to be entered."""
+        """Return a new connection, a context manager."""
         return asynchronous(self.socket, self.environment, name=NAME, version=__version__)
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
@@ -56,9 +56,9 @@ class SocketLink:
         return (await self.answers({"": MethodCall(method, params)}))[""]
 
     async def answers(self, questions: Mapping[str, MethodCall]) -> dict[str, Any]:
-        """Return the answers by the names of the questions, which are asked together.
+        """Make the calls together and return their results by name, or Unanswered.
 
-        Raises RemoteError and DaemonUnavailableError for the first that is not optional, and
+        Raises RemoteError and DaemonUnavailableError if a call that is not optional fails, and
         AnswerTimeoutError.
         """
         if not questions:

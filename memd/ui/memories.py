@@ -24,11 +24,11 @@ def _projects(query: PageQuery) -> Mapping[str, MethodCall]:
 def _projects_page(query: PageQuery, answers: Answers) -> Context:
     rows: list[dict[str, Any]] = answered(answers, "known", "projects") or []
     here, local = query.get("here"), answered(answers, "local")
-    # The project in which the page was started, where the daemon does not list it yet.
+    # Add the project in which the page was started if the daemon does not list it yet.
     if local and local["memories"] and not any(row["cwd"] == here for row in rows):
         empty = dict.fromkeys(("bytes", "last_at", "team", "proposals", "suggestions"))
         rows = [{"cwd": here, "memories": local["count"], **empty}, *rows]
-    # Where the page was started need be no project; that is no problem of this view.
+    # The page may be started outside of any project, so a failure of "local" is no problem.
     known = answers["known"]
     failed = [known] if isinstance(known, Unanswered) and not known.absent else []
     return {"projects": rows, "here": here, "problems": failed}

@@ -26,20 +26,20 @@ class ShownDiff:
 
 
 def shown_diff(file: Mapping[str, Any], *, whole: bool = False) -> ShownDiff:
-    """Return a file's diff as a page shows it."""
+    """Return a file's diff as rows, the first ``diffs.ROWS`` unless ``whole``."""
     rows = diffs.lines(file["diff"])
     shown = rows if whole else rows[: diffs.ROWS]
     return ShownDiff(file["path"], shown, diffs.sides(shown), len(rows) - len(shown))
 
 
 def changes(answers: Answers) -> Context:
-    """Return a page of the history, and the change behind which there is more, "" for none."""
+    """Return a page of the history; ``older`` is its last change, or "" if none follows."""
     rows = answers["history"]["changes"]
     return {"changes": rows, "older": rows[-1]["id"] if len(rows) == CHANGES else ""}
 
 
 def split(content: str) -> tuple[list[str], str]:
-    """Return the lines of a memory's frontmatter, none where it has none, and its text."""
+    """Return the lines of a memory's frontmatter, none if it has none, and its text."""
     lines = content.split("\n")
     bare = [one.rstrip("\r") for one in lines]
     if bare[0] != _FENCE or _FENCE not in bare[1:]:
@@ -49,7 +49,7 @@ def split(content: str) -> tuple[list[str], str]:
 
 
 def is_editable(content: str) -> bool:
-    """Whether a form brings a text back as it is: no character that a browser changes or hides."""
+    """Return whether a form sends a text back unchanged: browsers change or hide none of it."""
     ends = content.replace("\r\n", "")
     uniform = "\r" not in ends and not ("\r\n" in content and "\n" in ends)
     return uniform and texts.visible(content) == content
@@ -57,7 +57,7 @@ def is_editable(content: str) -> bool:
 
 def _memory(query: PageQuery) -> Mapping[str, MethodCall]:
     path, before = query["path"], query.get("before")
-    why = query.perhaps if path == INDEX else query.about  # the index comes from nobody
+    why = query.perhaps if path == INDEX else query.about  # the index has no origin
     return {
         "memory": query.perhaps("memory.read", path=path),
         "why": why("memory.why", path=path),
@@ -100,8 +100,8 @@ def _history(query: PageQuery) -> Mapping[str, MethodCall]:
 
 
 def _change(query: PageQuery) -> Mapping[str, MethodCall]:
-    known = written(query.get("at"))
-    times = {"since": known, "until": known + 1} if known else {"limit": 1}
+    at = written(query.get("at"))
+    times = {"since": at, "until": at + 1} if at else {"limit": 1}
     return {
         "diff": query.about("memory.diff", change=query["change"]),
         "near": query.perhaps("memory.history", **times),

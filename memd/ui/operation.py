@@ -14,7 +14,7 @@ _KINDS = 6
 
 
 def _project(query: PageQuery) -> Mapping[str, str]:
-    """Return the project that the address names, nothing where it means them all."""
+    """Return the parameter ``cwd`` of the address, or an empty dict if it means all projects."""
     return {"cwd": cwd} if (cwd := query.get("cwd")) else {}
 
 

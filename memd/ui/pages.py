@@ -12,7 +12,7 @@ FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 
 
 class Pages:
-    """The templates, all of them read: a page that cannot be made is known at the start."""
+    """The templates, all read at the start so that a broken one is found at once."""
 
     def __init__(self) -> None:
         self._environment = Environment(
@@ -36,5 +36,5 @@ class Pages:
         }
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
-        """Return a page; ``name`` is that of its template without the suffix."""
+        """Return a rendered page; ``name`` is its template's without the suffix."""
         return self._templates[f"{name}.html"].render(context)

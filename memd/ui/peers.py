@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a connection on this machine, as far as the kernel tells."""
+"""The user of the process at the other end of a local connection, from the kernel's tables."""
 
 import os
 import sys
@@ -9,16 +9,16 @@ _LOCAL, _REMOTE, _USER = 1, 2, 7
 
 
 def is_own_peer(peer: tuple[str, int], own: tuple[str, int]) -> bool:
-    """Whether the connection from ``peer`` is this user's, root's, or nobody can tell.
+    """Return whether the process at ``peer`` is this user's, root's, or of an unknown user.
 
     A forwarder of the system (into a virtual machine) is root's.
     """
-    user = _user(peer, own)
+    user = _peer_user(peer, own)
     return user is None or user in {0, os.geteuid()}
 
 
-def _user(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
-    ends = [_written(*peer), _written(*own)]
+def _peer_user(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
+    ends = [_in_table(*peer), _in_table(*own)]
     for table in _TABLES:
         try:
             with open(table, encoding="ascii") as file:
@@ -32,7 +32,7 @@ def _user(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
     return None
 
 
-def _written(address: str, port: int) -> str:
+def _in_table(address: str, port: int) -> str:
     """Return an IPv4 address and a port as the kernel's table writes them."""
     parts = bytes(int(part) for part in address.split("."))
     return f"{int.from_bytes(parts, sys.byteorder):08X}:{port:04X}"

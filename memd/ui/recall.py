@@ -16,7 +16,7 @@ def _search(query: PageQuery) -> Mapping[str, MethodCall]:
     cwd, words = query["cwd"], query.get("q")
     if not words:
         return {}
-    # The local ranker alone: a look costs no model.
+    # The local ranker alone, so that the view makes no model call.
     local = {"strategy": "local", "deadline_ms": _DEADLINE_MS}
     session = query.get("session") or _SESSION
     options = {"query": words, "session_id": session, "explain": True, **local}
@@ -54,9 +54,9 @@ def _index(query: PageQuery) -> Mapping[str, MethodCall]:
 
 
 def _prompt(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
-    # Where there is no memory yet, asking would make its directory: a look changes nothing.
-    some = answers["listed"]["memories"] or answers["listed"]["index"]["bytes"]
-    return {"loaded": query.perhaps("load_prompt")} if some else {}
+    # Without a memory the call would make its directory, and a view must change nothing.
+    has_memories = answers["listed"]["memories"] or answers["listed"]["index"]["bytes"]
+    return {"loaded": query.perhaps("load_prompt")} if has_memories else {}
 
 
 def _index_page(query: PageQuery, answers: Answers) -> Context:

@@ -1,4 +1,4 @@
-"""The table of all views, and what every page says around its own part. Pure."""
+"""The table of all views, and the values for the frame of every page. Pure."""
 
 import re
 from collections import defaultdict
@@ -25,12 +25,12 @@ _TABS = (
     ("agents", "Agents"),
     ("rules", "Rules"),
 )
-_DONE = re.compile(r"yes|c[0-9]{1,12}")  # what a form led to: a change, or something else
+_DONE = re.compile(r"yes|c[0-9]{1,12}")  # a form's result: a change's id, or just done
 _WHOLE: Sequence[tuple[str, str]] = (("report", "Report"), ("spend", "Spend"), ("health", "Health"))
 
 
 def frame(view: PageView, query: PageQuery) -> Context:
-    """Return what a page has around its own part."""
+    """Return the values for a page's frame: its title, project, tabs and a form's result."""
     given = {name: one for name, one in query.values.items() if name != "here"}
     project = query.project if view.tab and query.get("cwd") else None
     return {

@@ -1,8 +1,8 @@
-"""The socket of the page: this machine alone, a few connections, an end that is certain.
+"""The server of the page: for this machine alone, with few connections and a certain end.
 
 Rules of this file
 - It listens on 127.0.0.1 and nowhere else, while it runs and not longer.
-- A connection of another user's process is closed, where the kernel tells whose it is.
+- A connection of another user's process is closed, if the kernel tells whose it is.
 - A connection that sends no request, or does not take its answers, ends; more than
   ``CONNECTIONS`` at once are not served.
 - It ends on SIGINT, SIGTERM and SIGHUP, on its Quit button, and once nobody has had a page open for
@@ -51,7 +51,7 @@ class PagePortError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How the page is served. ``opened`` is called with the address once it can be opened."""
+    """The parameters of ``serve``. ``opened`` is called with the address once it is ready."""
 
     link: SocketLink
     options: PageOptions
@@ -61,7 +61,7 @@ class Served:
 
 
 def serve(served: Served) -> bool:
-    """Serve until a signal comes, the person quits, or nobody looks; return whether anybody did.
+    """Serve until a signal, the person's quit or disuse; return whether anybody entered.
 
     Raises PagePortError.
     """
@@ -97,7 +97,7 @@ async def _serve(listener: socket.socket, served: Served) -> bool:
         server.should_exit = True
 
     with anyio.open_signal_receiver(*_SIGNALS) as signals:
-        served.opened(access.address)  # where nobody reads it, what that raises ends the page
+        served.opened(access.address)  # an error while it is printed ends the page
         async with anyio.create_task_group() as group:
             group.start_soon(until_signal, signals)
             group.start_soon(until_unused)
@@ -127,38 +127,38 @@ def _config(page: PageServer) -> uvicorn.Config:
 
 
 class _PageProcess(uvicorn.Server):
-    """A server whose signals are handled beside it, so that open streams end as well."""
+    """A server without signal handlers: ``_serve`` handles them and ends open streams too."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take no signals."""
+        """Install no signal handlers."""
         yield
 
 
 class _PageConnection(H11Protocol):
-    """A connection that ends where its peer does nothing."""
+    """A connection that is closed if its peer does nothing."""
 
-    _checked: tuple[Any, int] = (None, 0)  # its last request, what was not sent yet
+    _checked: tuple[Any, int] = (None, 0)  # at the last check: the request, and the unsent bytes
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to check it; close it at once where there are too many, or it is a stranger's."""
+        """Start the checks, or close the connection if it is too many or another user's."""
         super().connection_made(transport)
         own: tuple[str, int] = transport.get_extra_info("sockname")
-        known = self.client is not None and is_own_peer(self.client, own)
-        if len(self.connections) > CONNECTIONS or not known:
+        allowed = self.client is not None and is_own_peer(self.client, own)
+        if len(self.connections) > CONNECTIONS or not allowed:
             self._abort()
         else:
             self.loop.call_later(_CHECK_SECONDS, self._check)
 
     def send_400_response(self, _: str) -> None:
-        """Refuse what is no HTTP, with the headers of every answer."""
+        """Answer a request that is no HTTP, with the headers of every answer."""
         lines = [f"{name}: {value}\r\n" for name, value in HEADERS.items()]
         head = ["HTTP/1.1 400 Bad Request\r\n", *lines, "content-length: 0\r\n"]
         self.transport.write("".join([*head, "connection: close\r\n\r\n"]).encode())
         self.transport.close()
 
     def _check(self) -> None:
-        """End the connection if it neither began a request nor took what it was sent."""
+        """Close the connection if since the last check it neither sent nor read anything."""
         cycle: Any = self.cycle  # none before the first request
         waiting = self.transport.get_write_buffer_size()
         checked, waited = self._checked
@@ -172,7 +172,7 @@ class _PageConnection(H11Protocol):
             self.loop.call_later(_CHECK_SECONDS, self._check)
 
     def _abort(self) -> None:
-        """End it without lingering: the kernel, too, forgets what was not read."""
+        """Close the connection at once; the kernel drops the unread bytes as well."""
         connection = self.transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()

@@ -14,9 +14,9 @@ def _usage(query: PageQuery) -> Mapping[str, MethodCall]:
     session, before = query.get("session"), query.number("before", 0, 10**9, 0) or None
     order, unused = query.one_of("order", *_ORDERS), bool(query.get("unused")) or None
     page = {"order": order, "unused": unused, "limit": _ROWS, "after": query.get("after")}
-    went = {"session_id": session, "limit": _ROWS, "before": before}
+    surfaced = {"session_id": session, "limit": _ROWS, "before": before}
     return {
-        "recent": query.perhaps("usage.recent", **went),
+        "recent": query.perhaps("usage.recent", **surfaced),
         "listed": query.perhaps("usage.list", **page),
     }
 

@@ -1,9 +1,9 @@
 """Values as a page shows them: texts that are only texts, sizes, times, addresses. Pure.
 
 Rules of this file
-- Nothing of a memory is markup: the templates escape whatever they are given, and ``visible`` runs
-  over every text before, so that no template can forget it. What the browser is to send back as it
-  is goes through ``e`` there, which escapes and leaves hidden characters alone.
+- Nothing of a memory is markup: the templates escape every value, and ``visible`` runs over every
+  text first, so that no template can forget it. A text that the browser must send back unchanged
+  goes through ``e`` there, which escapes and leaves hidden characters alone.
 - A link leads to a page of ours, with values that are encoded; none is made from a text.
 """
 
@@ -27,7 +27,7 @@ _SPANS = (("day", _DAY), ("hour", 3600), ("minute", 60))
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """A text as far as it is shown; ``left`` is the number of characters that are not."""
+    """A text cut for display; ``left`` is the number of characters that are not shown."""
 
     text: str
     left: int = 0
@@ -35,7 +35,7 @@ class CutText:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time for people, ``day`` and ``clock`` in their zone, and for machines."""
+    """A time for machines (``iso``) and for people, ``day`` and ``clock`` in their zone."""
 
     iso: str
     day: str
@@ -48,12 +48,12 @@ class Instant:
 
 
 def visible(value: Any) -> Any:
-    """Return what a template may print: hidden characters of a text are spelled out."""
+    """Return a value for a template, with the hidden characters of a text spelled out."""
     return spelled_out(value) if type(value) is str else value
 
 
 def cut(text: str, *, whole: bool = False) -> CutText:
-    """Return the beginning of a long text."""
+    """Return the beginning of a long text, or with ``whole`` all of it."""
     if whole:
         return CutText(text)
     lines = text.splitlines(keepends=True)
@@ -62,7 +62,7 @@ def cut(text: str, *, whole: bool = False) -> CutText:
 
 
 def line(text: object, most: int = LINE_CHARACTERS) -> str:
-    """Return a text of somebody's on one line."""
+    """Return a text on one line of at most ``most`` characters."""
     return one_line(str(text or ""), most)
 
 
@@ -84,7 +84,7 @@ def span(seconds: float) -> str:
 
 
 def instant(value: object, now: float, zone: tzinfo | None = None) -> Instant | None:
-    """Return a time that the daemon told, as ISO 8601 or in seconds; ``None`` for neither."""
+    """Return the time of an ISO 8601 text or of seconds; ``None`` for any other value."""
     seconds = written(str(value)) if isinstance(value, str | int | float) else None
     if seconds is None:
         return None
@@ -97,7 +97,7 @@ def instant(value: object, now: float, zone: tzinfo | None = None) -> Instant | 
 
 
 def url(page: str, params: Mapping[str, Any] | None = None, **more: Any) -> str:
-    """Return the address of a page of ours, relative to all others; empty values are left out."""
+    """Return the relative address of a page; parameters that are empty are left out."""
     given = {**(params or {}), **more}
     pairs = [(name, str(value)) for name, value in given.items() if value not in (None, "", False)]
     return f"{page}?{urlencode(pairs, errors='replace')}" if pairs else page

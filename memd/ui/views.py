@@ -1,4 +1,4 @@
-"""What a view is: which questions it asks the daemon, and what its template is given. Pure."""
+"""The definition of a view: its calls to the daemon, and the values for its template. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _NUMBER_DIGITS = 9
 
 
 class AddressIncompleteError(WrongParameterError):
-    """An address of the page lacks what its view is about."""
+    """The address of a page lacks a value that its view needs."""
 
     hint = "begin at the list of projects"
 
@@ -26,7 +26,7 @@ class AddressIncompleteError(WrongParameterError):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """What the address of a page asks for, and the instant at which it does.
+    """The values in the address of a page, and the time of its request.
 
     ``zone`` is the person's, ``None`` for this machine's. ``now`` is in seconds since 1970.
     """
@@ -36,38 +36,38 @@ class PageQuery:
     zone: tzinfo | None = None
 
     def __getitem__(self, name: str) -> str:
-        """Return a value that the view cannot do without. Raises AddressIncompleteError."""
+        """Return a value that the view needs. Raises AddressIncompleteError without it."""
         if not (value := self.values.get(name, "")):
             raise AddressIncompleteError(name)
         return value
 
     def get(self, name: str) -> str:
-        """Return a value, "" where the address has none."""
+        """Return a value, or "" if the address has none."""
         return self.values.get(name, "")
 
     def number(self, name: str, least: int, most: int, default: int) -> int:
-        """Return a whole number within bounds."""
+        """Return a value as a whole number, moved within bounds; ``default`` if it is none."""
         text = self.get(name)
-        sound = text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS
-        return min(max(int(text), least), most) if sound else default
+        valid = text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS
+        return min(max(int(text), least), most) if valid else default
 
     def one_of(self, name: str, *choices: str) -> str:
-        """Return one of some words, the first where the address has none of them."""
+        """Return a value that is one of the choices, else the first choice."""
         return self.get(name) if self.get(name) in choices else choices[0]
 
     @property
     def project(self) -> Context:
-        """The project that the page is about."""
+        """The directory and the name of the page's project. Raises AddressIncompleteError."""
         cwd = self["cwd"]
         return {"cwd": cwd, "name": basename(cwd.rstrip("/")) or cwd}
 
     def about(self, method: str, **params: Any) -> MethodCall:
-        """Return a call about the project, without parameters that are empty."""
+        """Return a call for the page's project; empty parameters are left out."""
         given = {name: value for name, value in params.items() if value not in (None, "")}
         return MethodCall(method, {**given, "cwd": self["cwd"]})
 
     def perhaps(self, method: str, **params: Any) -> MethodCall:
-        """Return the same, of which the page can do without an answer."""
+        """Return the same call as an optional one: the page is shown without its answer."""
         return replace(self.about(method, **params), optional=True)
 
     def at(self, value: object) -> texts.Instant | None:
@@ -76,15 +76,15 @@ class PageQuery:
 
 
 def nothing(_: PageQuery, __: Answers) -> Context:
-    """Return nothing: the template makes do with the answers as they are."""
+    """Return an empty dict, for a view without further values or calls."""
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """A page: its path, its heading, its questions, and what else its template gets than answers.
+    """A page: its path and title, its calls, and ``context`` for further template values.
 
-    ``then`` are questions that need the answers to the first ones. ``tab`` is the part of a
+    ``then`` makes the calls that need the answers to the first ones. ``tab`` is the part of a
     project that it belongs to. ``topics`` are the notifications after which it is out of date.
     """
 
@@ -102,7 +102,7 @@ class PageView:
         return self.path or "projects"
 
     def shown(self, query: PageQuery, answers: Answers) -> Context:
-        """Return what its template gets: the answers by their names, and what the view makes."""
+        """Return the template's values: the answers by name, the problems, and the context."""
         missing = [one for one in answers.values() if isinstance(one, Unanswered)]
         return {
             **{name: answered(answers, name) for name in answers},
@@ -112,7 +112,7 @@ class PageView:
 
 
 def answered(answers: Answers, name: str, member: str = "") -> Any:
-    """Return an answer, or a member of it, ``None`` where the daemon gave none."""
+    """Return an answer or a member of it, or ``None`` if the daemon gave none."""
     answer = answers.get(name)
     if answer is None or isinstance(answer, Unanswered):
         return None
