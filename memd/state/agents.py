@@ -1,6 +1,6 @@
-"""The register's rows: each agent that is known, with the hash of its key.
+"""Store the registered agents, each with the hash of its key.
 
-Rows are input: a state file may be damaged, and a row that makes no sense is passed over.
+A state file may be damaged, so rows with invalid values are skipped.
 """
 
 from dataclasses import asdict, replace
@@ -49,12 +49,12 @@ class AgentTable:
             return replace(agent, id=insert_row(cursor, "agents", row))
 
     def save(self, agents: dict[Agent, str]) -> None:
-        """Store agents as they are now, each with the hash of its key."""
+        """Replace the rows of agents; ``agents`` maps each to the hash of its key."""
         with self._database.transaction() as cursor:
             for agent, key in agents.items():
                 insert_row(cursor, "agents", asdict(agent) | {"key": key}, replace=True)
 
     def forget(self, ids: tuple[int, ...]) -> None:
-        """Forget agents."""
+        """Delete the rows of agents."""
         with self._database.transaction() as cursor:
             cursor.executemany("DELETE FROM agents WHERE id = ?", [(id_,) for id_ in ids])

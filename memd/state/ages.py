@@ -1,12 +1,11 @@
-"""How old rows are, for all that goes by its age.
+"""Decide which rows are old enough to be deleted.
 
 Rules of this file
-- The time with which a row was written proves nothing: the clock may have been wrong. Nor does the
-  time now, until it is proved (``core/clock_check.py``).
-- While the clock is proved, a mark is made each day: the numbers of the newest rows at that time.
-  A row is old if a mark before the bound covers it and its own time is before the bound, too. So
-  no row goes before a clock that was proved has counted its days, whatever the clock told when
-  the row was written or memd was started.
+- A row's own time is not trusted, because the clock may have been wrong when it was written. The
+  present time is trusted only once it is proved (``core/clock_check.py``).
+- While the clock is proved, a mark is stored each day with the ids of the newest rows. A row is old
+  if its id is covered by a mark from before the bound and its own time is before the bound too. So
+  no row is deleted until a proved clock has counted its days.
 """
 
 import threading
@@ -34,7 +33,11 @@ _BETWEEN_MARKS = DAY_SECONDS / 2  # one a day, however often memd starts: 15 KB 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is old: of a time before ``before`` (seconds since 1970), up to these numbers."""
+    """The limit below which rows are old.
+
+    A row is old if its time is before ``before`` (seconds since 1970) and its id is at most
+    ``change`` (table changes) or ``surfaced`` (table surfaced).
+    """
 
     before: float = 0.0
     change: int = 0
@@ -45,20 +48,24 @@ NOTHING = Bound()
 
 
 class Ages:
-    """Looks at the clock, kept over restarts. All methods block and raise StateUnusableError."""
+    """The stored clock checks and daily marks. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._looking = threading.Lock()
-        self._looked: float | None = None
+        self._lock = threading.Lock()
+        self._last_inspection: float | None = None  # monotonic seconds
 
     def inspect(self, now: float, monotonic: float) -> ClockCheck:
-        """Look at the clock; ``monotonic`` is seconds of one that cannot be set."""
-        with self._looking, self._database.transaction(synced=False) as cursor:
+        """Check the clock, store the check and return it; a proved clock also gets a daily mark.
+
+        ``now`` is seconds since 1970, ``monotonic`` seconds of a clock that cannot be set.
+        """
+        with self._lock, self._database.transaction(synced=False) as cursor:
             cursor.execute("SELECT max(at) FROM changes")
             value = cursor.fetchone()[0]
-            newest = value if isinstance(value, float) else 0.0  # a row is input
-            passed = 0.0 if self._looked is None else monotonic - self._looked
+            newest = value if isinstance(value, float) else 0.0  # the file may be damaged
+            last = self._last_inspection
+            passed = 0.0 if last is None else monotonic - last
             check = inspect(last_check(self._database), newest, now, passed)
             cursor.execute(
                 "INSERT OR REPLACE INTO clock_checks VALUES (1, ?, ?, ?, ?)",
@@ -66,11 +73,14 @@ class Ages:
             )
             if check.proved:
                 _mark(cursor, now)
-            self._looked = monotonic
+            self._last_inspection = monotonic
         return check
 
     def bound(self, check: ClockCheck, days: float) -> Bound:
-        """Return what is older than so many days; nothing while the clock is not proved."""
+        """Return the bound of rows older than ``days``.
+
+        ``NOTHING`` if the clock is not proved or no mark is that old.
+        """
         before = check.at - days * DAY_SECONDS
         rows = self._database.read(
             "SELECT change, surfaced FROM clock_marks WHERE at <= ? ORDER BY at DESC LIMIT 1",
@@ -80,12 +90,13 @@ class Ages:
 
 
 def last_check(database: Database) -> ClockCheck | None:
-    """Return the last look at the clock, if any. Raises StateUnusableError."""
+    """Return the last stored clock check, or ``None``. Raises StateUnusableError."""
     rows = database.read("SELECT at, steady, jump, behind FROM clock_checks")
     return ClockCheck(*rows[0]) if rows else None
 
 
 def _mark(cursor: Cursor, now: float) -> None:
+    """Store a mark with the newest ids, unless one was made within the last half day."""
     cursor.execute(
         "INSERT INTO clock_marks SELECT ?,"
         " (SELECT coalesce(max(id), 0) FROM changes),"

@@ -1,6 +1,6 @@
-"""Which projects may include files from outside in their instruction files, as the user decided.
+"""Store which projects the user allows to include outside files in their instruction files.
 
-The rows are made by ``instructions.approve`` alone: nothing that lies in a repository is asked.
+Only ``instructions.approve`` writes rows; files in a repository cannot grant themselves approval.
 """
 
 from memd.state.database import Database
@@ -14,16 +14,16 @@ CREATE TABLE IF NOT EXISTS approvals (
 
 
 class Approvals:
-    """The decisions by project root. Methods block and raise StateUnusableError."""
+    """The user's decisions by project root. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def of(self, root: str) -> bool | None:
-        """Return what the user decided for a project, ``None`` where they did not."""
+        """Return whether the user allowed a project, or ``None`` if they have not decided."""
         rows = self._database.read("SELECT allowed FROM approvals WHERE root = ?", (root,))
         return bool(rows[0]["allowed"]) if rows else None
 
     def decide(self, root: str, *, allowed: bool) -> None:
-        """Write the user's decision in the place of the last one."""
+        """Store the user's decision and replace an earlier one."""
         self._database.write("INSERT OR REPLACE INTO approvals VALUES (?, ?)", (root, allowed))

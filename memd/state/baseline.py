@@ -1,13 +1,14 @@
-"""The baseline: what memd last knew of each file of each memory directory.
+"""The baseline: the last known state of each file in each memory directory.
 
-Whatever differs from it was done by somebody else, and ``watch/external.py`` journals it. Rules:
-- A directory that was never looked at has no baseline; its first sight fills it and is no change.
-- The body of every file in the baseline lies in the journal's ``blobs``, so that what others
-  overwrite can be brought back; only the hash is known of what is larger than a memory may be.
-  Pruning keeps the blobs that a row of ``shadows`` names.
-- A commit moves the baseline in the transaction that marks it applied. So a set is either not
-  finished, or its files are no surprise.
-- An empty fingerprint says: the hash is known, look at the bytes before trusting the status.
+A difference from it is an external edit, which ``watch/external.py`` journals. Rules of this file
+- A directory has no baseline before its first scan, which fills it and counts as no change.
+- The body of every file in the baseline is in the journal's ``blobs``, so that an overwritten text
+  can be restored. Of files larger than a memory may be, only the hash is stored. Pruning keeps the
+  blobs that a row of ``shadows`` names.
+- A commit updates the baseline in the transaction that marks its change set applied, so memd's own
+  writes never look like external edits.
+- An empty fingerprint means that the hash is known, but the file's bytes have to be read again
+  before its status is trusted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,16 +36,16 @@ CREATE TABLE IF NOT EXISTS shadow_directories (
 ) WITHOUT ROWID;
 """
 _FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?1"
-_PAGE = 2000  # files; between two pages others may use the state file
-_PART = 500  # paths in one question; SQLite takes 999 everywhere
+_PAGE = 2000  # files; other threads may use the state file between two pages
+_QUERY_PATHS = 500  # paths in one query; every build of SQLite takes 999 parameters
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One file as memd last knew it: the SHA-256 of its bytes, and its status then.
+    """The last known state of a file: the SHA-256 of its bytes, and its status at that time.
 
-    ``fingerprint`` is "" where the status cannot vouch for the bytes. ``mtime_ns`` and ``mode``
-    are ``None`` where nobody has looked since memd wrote it.
+    ``fingerprint`` is "" if the status does not prove that the bytes are unchanged. ``mtime_ns``
+    and ``mode`` are ``None`` if the file was not inspected since memd wrote it.
     """
 
     hash: str
@@ -55,7 +56,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class BaselineChange:
-    """How a baseline changes: files by path (``None``: gone), and packed bodies by hash."""
+    """New states of a baseline's files by path (``None``: removed), and packed bodies by hash."""
 
     states: Mapping[str, FileState | None] = field(default_factory=dict)
     bodies: Mapping[str, bytes] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Baseline:
         self._database = database
 
     def knows(self, directory: str) -> bool:
-        """Say whether a directory was ever looked at."""
+        """Return whether a directory has been scanned as a whole."""
         return bool(
             self._database.read(
                 "SELECT 1 FROM shadow_directories WHERE directory = ?", (directory,)
@@ -91,34 +92,34 @@ class Baseline:
             last = rows[-1]["path"]
 
     def some(self, directory: str, paths: Iterable[str]) -> dict[str, FileState]:
-        """Return those of some files of a directory that are known, by path."""
+        """Return the states of the given paths of a directory, without those not stored."""
         result: dict[str, FileState] = {}
-        left = iter(paths)
-        while part := list(islice(left, _PART)):
-            places = ",".join("?" * len(part))
-            rows = self._database.read(f"{_FILES} AND path IN ({places})", (directory, *part))
+        remaining = iter(paths)
+        while batch := list(islice(remaining, _QUERY_PATHS)):
+            slots = ",".join("?" * len(batch))
+            rows = self._database.read(f"{_FILES} AND path IN ({slots})", (directory, *batch))
             result |= {r["path"]: _state_of(r) for r in rows if isinstance(r["path"], str)}
         return result
 
     def directories(self) -> tuple[str, ...]:
-        """Return every directory that was ever looked at."""
+        """Return every directory that has been scanned as a whole."""
         rows = self._database.read("SELECT directory FROM shadow_directories ORDER BY directory")
         return tuple(row["directory"] for row in rows)
 
     def move(self, directory: str, moves: BaselineChange) -> None:
-        """Take over what a look has found, without a change of the history."""
+        """Update the baseline in a transaction of its own, without a change set in the journal."""
         with self._database.transaction() as cursor:
             move(cursor, directory, moves)
 
     def seen(self, directory: str, at: float) -> None:
-        """Say that the whole directory is in the baseline; ``at`` is seconds since 1970."""
+        """Note that the whole directory is in the baseline; ``at`` is seconds since 1970."""
         self._database.write(
             "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
         )
 
 
 def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
-    """Change rows of a baseline inside the caller's transaction."""
+    """Update a directory's baseline inside the caller's transaction."""
     blobs.save_packed(cursor, moves.bodies.items())
     cursor.executemany(
         "INSERT OR REPLACE INTO shadows (directory, path, hash, fingerprint, mtime_ns, mode)"
@@ -138,12 +139,16 @@ def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
 def committed(
     cursor: Cursor, directory: str, files: Iterable[tuple[str, str | None, int | None]]
 ) -> None:
-    """Let the baseline follow a set that was applied: path, new hash (``None``: gone), and mode."""
+    """Update the baseline after a change set was applied, inside the caller's transaction.
+
+    ``files`` are paths with the new hash (``None``: removed) and the mode.
+    """
     states = {path: None if key is None else FileState(key, mode=mode) for path, key, mode in files}
     move(cursor, directory, BaselineChange(states))
 
 
 def _state_of(row: Row) -> FileState:
+    """Return the state in a row, or one with an empty hash if the row is damaged."""
     texts, numbers = (row["hash"], row["fingerprint"]), (row["mtime_ns"] or 0, row["mode"] or 0)
     sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
     return FileState(*texts, row["mtime_ns"], row["mode"]) if sane else FileState("")

@@ -1,7 +1,7 @@
-"""The bodies of the journal: each once, under its SHA-256, compressed.
+"""The bodies of files in the journal, stored once each by SHA-256, compressed.
 
-What comes out is hashed again: a journal is a file that anything may have damaged, so a body that
-does not match is no body. One that was purged is empty, and its hash stays.
+A body that is read is hashed again, because the state file may be damaged; one that does not match
+counts as missing. A purged body is stored as empty bytes, so that its hash stays known.
 """
 
 import zlib
@@ -15,13 +15,16 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, body BLOB NOT
 
 
 def packed(body: bytes) -> bytes:
-    """Return a body as its row holds it: a large one is packed quickly, not tightly."""
-    # An index of a megabyte takes 8 ms so, instead of 37, and is a sixth larger.
+    """Return a body compressed for its row; large bodies are compressed fast instead of well."""
+    # For an index of a megabyte this takes 8 ms instead of 37, and the result is a sixth larger.
     return zlib.compress(body, 1 if len(body) > limits.MEMORY_BYTES else 6)
 
 
 def unpacked(body: object) -> bytes:
-    """Return a body as it was, empty where it cannot be unpacked."""
+    """Return an uncompressed body, or ``b""`` if it cannot be decompressed.
+
+    At most one byte more than a file may have (``limits.READ_BYTES``) is returned.
+    """
     try:
         unpack = zlib.decompressobj()
         return unpack.decompress(body, limits.READ_BYTES + 1) if isinstance(body, bytes) else b""
@@ -30,23 +33,23 @@ def unpacked(body: object) -> bytes:
 
 
 def read(database: Database, key: str) -> bytes | None:
-    """Return the body with this hash, or ``None`` when there is none that matches."""
+    """Return the body with this hash, or ``None`` if it is missing, purged or damaged."""
     rows = database.read("SELECT body FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
     body = unpacked(rows[0]["body"]) if rows else None
     return body if body is not None and sha256(body) == key else None
 
 
 def save(cursor: Cursor, bodies: Mapping[str, bytes]) -> None:
-    """Keep bodies by their hashes inside the caller's transaction."""
+    """Store the bodies, given by hash, inside the caller's transaction."""
     for key, body in bodies.items():
-        # Most are there, and packing takes time.
+        # Most are stored already, and compressing takes time.
         cursor.execute("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
         if cursor.fetchone() is None:
             save_packed(cursor, [(key, packed(body))])
 
 
 def save_packed(cursor: Cursor, bodies: Iterable[tuple[str, bytes]]) -> None:
-    """Keep packed bodies by their hashes; one that was purged is kept anew."""
+    """Store compressed bodies with their hashes; a purged one is filled again."""
     cursor.executemany(
         "INSERT INTO blobs (hash, body) VALUES (?, ?) ON CONFLICT (hash)"
         " DO UPDATE SET body = excluded.body WHERE length(blobs.body) = 0",

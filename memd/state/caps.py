@@ -1,7 +1,7 @@
-"""Whether a request may still be paid for: caps against what was used today. Pure.
+"""Compare what was used today with the caps on spending. Pure.
 
-A cap holds for the day, a share of it for one kind of work. What a request may cost at most is
-counted before it is sent, so that a cap is not passed but by what a server counts otherwise.
+A cap limits a day; a share of it limits one kind of work. The most that a request may cost is
+counted before it is sent, so a cap is only exceeded if the server counts more than expected.
 """
 
 import operator
@@ -11,12 +11,12 @@ from dataclasses import astuple, dataclass
 from memd.core.settings import SpendSettings
 
 KINDS = ("recall", "extract", "dream", "notes", "compact", "progress")
-_PROMPTS = "recall"  # no program answers these: a person waits
+_PROMPTS = "recall"  # never answered by a program, since that is too slow for a waiting person
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What was used: requests, tokens of each sort, and US dollars."""
+    """An amount of usage: requests, tokens of each sort, and US dollars."""
 
     requests: int = 0
     input: int = 0
@@ -27,30 +27,32 @@ class Sum:
 
     @property
     def tokens(self) -> int:
-        """All tokens, the cached ones too."""
+        """The number of all tokens, cached ones included."""
         return self.input + self.output + self.cache_read + self.cache_created
 
     def __add__(self, other: "Sum") -> "Sum":
-        """Return both together."""
+        """Return the sum of both, field by field."""
         return Sum(*map(operator.add, astuple(self), astuple(other)))
 
 
 def reached(
     kind: str, used: Mapping[str, Sum], more: Sum, settings: SpendSettings, *, by_runs: bool = False
 ) -> str:
-    """Return the name of the first option that has no room for ``more``; empty when all have.
+    """Return the name of the first setting whose cap ``more`` would exceed, or "".
 
-    ``used`` is what was used today by kind. ``by_runs``: a program answers, whose runs count.
+    ``used`` is today's usage by kind. ``by_runs`` says that a program answers, so that the number
+    of its runs is limited too.
     """
     after, total = used.get(kind, Sum()) + more, sum(used.values(), Sum()) + more
     runs = total.requests - used.get(_PROMPTS, Sum()).requests if by_runs else 0
     caps = _caps(kind, after, total, settings, runs)
-    return next((name for name, full in caps if full), "")
+    return next((name for name, exceeded in caps if exceeded), "")
 
 
 def _caps(
     kind: str, after: Sum, total: Sum, settings: SpendSettings, runs: int
 ) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each setting, and whether the usage after the request exceeds its cap."""
     share, requests = {
         "recall": (settings.recall_share, settings.recall_requests_per_day),
         "extract": (settings.extract_share, settings.extract_requests_per_day),

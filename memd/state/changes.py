@@ -1,4 +1,4 @@
-"""The door to the journal: change sets, their history, proposals, and what is kept of them."""
+"""The door to the journal: change sets, history, proposals, baseline, retention and purging."""
 
 from memd.state.baseline import Baseline as Baseline
 from memd.state.baseline import BaselineChange as BaselineChange

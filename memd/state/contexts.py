@@ -1,8 +1,8 @@
-"""What was decided about the results of conversations, and how large these are.
+"""Store the decisions about tool results of conversations, and the conversations' sizes.
 
-A session is its folder. Its decisions are rows of six texts and numbers, which the room ``context``
-gives their meaning: call, hash, action, content, path, size. The primary key is what a decision is
-about, so a decision that is written again replaces the one before.
+A session is identified by its folder. The room ``context`` defines the meaning of a decision's
+columns: call, hash, action, content, path and size. The primary key names the tool result, so a
+newer decision about it replaces the older one.
 """
 
 from collections.abc import Sequence
@@ -44,11 +44,11 @@ DecisionRow = tuple[str, str, str, str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class ContextRow:
-    """A conversation as it was last planned, ``at`` seconds since 1970.
+    """The last plan of a conversation, made ``at`` seconds since 1970.
 
-    ``request`` is what its requests have to be the same in, as JSON, "" until that is decided;
-    ``breaks`` counts the times that a cache was lost for no reason of memd's, ``missed`` the tokens
-    that were paid again for them.
+    ``request`` is JSON with the parts that all its requests have to share, "" until that is
+    decided. ``breaks`` counts cache losses that memd did not cause, ``missed`` the tokens that were
+    paid again because of them.
     """
 
     folder: str
@@ -67,7 +67,7 @@ class ContextRow:
 
 @dataclass(frozen=True, slots=True)
 class ContextTotals:
-    """All that there is: conversations, stored results and their bytes, and cache breaks."""
+    """Totals of all sessions: conversations, stored results, their bytes, and cache breaks."""
 
     conversations: int = 0
     results: int = 0
@@ -77,13 +77,13 @@ class ContextTotals:
 
 
 class ContextTable:
-    """The durable rows. All methods block and may raise StateUnusableError."""
+    """The rows of decisions and conversations. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def decisions(self, folder: str) -> tuple[DecisionRow, ...]:
-        """Return what was decided about a session's results."""
+        """Return the decisions about a session's tool results."""
         rows = self._database.read(
             "SELECT call, hash, action, content, path, size FROM context_decisions"
             " WHERE folder = ?",
@@ -92,14 +92,17 @@ class ContextTable:
         return tuple((*row,) for row in rows)
 
     def row(self, folder: str, conversation: str) -> ContextRow | None:
-        """Return a conversation as it was last planned, ``None`` for one that never was."""
+        """Return the last plan of a conversation, or ``None`` if it was never planned."""
         rows = self._database.read(
             "SELECT * FROM contexts WHERE folder = ? AND conversation = ?", (folder, conversation)
         )
         return ContextRow(*rows[0]) if rows else None
 
     def rows(self, folder: str, most: int = -1) -> tuple[ContextRow, ...]:
-        """Return the conversations whose folder begins so, those planned last first."""
+        """Return up to ``most`` conversations whose folder begins with ``folder``.
+
+        Those planned last come first; -1 stands for all.
+        """
         rows = self._database.read(
             "SELECT * FROM contexts WHERE substr(folder, 1, length(?1)) = ?1"
             " ORDER BY at DESC LIMIT ?2",
@@ -108,16 +111,16 @@ class ContextTable:
         return tuple(ContextRow(*row) for row in rows)
 
     def unused(self, before: float) -> tuple[str, ...]:
-        """Return the sessions of which no conversation was planned since a time."""
+        """Return the folders of sessions last planned before a time (seconds since 1970)."""
         rows = self._database.read(
             "SELECT folder FROM contexts GROUP BY folder HAVING max(at) < ?", (before,)
         )
         return tuple(row[0] for row in rows)
 
     def save(self, row: ContextRow, decisions: Sequence[DecisionRow] = ()) -> None:
-        """Write a conversation's row, and with it decisions of its session.
+        """Store a conversation's row together with decisions of its session.
 
-        These are on the disk then; a row alone may be lost with the power.
+        With decisions the write is synced; a row alone may be lost in a power cut.
         """
         with self._database.transaction(synced=bool(decisions)) as cursor:
             cursor.executemany(
@@ -132,15 +135,14 @@ class ContextTable:
     def forget(self, folder: str) -> int:
         """Remove all rows of a session and return how many there were."""
         with self._database.transaction() as cursor:
-            tables = ("context_decisions", "contexts")
             deleted = 0
-            for table in tables:
+            for table in ("context_decisions", "contexts"):
                 cursor.execute(f"DELETE FROM {table} WHERE folder = ?", (folder,))  # noqa: S608 - fixed words
                 deleted += cursor.rowcount
             return deleted
 
     def own_results(self, folder: str) -> tuple[tuple[str, str, int], ...]:
-        """Return the call, path and size of results that only this session's decisions name."""
+        """Return call, path and size of stored results that no other session's decisions name."""
         rows = self._database.read(
             "SELECT DISTINCT call, path, size FROM context_decisions AS own"
             " WHERE folder = ?1 AND path != ''"
@@ -151,7 +153,7 @@ class ContextTable:
         return tuple((*row,) for row in rows)
 
     def stored(self) -> tuple[int, int]:
-        """Return how many results are stored, and their bytes."""
+        """Return the number of stored results, and their bytes."""
         rows = self._database.read(
             "SELECT count(*), coalesce(sum(size), 0) FROM"
             " (SELECT DISTINCT path, size FROM context_decisions WHERE path != '')"
@@ -160,7 +162,7 @@ class ContextTable:
         return results, size
 
     def totals(self) -> ContextTotals:
-        """Return how much there is of everything."""
+        """Return the totals of all sessions."""
         rows = self._database.read(
             "SELECT count(*), coalesce(sum(breaks), 0), coalesce(sum(missed), 0) FROM contexts"
         )

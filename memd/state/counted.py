@@ -1,19 +1,19 @@
-"""Which memories a person wants to keep although nobody uses them, by days that were counted.
+"""Store which unused memories a person wants to keep.
 
-``uses.py`` has what else is counted, ``usage.py`` how days are.
+``uses.py`` counts the uses of memories; ``usage.py`` counts days.
 """
 
 from collections.abc import Iterable
 
 from memd.state.database import Cursor
 
-DAYS = "coalesce((SELECT days FROM usage_days), 0)"  # that were counted so far
-REFUSED_DAYS = 180  # for so long nobody is asked again
+DAYS = "coalesce((SELECT days FROM usage_days), 0)"  # SQL: the number of days counted so far
+REFUSED_DAYS = 180  # counted days until the person may be asked about a memory again
 _KEEP = f"""
 INSERT INTO uses (kind, session, directory, path, at, counted) VALUES ('kept', '', ?, ?, ?, {DAYS})
 """  # noqa: S608 - our own words
 
 
 def keep(cursor: Cursor, directory: str, paths: Iterable[str], at: float) -> None:
-    """Note inside a transaction that a person wants to keep memories of a directory."""
+    """Store that a person wants to keep memories of a directory, inside a transaction."""
     cursor.executemany(_KEEP, [(directory, path, at) for path in paths])

@@ -1,8 +1,8 @@
-"""How far each conversation has been read: the extraction cursors.
+"""Extraction cursors: how far each conversation has been read.
 
-A cursor moves only inside the journal's transaction that marks a change set applied, so the
-memories of a turn and the note that the turn was read are true together or not at all. Like the
-journal, cursors know a memory directory by its real path.
+A cursor moves only in the journal's transaction that marks a change set applied. So the memories of
+a turn and its cursor are stored together or not at all. As in the journal, a memory directory is
+named by its real path.
 """
 
 import os
@@ -23,13 +23,13 @@ CREATE TABLE IF NOT EXISTS cursors (
 
 
 class Cursors:
-    """Reads cursors; ``move`` writes them. Blocks: call it from a worker thread."""
+    """Reads cursors; the function ``move`` writes them. Methods block."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, directory: str, session: str) -> CursorMove | None:
-        """Return where a session was read up to, or ``None``. Raises StateUnusableError."""
+        """Return the cursor of a session in a directory, or ``None``. Raises StateUnusableError."""
         rows = self._database.read(
             "SELECT session, source, position, marker FROM cursors"
             " WHERE directory = ? AND session = ?",
@@ -38,7 +38,7 @@ class Cursors:
         return CursorMove(**dict(rows[0])) if rows else None
 
     def transcripts(self) -> tuple[tuple[str, CursorMove], ...]:
-        """Return each conversation that has a transcript, after its directory's real path.
+        """Return the directory's real path and the cursor of each conversation with a transcript.
 
         Raises StateUnusableError.
         """
@@ -47,7 +47,7 @@ class Cursors:
 
 
 def move(cursor: Cursor, directory: str, to: CursorMove) -> None:
-    """Move one cursor inside a transaction that the caller owns."""
+    """Store a cursor inside the caller's transaction."""
     cursor.execute(
         "INSERT OR REPLACE INTO cursors (directory, session, source, position, marker)"
         " VALUES (?, ?, ?, ?, ?)",

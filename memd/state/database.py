@@ -3,18 +3,18 @@
 Rules of this file
 - One connection per process, used by one thread at a time: ``transaction`` and ``read`` hold a
   lock. Both block: call them from a worker thread, never on the event loop.
-- A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller did not ask
-  for that; one that raises changed nothing. (Where the disk failed at its very end it may yet come
-  true at the next opening, as after a crash.)
-- A file that SQLite calls damaged is put aside under another name and a new one begun: that costs
-  history, never a memory.
-- The file may be lost or damaged while memd runs: each use first checks that the file and its log
-  are the ones that were opened, and closes what SQLite cannot read. The next use opens what is
-  there now, or begins anew, and says so in ``notes``; no restart is needed.
-- Two commits in a row that the disk refused close the file for writing until a small transaction
-  succeeds, tried at most once a second (``core/health.py``).
-- A file of an older format is copied (``formats.py``) and brought to this one in one transaction.
-  Where that fails it stays as it was, and is not tried again before a restart or another file.
+- A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller passed
+  ``synced=False``; one that raises changed nothing. (If the disk failed during the commit, the
+  change may still be there when the file is opened again, as after a crash.)
+- A file that SQLite reports as damaged is renamed and a new one is created: that loses history,
+  never a memory.
+- The file may be removed or damaged while memd runs: each use first checks that the file and its
+  log are the ones that were opened, and closes what SQLite cannot read. The next use opens the file
+  that is there, or creates one, and adds a sentence to ``notes``; no restart is needed.
+- After two failed commits in a row nothing is written until a small test transaction succeeds,
+  tried at most once a second (``core/health.py``).
+- A file of an older format is copied (``formats.py``) and migrated in one transaction. If that
+  fails the file is unchanged, and is tried again only after a restart or for another file.
 - Each module of this room declares its tables, and opening the file creates them.
 """
 
@@ -45,23 +45,25 @@ T = TypeVar("T")
 _LOG = "-wal"
 _DAMAGED, _STUCK = formats.DAMAGED, formats.STUCK
 _SYNCED = "PRAGMA synchronous=FULL"
-_UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: written, not waited for
+_UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: a commit does not wait for the disk
 _BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
 _ENDED = "it was closed"
 _READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
 
 
 class StateFile:
-    """The open file. Opens itself anew after a loss; whoever uses it holds ``lock``.
+    """The connection to the state file, which is opened again after a loss.
 
-    ``repaired`` says where a damaged file was put last, ``notes`` what happened, in words.
+    Its users hold ``lock``. ``repaired`` is the path that a damaged file was renamed to last, and
+    ``notes`` are sentences about what happened to the file.
     """
 
     def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate | None = None) -> None:
         self.path = path
         self._migrate = migrate
         self.lock = threading.RLock()
-        self.pruning = SharedLock()  # alone: retention; shared: who reads what belongs together
+        # Retention holds it alone; readers of several rows that belong together share it.
+        self.pruning = SharedLock()
         self.health = Health()
         self.repaired: str | None = None
         self.notes: list[str] = []
@@ -83,7 +85,7 @@ class StateFile:
         try:
             result = self._connection
             if result is not None and not result.in_transaction:
-                self._see_to_loss(_identity(self.path))
+                self._close_if_replaced(_identity(self.path))
             if self._connection is None:
                 self._connection = self._open_again()
                 self._identity = _identity(self.path)
@@ -105,17 +107,17 @@ class StateFile:
         self.close()
 
     def note(self, sentence: str) -> None:
-        """Keep what happened to the file, and tell it."""
+        """Add a sentence to ``notes`` and pass it to ``tell``, if that is set."""
         self.notes.append(sentence)
         if self.tell is not None:
             self.tell(sentence)
 
     def worked(self) -> None:
-        """Note that a transaction went through."""
+        """Reset the count of damages, after a successful commit."""
         self._damages = 0
 
     def failed(self, error: sqlite3.Error) -> None:
-        """Close the file where a new connection may do better."""
+        """Close the file if the error means damage or a connection that cannot be used any more."""
         code = formats.code_of(error)
         if code in _DAMAGED:
             self._damages += 1
@@ -123,20 +125,22 @@ class StateFile:
             self.close()
 
     def _open_again(self) -> sqlite3.Connection:
-        """Open the file, unless it is the one that could not be brought to this format."""
+        """Open the file; raise StateNotMigratedError at once if its migration failed before."""
         if self._unmigrated is not None and self._unmigrated[0][0] == _identity(self.path)[0]:
             raise StateNotMigratedError(self.path, *self._unmigrated[1:])
         try:
             return self._open()
-        except StateNotMigratedError as error:  # not kept: its frames would keep the file open
+        # The error itself is not stored, because its frames would keep the connection open.
+        except StateNotMigratedError as error:
             self._unmigrated = _identity(self.path), error.formats, error.cause
             raise
 
     def _open(self) -> sqlite3.Connection:
-        # What SQLite called damaged twice is put aside, whatever the check of the pages says.
+        """Open the file, or a new one after renaming a damaged file."""
+        # A file that was reported as damaged twice is renamed, even if the check finds nothing.
         if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
             try:
-                return self._opened(thorough=self._damages > 0)
+                return self._connect(thorough=self._damages > 0)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
@@ -147,9 +151,10 @@ class StateFile:
             f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
             "history before now is there, no memory is lost"
         )
-        return self._opened()
+        return self._connect()
 
-    def _opened(self, *, thorough: bool = False) -> sqlite3.Connection:
+    def _connect(self, *, thorough: bool = False) -> sqlite3.Connection:
+        """Open or create the file, check and migrate it, and create missing tables."""
         formats.refuse_newer(self.path)
         # SQLite creates with the umask; the mode must be right from the first instant.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -161,8 +166,8 @@ class StateFile:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(_SYNCED)
             _check(connection, thorough=thorough)
-            if words := formats.bring_up(self.path, connection, self._migrate):
-                self.note(words)
+            if sentence := formats.bring_up(self.path, connection, self._migrate):
+                self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
         except BaseException:
@@ -170,16 +175,17 @@ class StateFile:
             raise
         return connection
 
-    def _see_to_loss(self, now: "_Identity") -> None:
+    def _close_if_replaced(self, now: "_Identity") -> None:
+        """Close the connection and note it, if the file or its log is not the one opened."""
         if now == self._identity:
             return
         before = self._identity
-        gone = now[0] != before[0]
+        file_replaced = now[0] != before[0]
         self.close()
-        if gone and now[1] == before[1]:
+        if file_replaced and now[1] == before[1]:
             with suppress(FileNotFoundError):
-                os.unlink(self.path + _LOG)  # it belongs to a file that is not there any more
-        what = "state file" if gone else "log of the state file"
+                os.unlink(self.path + _LOG)  # it belongs to the file that was removed
+        what = "state file" if file_replaced else "log of the state file"
         self.note(
             f"the {what} {self.path} was removed or replaced while memd ran; it goes on with what "
             "is there now: history before now may be missing, no memory is lost"
@@ -195,7 +201,7 @@ class Database:
         self._monotonic = monotonic
 
     def on_note(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell`` with each sentence about the file, in the thread that has the trouble."""
+        """Call ``tell`` with each later sentence about the file, in the thread that uses it."""
         self.file.tell = tell
 
     def close(self) -> None:
@@ -205,11 +211,11 @@ class Database:
 
     @contextmanager
     def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
-        """Run one durable transaction; an exception in the block rolls it back.
+        """Run the block in one durable transaction; an exception in the block rolls it back.
 
-        One that is not ``synced`` survives the end of the process, a power cut perhaps not; what
-        comes after it is synced with it. Raises StateUnusableError where SQLite cannot read or
-        write, and StateReadOnlyError.
+        One that is not ``synced`` survives the end of the process, but perhaps not a power cut; the
+        next synced transaction syncs it too. Raises StateUnusableError if SQLite cannot read or
+        write, and StateReadOnlyError while commits fail.
         """
         with self.file.lock:
             decision = self.file.health.decision(self._monotonic())
@@ -232,15 +238,15 @@ class Database:
             return rows
 
     def write(self, query: str, parameters: Sequence[object] = (), *, synced: bool = True) -> int:
-        """Run one statement as a transaction and return how many rows it changed."""
+        """Run one statement in a transaction and return the number of changed rows."""
         with self.transaction(synced=synced) as cursor:
             return cursor.execute(query, parameters).rowcount
 
     def compact(self) -> None:
-        """Write the file anew without what was deleted from it, and empty its log.
+        """Rewrite the file without its deleted content, and empty its log.
 
-        It blocks all others, some seconds for each 100 MiB. Raises StateUnusableError; another
-        call then removes what is left.
+        All other users wait, some seconds for each 100 MiB. Raises StateUnusableError; then deleted
+        content may remain in the file or its log until another call succeeds.
         """
         with self.file.lock:
             self.read("VACUUM")
@@ -248,15 +254,16 @@ class Database:
                 raise StateUnusableError(self.path, _READ_BY_OTHERS)
 
     def begin(self, cursor: Cursor) -> None:
-        """Begin a transaction. Tests put a twin in the place that fails here."""
+        """Begin a transaction. Tests override this method to make it fail."""
         cursor.execute("BEGIN IMMEDIATE")
 
     def commit(self, cursor: Cursor) -> None:
-        """Bring a transaction to the medium."""
+        """Commit a transaction. Tests override this method to make it fail."""
         cursor.execute("COMMIT")
 
     @contextmanager
     def _transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
+        """Run the block in one transaction, without asking whether writing is allowed."""
         connection = self.file.connection()
         cursor = connection.cursor()
         try:
@@ -276,9 +283,10 @@ class Database:
             self.file.failed(error)
             raise StateUnusableError(self.path, str(error)) from error
         finally:
-            cursor.close()  # an error's frames would keep it, and with it the file, open
+            cursor.close()  # an error's frames would keep it open, and with it the file
 
     def _commit(self, cursor: Cursor) -> None:
+        """Commit, and record in ``health`` whether the disk accepted it."""
         try:
             with _as_sqlite():
                 self.commit(cursor)
@@ -290,11 +298,12 @@ class Database:
         self.file.worked()
 
     def _probe(self) -> None:
+        """Run a small test transaction. Raises StateReadOnlyError if it fails."""
         try:
             with self._transaction() as cursor:
                 cursor.execute(f"PRAGMA user_version={formats.FORMAT}")
         except StateUnusableError as error:
-            self.file.close()  # it may be this connection that is stuck
+            self.file.close()  # perhaps only this connection fails, so the next try opens another
             raise StateReadOnlyError(self.path, self.file.health.cause) from error
 
 
@@ -306,12 +315,12 @@ def open_database(
     later: bool = False,
     migrate: Migrate | None = None,
 ) -> Database:
-    """Open or create the state file (mode 0600) with all tables of ``schemas``.
+    """Open or create the state file (mode 0600) with all tables of ``schemas``, and return it.
 
-    Each is ``CREATE … IF NOT EXISTS``; ``migrate`` brings older tables to this version. A damaged
-    file is renamed to ``<path>.damaged-<n>`` first. Raises StateUnusableError and
-    StateTooNewError; with ``later`` a file that cannot be used now is opened at its next use, and
-    a note says so.
+    Each schema is ``CREATE … IF NOT EXISTS``; ``migrate`` converts tables of older formats. A
+    damaged file is renamed to ``<path>.damaged-<n>`` first. Raises StateUnusableError and
+    StateTooNewError; with ``later`` a StateUnusableError only becomes a note, and the file is
+    opened at its next use.
     """
     file = StateFile(path, schemas, migrate)
     try:
@@ -324,7 +333,7 @@ def open_database(
 
 
 def read_rows(rows: Iterable[Row | Mapping[str, object]], shape: type[T]) -> Iterator[T]:
-    """Yield what rows say by the names of their columns; one that makes no sense is left out."""
+    """Yield rows as objects of a class with the columns' names; invalid rows are left out."""
     for row in rows:
         with suppress(msgspec.ValidationError):
             yield msgspec.convert(dict(row), shape, strict=False)  # SQLite's booleans are numbers
@@ -333,7 +342,7 @@ def read_rows(rows: Iterable[Row | Mapping[str, object]], shape: type[T]) -> Ite
 def insert_row(
     cursor: Cursor, table: str, row: Mapping[str, object], *, replace: bool = False
 ) -> int:
-    """Write a row by the names of its columns inside a transaction; return its number."""
+    """Insert a row, given by column names, inside a transaction and return its row id."""
     verb, slots = "INSERT OR REPLACE" if replace else "INSERT", ", ".join("?" * len(row))
     query = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({slots})"
     cursor.execute(query, tuple(row.values()))
@@ -341,7 +350,7 @@ def insert_row(
 
 
 def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
-    """Raise sqlite3.Error where a file is not sound."""
+    """Raise sqlite3.Error if a file is damaged; ``thorough`` also checks its indexes."""
     pragma = "integrity_check" if thorough else "quick_check"
     answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if answer != "ok":
@@ -349,6 +358,7 @@ def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
 
 
 def _put_aside(path: str) -> str:
+    """Rename a damaged file with its log and return the new path."""
     number = 1
     while os.path.lexists(f"{path}.damaged-{number}"):
         number += 1
@@ -363,23 +373,26 @@ _Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
 def _identity(path: str) -> _Identity:
-    """Return which files are the state file and its log now. Raises OSError."""
+    """Return device and inode of the state file and of its log, ``None`` for a missing one.
+
+    Raises OSError.
+    """
     inodes: list[tuple[int, int] | None] = [None, None]
-    for place, name in enumerate((path, path + _LOG)):
+    for index, name in enumerate((path, path + _LOG)):
         with suppress(FileNotFoundError):
-            facts = os.stat(name)
-            inodes[place] = facts.st_dev, facts.st_ino
+            status = os.stat(name)
+            inodes[index] = status.st_dev, status.st_ino
     return inodes[0], inodes[1]
 
 
 @contextmanager
 def _as_sqlite() -> Iterator[None]:
-    """Make an injected failure of the disk look like SQLite's own."""
+    """Raise an OSError of the block, which a test injects, as the error that SQLite would raise."""
     try:
         yield
     except OSError as error:
-        again = sqlite3.OperationalError(str(error))
-        again.sqlite_errorcode = (
+        converted = sqlite3.OperationalError(str(error))
+        converted.sqlite_errorcode = (
             sqlite3.SQLITE_FULL if error.errno == errno.ENOSPC else sqlite3.SQLITE_IOERR
         )
-        raise again from error
+        raise converted from error

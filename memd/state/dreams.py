@@ -1,12 +1,11 @@
-"""What dreams must not forget: the locks that they hold, and what they took away lately.
+"""Store the locks of dreams, and read what recent dreams removed.
 
 Rules of this file
-- A lock's prior time is written here before the lock file is touched, and the row goes only after
-  the file is settled. A row met at start belongs to a dream that a crash ended.
-- The transaction that makes a dream's change true also makes the dream's own time the one to be
-  put back (``save``). So the lock's time and the memories move together, whatever ends the process.
-- Rows are input: one that cannot be read is as if it were not there, and keeps nothing from
-  starting.
+- A lock file's earlier mtime is stored here before the file is touched. The row is deleted only
+  after the file has its final mtime. So a row that is found at start belongs to a crashed dream.
+- The transaction that applies a dream's change set also makes the dream's own time the one to be
+  restored (``save``). So the lock's time and the memories change together, even in a crash.
+- Rows that cannot be read are skipped, so that a damaged file does not prevent a start.
 """
 
 from collections import Counter
@@ -31,10 +30,11 @@ CREATE TABLE IF NOT EXISTS dream_locks (
 
 @dataclass(frozen=True, slots=True)
 class LockRow:
-    """A lock that was, or was about to be, taken: by whom, when, and what is to be put back.
+    """A lock that a dream took or was about to take.
 
-    ``prior_ns`` is the lock file's earlier mtime, ``None`` when there was no file; it is
-    ``taken_ns`` once the dream's change is true. ``pid`` 0 is a dream whose row had gone before.
+    ``pid`` is the process, 0 if the row was deleted before the dream's change set was applied.
+    ``taken_ns`` is the dream's own time. ``prior_ns`` is the mtime to restore if the dream fails,
+    ``None`` if there was no lock file; it equals ``taken_ns`` once the change set is applied.
     """
 
     directory: str
@@ -44,14 +44,14 @@ class LockRow:
 
     @property
     def finished(self) -> bool:
-        """Whether the dream's change is true, so that its time stands."""
+        """Whether the dream's change set was applied, so that its time remains."""
         return self.prior_ns == self.taken_ns
 
 
 def save(cursor: Cursor, effect: LockTaken) -> None:
-    """Let the time of a dream stand, inside the transaction that makes its change true.
+    """Make the dream's time the one to restore, in the transaction that applies its change set.
 
-    Where a newer dream holds the lock by now, this time is what its failure puts back.
+    If a newer dream holds the lock by now, its failure restores this time.
     """
     taken = str(effect.taken_ns)
     cursor.execute(
@@ -62,13 +62,13 @@ def save(cursor: Cursor, effect: LockTaken) -> None:
 
 
 class DreamTable:
-    """The durable rows of dreams. All methods block and raise StateUnusableError."""
+    """The rows of dream locks. All methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def remember(self, row: LockRow) -> None:
-        """Write down what a lock file was before it is taken."""
+        """Store a lock's row, before the lock file is taken."""
         prior = None if row.prior_ns is None else str(row.prior_ns)
         self._database.write(
             "INSERT OR REPLACE INTO dream_locks VALUES (?, ?, ?, ?)",
@@ -76,14 +76,14 @@ class DreamTable:
         )
 
     def forget(self, directory: str) -> None:
-        """Drop the row of a lock that is settled."""
+        """Delete the row of a lock whose file has its final mtime."""
         self._database.write("DELETE FROM dream_locks WHERE directory = ?", (directory,))
 
     def lately(self, directory: str, since: float) -> tuple[frozenset[str], dict[str, int]]:
-        """Return what dreams took away since a time, whether or not it was taken back.
+        """Return what dreams removed since a time (seconds since 1970), undone or not.
 
-        These are the memories that they removed without merging them, and how many words each of
-        the others lost.
+        These are the paths of the memories that they removed without merging them, and by path how
+        many words other memories lost.
         """
         rows = self._database.read(
             "SELECT result FROM jobs WHERE kind = 'dream' AND directory = ? AND ended >= ?"
@@ -104,7 +104,7 @@ class DreamTable:
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""
-        # As bytes: one text that is no UTF-8 would spoil the reading of all.
+        # As bytes, because one text that is no UTF-8 would make the whole query fail.
         rows = self._database.read(
             "SELECT CAST(directory AS BLOB) AS directory, pid, CAST(taken_ns AS BLOB) AS taken_ns,"
             " CAST(prior_ns AS BLOB) AS prior_ns FROM dream_locks ORDER BY directory"
@@ -113,7 +113,7 @@ class DreamTable:
 
 
 def _lock(row: Row) -> LockRow | None:
-    """Return a lock's row, ``None`` where it is none that memd wrote."""
+    """Return the lock in a row, or ``None`` if the row is damaged."""
     prior = row["prior_ns"]
     try:
         directory = row["directory"].decode()
@@ -124,13 +124,13 @@ def _lock(row: Row) -> LockRow | None:
 
 
 def _changed(result: str | None) -> dict[str, Any]:
-    """Return what a dream's job says of a dream that changed something, else nothing."""
+    """Return the facts in a dream job's result, or an empty dict if the dream changed nothing."""
     facts = read_object(result)
     return facts if facts.get("change") else {}
 
 
 def _removed(gone: Any) -> Iterator[str]:
-    """Yield the memories that a dream's result says it removed."""
+    """Yield the paths of removed memories from the list in a dream job's result."""
     for item in gone if isinstance(gone, list) else ():
         path = item.get("path") if isinstance(item, dict) else None
         if isinstance(path, str):

@@ -1,6 +1,7 @@
-"""What becomes true together with a change set: a cursor, a job's end, a suggestion, a decision.
+"""Effects: other rows that change together with a change set, such as a cursor or a job's end.
 
-Kept as JSON in the set's row, and carried out in the transaction that marks the set applied.
+They are stored as JSON in the change set's row, and carried out in the transaction that marks the
+change set applied.
 """
 
 import json
@@ -40,7 +41,10 @@ _KINDS: dict[str, type[Effect]] = {
 def make_true(
     cursor: Cursor, directory: str, effects: Iterable[Effect], change: str | None, at: float
 ) -> None:
-    """Carry effects out inside a transaction; a job's result is told the change it made."""
+    """Carry out effects inside the caller's transaction.
+
+    ``change`` is the change set's id, which a job's result gets, or ``None`` if no file changed.
+    """
     for effect in effects:
         if isinstance(effect, CursorMove):
             cursors.move(cursor, directory, effect)
@@ -67,7 +71,7 @@ def to_text(effects: Iterable[Effect]) -> str:
 
 
 def from_text(text: str) -> tuple[Effect, ...]:
-    """Return the effects of a JSON text; what is none is left out, for a journal is input."""
+    """Return the effects in a JSON text, without invalid ones: the state file may be damaged."""
     result: list[Effect] = []
     items = read_json(text)
     for item in items if isinstance(items, list) else []:
@@ -80,6 +84,7 @@ def from_text(text: str) -> tuple[Effect, ...]:
 
 
 def _with_change(end: JobEnd, change: str | None) -> JobEnd:
+    """Return a job's end with the id of the change set in its result, if there is one."""
     result = read_json(end.result)
     if change is None or not isinstance(result, dict):
         return end

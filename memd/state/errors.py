@@ -1,10 +1,10 @@
-"""What can be wrong with the state file."""
+"""The errors of the state file."""
 
 from memd.core.errors import MemdError
 
 
 class StateUnusableError(MemdError):
-    """The state file cannot be opened, read or written just now."""
+    """The state file cannot be opened, read or written at the moment."""
 
     code = 1012
     kind = "state_unusable"
@@ -18,14 +18,14 @@ class StateUnusableError(MemdError):
 
 
 class StateReadOnlyError(StateUnusableError):
-    """The disk refused the state file twice in a row; nothing is written until it works."""
+    """Two commits in a row failed on the disk; nothing is written until a test write succeeds."""
 
     code = 1008
     kind = "read_only"
 
 
 class StateNotMigratedError(StateUnusableError):
-    """The state file of an older memd could not be brought to this version; it is as it was."""
+    """The state file of an older memd could not be migrated to this format; it is unchanged."""
 
     kind = "state_not_migrated"
     retryable = False
@@ -47,8 +47,9 @@ class StateNotMigratedError(StateUnusableError):
 class StateTooNewError(MemdError):
     """The state file was written by a newer memd; nothing was changed.
 
-    ``formats`` are the file's and the newest that this memd knows, ``programs`` who wrote it ("" if
-    it does not say) and this one; ``copy`` is the file as it was before that memd's format, or "".
+    ``formats`` are the file's format and the newest that this memd knows. ``programs`` are the
+    versions of the memd that wrote it ("" if unknown) and of this one. ``copy`` is the path of a
+    copy in a format that this memd can read, or "".
     """
 
     code = 1015

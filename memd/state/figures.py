@@ -1,6 +1,6 @@
-"""What the state file holds, in numbers: for ``status``, ``metrics`` and ``debug``.
+"""Count the rows of the state file, for ``status``, ``metrics`` and ``debug``.
 
-Numbers, states and names of tables alone: no text that somebody wrote leaves by this file.
+Only numbers, states, job kinds, directories and table names are returned, no text of memories.
 """
 
 import os
@@ -19,7 +19,7 @@ _JOBS = (
 _RUNNING = "SELECT number, kind, directory, started FROM jobs WHERE state = 'running' LIMIT 10"
 _PARKED = "SELECT count(*) FROM jobs WHERE state = 'failed' AND request <> '{}'"
 _HELD = "SELECT count(*) FROM message_copies WHERE ended IS NULL AND NOT notice AND state = 'held'"
-# Each index is looked up by itself: to look at the path of every row takes four times as long.
+# The join looks each index file up by its key; filtering all rows by path takes four times as long.
 _LISTS = (
     "SELECT count(*) FROM shadow_directories d JOIN shadows s"
     " ON s.directory = d.directory AND s.path IN (?, ?)"
@@ -34,7 +34,7 @@ _STATES = ("queued", "running", "completed", "failed", "killed")
 
 @dataclass(frozen=True, slots=True)
 class RunningRow:
-    """A job that runs, without what it was asked; ``since`` is in seconds since 1970."""
+    """A running job without its request; ``since`` is in seconds since 1970."""
 
     job: str
     kind: str
@@ -44,7 +44,11 @@ class RunningRow:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many jobs there are by state (of the newest, and ``parked`` of all) and messages held."""
+    """Numbers of jobs and messages.
+
+    ``jobs`` counts the newest 200 jobs by state, and all ``parked`` ones. ``running`` are at most
+    ten jobs. ``held`` is the number of messages held back until a person decides.
+    """
 
     jobs: dict[str, int]
     running: tuple[RunningRow, ...]
@@ -53,9 +57,9 @@ class StateCounts:
 
 @dataclass(frozen=True, slots=True)
 class StateSize:
-    """``bytes`` in use in the state file, how many ``memories`` it knows of, and their uses.
+    """``bytes`` in use in the state file, the number of known ``memories``, and their uses.
 
-    Uses are counted of memories that are there, or went less than 90 days ago.
+    Uses of memories that were removed within the last 90 days are included.
     """
 
     bytes: int
@@ -67,7 +71,7 @@ class StateSize:
 
 @dataclass(frozen=True, slots=True)
 class StateTables:
-    """The state file itself: bytes of it and of its log, SQLite's version, rows of each table."""
+    """The state file's format, SQLite's version, sizes of file and log, and rows by table."""
 
     schema: int
     sqlite: str
@@ -78,7 +82,7 @@ class StateTables:
 
 
 def used_bytes(database: Database) -> int:
-    """Return the bytes in use; free pages of the file are used again by what comes next."""
+    """Return the bytes of the file's pages in use, without free pages, which SQLite reuses."""
     pages, free, size = (
         database.read(f"PRAGMA {name}")[0][0]
         for name in ("page_count", "freelist_count", "page_size")
@@ -87,7 +91,7 @@ def used_bytes(database: Database) -> int:
 
 
 class Figures:
-    """Counts over the tables of ``schemas``. Methods block and raise StateUnusableError."""
+    """Counts rows of the tables in ``schemas``. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database, schemas: Sequence[str]) -> None:
         self._database = database
@@ -95,7 +99,7 @@ class Figures:
         self._tables = sorted({name for schema in schemas for name in _TABLE.findall(schema)})
 
     def counts(self) -> StateCounts:
-        """Return what is counted quickly, however much the file holds."""
+        """Return the counts that are quick however large the file is."""
         rows = {row["state"]: int(row["rows"]) for row in self._database.read(_JOBS)}
         jobs = {state: rows[state] for state in _STATES if state in rows}
         if parked := self._number(_PARKED):
@@ -107,19 +111,20 @@ class Figures:
         return StateCounts(jobs, running, self._number(_HELD))
 
     def size(self, now: float) -> StateSize:
-        """Return what takes longer the more memories there are: 40 ms for 100,000.
+        """Return the size of the state file and the numbers of memories and uses.
 
-        It is counted once a minute; ``now`` is in monotonic seconds.
+        Counting takes 40 ms for 100,000 memories, so a result is reused for a minute. ``now`` is in
+        monotonic seconds.
         """
-        known = self._size
-        if known is None or now - known[0] >= _SIZE_SECONDS:
+        cached = self._size
+        if cached is None or now - cached[0] >= _SIZE_SECONDS:
             uses = map(int, self._database.read(_USES)[0])
             memories = self._number("SELECT count(*) FROM shadows") - self._number(_LISTS, *INDEXES)
-            known = self._size = now, StateSize(used_bytes(self._database), memories, *uses)
-        return known[1]
+            cached = self._size = now, StateSize(used_bytes(self._database), memories, *uses)
+        return cached[1]
 
     def tables(self) -> StateTables:
-        """Return the size of everything; takes seconds where the file is very large."""
+        """Return sizes and the rows of every table; takes seconds if the file is very large."""
         return StateTables(
             schema=FORMAT,
             sqlite=self._database.read("SELECT sqlite_version()")[0][0],
@@ -130,10 +135,12 @@ class Figures:
         )
 
     def _number(self, query: str, *values: object) -> int:
+        """Return the one number that a query selects."""
         return int(self._database.read(query, values)[0][0])
 
 
 def _size(path: str) -> int:
+    """Return the bytes of a file, 0 if it cannot be inspected."""
     try:
         return os.stat(path).st_size
     except OSError:

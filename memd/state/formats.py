@@ -1,11 +1,11 @@
-"""The format of a state file: which one it is, who wrote it, and a copy before it is changed.
+"""Check a state file's format, migrate an older one, and copy the file before that.
 
 Rules of this file
-- A newer file is only looked at: not a byte of it or of its log changes.
-- Before a file gets a new format a copy is made beside it: ``state.db.format-<the old one>``, 0600,
-  brought to the disk whole before it has its name. So whoever goes back has the state of that day.
-- At most ``_COPIES`` are kept, of the newest formats; they hold texts, so a purge removes them, and
-  they go when history of their age goes (``daemon/retention.py``).
+- A file of a newer format is only read: no byte of it or of its log changes.
+- Before a file is migrated it is copied to ``state.db.format-<old format>`` beside it, mode 0600.
+  The copy is synced before it gets that name. So an older memd can be used again with it.
+- At most ``_COPIES`` copies are kept, those of the newest formats. They contain texts, so a purge
+  removes them, and retention removes them like history of their age (``daemon/retention.py``).
 """
 
 import os
@@ -22,14 +22,14 @@ Migrate = Callable[[sqlite3.Cursor], None]
 
 FORMAT = 3
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may do better
-_OF_DISK = (  # the next try may do better
+STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may succeed
+_OF_DISK = (  # the next try may succeed
     *STUCK,
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
 )
-# How code fails that meets a row nobody thought of.
+# The errors of a migration that meets an unexpected row.
 _UNFORESEEN = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)
-COPIED = ".format-*"  # how the names of copies go on
+COPIED = ".format-*"  # the pattern of what copies' names append to the file's name
 _COPIES = 2
 _WRITER = "SELECT version FROM written_by WHERE one = 1"
 _WRITERS = (
@@ -39,9 +39,9 @@ _WRITERS = (
 
 
 def check_version(path: str) -> None:
-    """Look at a state file, if there is one, without changing anything.
+    """Check the format of a state file, if there is one, without changing anything.
 
-    Raises StateTooNewError, and StateUnusableError where it cannot be looked at.
+    Raises StateTooNewError, and StateUnusableError if it cannot be read.
     """
     try:
         refuse_newer(path)
@@ -50,7 +50,7 @@ def check_version(path: str) -> None:
 
 
 def refuse_newer(path: str) -> None:
-    """Raise StateTooNewError where a newer memd wrote the file; sqlite3.Error and OSError."""
+    """Raise StateTooNewError if a newer memd wrote the file. Raises sqlite3.Error and OSError."""
     if not os.path.lexists(path):
         return
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"
@@ -66,20 +66,20 @@ def refuse_newer(path: str) -> None:
 
 
 def format_of(connection: sqlite3.Connection) -> int:
-    """Return the format of an open file, 0 for one without tables. Raises sqlite3.Error."""
+    """Return the format of an open file, 0 for a new one. Raises sqlite3.Error."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def code_of(error: Exception) -> int:
-    """Return SQLite's primary result code, 0 where the error is Python's own."""
+    """Return SQLite's primary result code, 0 if the error is not from SQLite."""
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 def bring_up(path: str, connection: sqlite3.Connection, migrate: Migrate | None) -> str:
-    """Bring an open file to this format and return in words what was done, "" for nothing.
+    """Migrate an open file of an older format, and store this memd's version in it.
 
-    Raises StateNotMigratedError, and sqlite3.Error and OSError for what the disk refuses; the file
-    is as before then.
+    Return a sentence about the migration, "" if there was none. Raises StateNotMigratedError if
+    the migration failed, sqlite3.Error and OSError if the disk did; then the file is unchanged.
     """
     number = format_of(connection)
     older = migrate is not None and 0 < number < FORMAT
@@ -91,7 +91,7 @@ def bring_up(path: str, connection: sqlite3.Connection, migrate: Migrate | None)
         _sign(connection)
         connection.execute("COMMIT")
     except _UNFORESEEN as error:
-        with suppress(sqlite3.Error):  # an open cursor would keep the transaction beyond the file
+        with suppress(sqlite3.Error):  # an open cursor would keep the transaction after closing
             connection.execute("ROLLBACK")
         if not older or code_of(error) in (*_OF_DISK, *DAMAGED):
             raise
@@ -102,7 +102,7 @@ def bring_up(path: str, connection: sqlite3.Connection, migrate: Migrate | None)
 
 
 def _sign(connection: sqlite3.Connection) -> None:
-    """Write down that this memd writes the file, inside a transaction."""
+    """Store this memd's version and format in the file, inside a transaction."""
     connection.execute(_WRITERS)
     row = connection.execute(_WRITER).fetchone()
     if row is None or row[0] != __version__:
@@ -111,15 +111,15 @@ def _sign(connection: sqlite3.Connection) -> None:
 
 
 def copies(path: str) -> list[tuple[int, str]]:
-    """Return the copies beside a state file with their formats, the newest first."""
+    """Return format and path of each copy beside a state file, the newest format first."""
     numbered = [(name.rpartition("-")[2], name) for name in glob(escape(path) + COPIED)]
     return sorted(((int(end), name) for end, name in numbered if end.isdecimal()), reverse=True)
 
 
 def copy_aside(path: str, connection: sqlite3.Connection, number: int) -> str:
-    """Copy an open state file of an older format and return the copy's path.
+    """Copy an open state file of the format ``number`` and return the copy's path.
 
-    Raises sqlite3.Error and OSError; then there is no new copy, and older ones are as before.
+    Copies of older formats that are too many are removed. Raises sqlite3.Error and OSError.
     """
     copy = f"{path}.format-{number}"
     draft = f"{copy}.part"
@@ -150,6 +150,7 @@ def forget_copies(path: str, before: float) -> None:
 
 
 def _sync_folder(folder: str) -> None:
+    """Sync a folder, so that a rename in it survives a power cut."""
     descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

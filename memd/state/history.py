@@ -1,7 +1,7 @@
-"""Questions that people ask the journal: which changes, up to when, and what became of one file.
+"""Queries of the journal for people: change sets by filter, by time, and of one file.
 
-Sets are in the order of their numbers. A time stands for the last set at or before it, so that a
-clock that was put back does not change the order of what happened.
+Change sets are ordered by their numbers. A time stands for the last set at or before it, so a clock
+that was set back does not change the order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from memd.core.values import Actor, Change
 from memd.state.journal import Journal
 from memd.state.records import ChangeRecord, Step
 
-_FILES = 10_000  # of the sets of one answer; what is older comes with the next page
+_FILES = 10_000  # in the sets of one result; older sets come with the next page
 _ALL = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which sets are meant; what is "" or ``None`` does not matter.
+    """Conditions on change sets; a field that is "" or ``None`` is no condition.
 
-    ``directory`` is a real path; times are seconds since 1970, ``since`` included, ``until`` not;
-    ``before`` is the number of a set, ``0`` for none.
+    ``directory`` is a real path. Times are seconds since 1970, ``since`` included, ``until`` not.
+    ``before`` selects sets with smaller numbers, 0 for all.
     """
 
     directory: str = ""
@@ -38,10 +38,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class CombinedChange:
-    """Many sets as one: the first state and the last one of each file that they touched.
+    """Several change sets as one: the first and the last state of each file that they changed.
 
-    ``gaps`` are files that changed between two of the sets without any set saying so; they are
-    not among the steps of ``record``. ``first_index`` is the hash of the index at the beginning.
+    ``gaps`` are files that changed between two of the sets without a set for it; they are not in
+    the steps of ``record``. ``first_index`` is the hash of the index before the first set that
+    changed it, or ``None``.
     """
 
     record: ChangeRecord
@@ -50,15 +51,15 @@ class CombinedChange:
 
 
 class JournalHistory:
-    """The journal as people ask it. All methods block and raise StateUnusableError."""
+    """Queries of the journal. All methods block and raise StateUnusableError."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     def changes(self, only: Filter, limit: int) -> tuple[Change, ...]:
-        """Return the newest sets that a filter lets through, newest first.
+        """Return up to ``limit`` sets that meet a filter, newest first.
 
-        Fewer than there are, but at least one, where they have very many files.
+        There are fewer, but at least one, if together they have more than 10,000 files.
         """
         conditions, values = _where(only)
         result: list[Change] = []
@@ -71,7 +72,7 @@ class JournalHistory:
         return tuple(result)
 
     def last(self, directory: str, at: float = float("inf")) -> int:
-        """Return the number of the last set of a directory at or before a time, 0 for none."""
+        """Return the number of a directory's last set at or before a time, 0 if there is none."""
         result = self._journal.select("directory = ? AND at <= ?", (directory, at), limit=1)
         return result[0].number if result else 0
 
@@ -82,23 +83,25 @@ class JournalHistory:
         return tuple(reversed(result))
 
     def of_file(self, directory: str, path: str) -> tuple[ChangeRecord, ...]:
-        """Return the sets that touched a file, oldest first, each with its step of it alone.
+        """Return the sets that changed a file, oldest first, with the steps of only that file.
 
-        The step of the index comes along, for the line that the file had.
+        The step of the index is included, because it has the file's index line.
         """
         conditions, values = _where(Filter(directory, path))
         result = self._journal.select(conditions, values, limit=_ALL)
         return tuple(
-            replace(record, steps=tuple(s for s in record.steps if s.path in {path, INDEX}))
+            replace(
+                record, steps=tuple(step for step in record.steps if step.path in {path, INDEX})
+            )
             for record in reversed(result)
-            if any(s.path == path and not s.conflict for s in record.steps)
+            if any(step.path == path and not step.conflict for step in record.steps)
         )
 
     def done_before(self, directory: str, actor: Actor, steps: Iterable[Step]) -> frozenset[str]:
-        """Return the paths of those steps that sets of an actor already made.
+        """Return the paths of those steps that applied sets of an actor have made before.
 
-        A step of the index counts where only what it begins with is the same: what becomes of
-        the index depends on every other file of the set.
+        A step is the same if it has the same path and the same hashes. For the index the hash
+        before is enough, since its new text depends on all other files of the set.
         """
         return frozenset(
             step.path
@@ -113,14 +116,16 @@ class JournalHistory:
 
 
 def select_past(past: Sequence[PastChange], only: Filter, limit: int) -> tuple[PastChange, ...]:
-    """Return those of past changes, oldest first, that a filter lets through, newest first.
+    """Return up to ``limit`` of an archive's past changes that meet a filter, newest first.
 
-    Its directory and ``before`` do not matter: past changes have no numbers.
+    ``past`` is in the order oldest first. The filter's ``directory`` and ``before`` are ignored,
+    since past changes have no numbers.
     """
     return tuple(islice((each for each in reversed(past) if _meets(each, only)), limit))
 
 
 def _meets(change: PastChange, only: Filter) -> bool:
+    """Return whether a past change meets the conditions of a filter."""
     pairs = (
         (only.actor and only.actor.value, change.actor),
         (only.session, change.session),
@@ -135,7 +140,7 @@ def _meets(change: PastChange, only: Filter) -> bool:
 
 
 def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:
-    """Return sets, oldest first, as if they had been one; ``None`` where there is none."""
+    """Return change sets, given oldest first, combined into one; ``None`` if there are none."""
     first: dict[str, Step] = {}
     last: dict[str, Step] = {}
     gaps: dict[str, None] = {}
@@ -164,6 +169,7 @@ def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:
 
 
 def _where(only: Filter) -> tuple[str, tuple[object, ...]]:
+    """Return a filter as an SQL condition with its values."""
     parts = [
         (only.directory, "directory = ?"),
         (
@@ -177,5 +183,6 @@ def _where(only: Filter) -> tuple[str, tuple[object, ...]]:
         (only.until, "at < ?"),
         (only.before or None, "id < ?"),
     ]
-    given = [(value, words) for value, words in parts if value not in {None, ""}]
-    return " AND ".join(["1", *(words for _, words in given)]), tuple(v for v, _ in given)
+    given = [(value, condition) for value, condition in parts if value not in {None, ""}]
+    conditions = ["1", *(condition for _, condition in given)]
+    return " AND ".join(conditions), tuple(value for value, _ in given)

@@ -1,11 +1,11 @@
-"""What imports brought: originals of files, and past changes of archives, for reading alone.
+"""Store what imports bring: originals of files, and past changes of archives (only for reading).
 
 Rules of this file
-- An original says something of a file only while that file has the hash ``live``: a row that was
-  written before its change set, or that outlives it, is harmless.
+- The original of a file counts only while the file has the hash ``live``. So a row that was written
+  before its change set, or that outlives it, is harmless.
 - A body is one of the journal's blobs. Rows are written before or with their bodies, and retention
-  leaves alone what a row names.
-- Rows are input: one that memd did not write is as if it were not there.
+  keeps the bodies that a row names.
+- Damaged rows are skipped.
 """
 
 import os
@@ -23,7 +23,7 @@ from memd.core.values import Imported
 from memd.state import blobs
 from memd.state.database import Cursor, Database
 
-# ``newest`` is the number of the newest change then, which tells how old the row is.
+# ``newest`` is the number of the newest change at that time, which shows how old the row is.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS imported_files (
     directory TEXT NOT NULL,
@@ -59,33 +59,33 @@ CREATE INDEX IF NOT EXISTS past_bodies_of_change ON past_bodies (number);
 """
 _NEWEST = "(SELECT coalesce(max(id), 0) FROM changes)"
 _LIVE = "SELECT hash FROM shadows WHERE (directory, path) = (?, ?)"
-_BODIES = 100  # saved in one transaction; others wait for it
+_BODIES = 100  # saved in one transaction, for which other threads wait
 _read_originals = msgspec.json.Decoder(list[Original]).decode
 _read_change = msgspec.json.Decoder(PastChange).decode
 
 
 class ImportTable:
-    """What imports brought, for all directories. Methods block and raise StateUnusableError."""
+    """The rows of imports, of all directories. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def of_directory(self, directory: str) -> Mapping[tuple[str, str], Original]:
-        """Return what imports brought into a directory, by path and hash of what memd wrote."""
+        """Return a directory's originals by path and by the hash of the text that memd wrote."""
         rows = self._database.read(
             "SELECT path, exported, live, origin, kind FROM imported_files"
             " WHERE directory = ? AND live <> ''",
             (os.path.realpath(directory),),
         )
-        sane = (Original(*row) for row in rows if {type(value) for value in row} == {str})
-        return {(each.path, each.live): each for each in sane}
+        valid = (Original(*row) for row in rows if {type(value) for value in row} == {str})
+        return {(each.path, each.live): each for each in valid}
 
     def record(
         self, directory: str, originals: Iterable[Original], bodies: Mapping[str, bytes], at: float
     ) -> None:
-        """Remember originals and their bodies by hash, before the change set that writes them.
+        """Store originals and their bodies, given by hash, before the change set is applied.
 
-        One without ``live`` waits for the effect ``Imported`` of that set.
+        The effect ``Imported`` of that set fills in ``live`` for originals without it.
         """
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
@@ -93,19 +93,20 @@ class ImportTable:
         self._save_bodies(bodies.items())
 
     def body(self, key: str) -> bytes | None:
-        """Return the text of a hash, ``None`` where it is not known or was purged."""
+        """Return the body with this hash, or ``None`` if it is missing or was purged."""
         return blobs.read(self._database, key)
 
     def past(self, directory: str) -> tuple[PastChange, ...]:
         """Return the past changes that archives brought for a directory, oldest first."""
-        rows = self._database.read(  # as bytes: one that is no UTF-8 would spoil the reading of all
+        rows = self._database.read(  # as bytes, since one that is no UTF-8 would fail the query
             "SELECT CAST(value AS BLOB) AS value FROM past_changes WHERE directory = ?"
             " ORDER BY number",
             (os.path.realpath(directory),),
         )
         result = []
         for row in rows:
-            with suppress(ValueError, RecursionError):  # msgspec's errors and those of UTF-8 are
+            # The errors of msgspec and of UTF-8 are ValueErrors.
+            with suppress(ValueError, RecursionError):
                 result.append(_read_change(row["value"]))
         return tuple(result)
 
@@ -116,30 +117,31 @@ class ImportTable:
         bodies: Iterable[tuple[str, bytes]],
         at: float,
     ) -> int:
-        """Keep past changes, oldest first, and texts after their hashes; return how many were new.
+        """Store past changes, given oldest first, and bodies with their hashes.
 
-        What is there stays once: the n-th of several equal changes is the n-th of those here.
+        Return how many changes were new. The n-th of several equal changes is new if fewer than n
+        are stored, so a repeated import adds nothing.
         """
-        real, count, met = os.path.realpath(directory), 0, Counter[str]()
+        real, count, occurrences = os.path.realpath(directory), 0, Counter[str]()
         with self._database.transaction() as cursor:
             for change in changes:
                 value = msgspec.json.encode(change)
                 digest = sha256(value)
-                met[digest] += 1
+                occurrences[digest] += 1
                 cursor.execute(
                     "INSERT OR IGNORE INTO past_changes"  # noqa: S608 - fixed words
                     f" (directory, digest, occurrence, value, at, newest)"
                     f" VALUES (?, ?, ?, ?, ?, {_NEWEST})",
-                    (real, digest, met[digest], value.decode(), at),
+                    (real, digest, occurrences[digest], value.decode(), at),
                 )
                 if cursor.rowcount == 1:
                     count += 1
-                    _name(cursor, cursor.lastrowid or 0, change)
+                    _insert_body_names(cursor, cursor.lastrowid or 0, change)
         self._save_bodies(bodies)
         return count
 
     def hashes(self, directory: str, path: str) -> frozenset[str]:
-        """Return the hashes of the bodies that rows of a directory name for one file."""
+        """Return the hashes of all bodies that imports brought for one file of a directory."""
         wanted = (os.path.realpath(directory), path)
         rows = self._database.read(
             "SELECT exported AS hash FROM imported_files WHERE (directory, path) = (?1, ?2)"
@@ -150,29 +152,32 @@ class ImportTable:
         return frozenset(row["hash"] for row in rows)
 
     def _save_bodies(self, bodies: Iterable[tuple[str, bytes]]) -> None:
-        left = iter(bodies)
-        while part := dict(islice(left, _BODIES)):
+        remaining = iter(bodies)
+        while batch := dict(islice(remaining, _BODIES)):
             with self._database.transaction() as cursor:
-                blobs.save(cursor, part)
+                blobs.save(cursor, batch)
 
 
 def applied(cursor: Cursor, directory: str, effect: Imported, at: float) -> None:
-    """Carry out what is true with an import's change set, inside its transaction."""
+    """Store the originals of an import, in the transaction that applies its change set.
+
+    An original without ``live`` gets the file's hash from the baseline.
+    """
     try:
         originals = _read_originals(effect.files)
     except (ValueError, RecursionError):
         return
-    known = []
+    complete = []
     for each in originals:
         cursor.execute(_LIVE, (directory, each.path))
         row = cursor.fetchone()
-        if each.live or row is not None:  # the baseline has followed the set by now
-            known.append(replace(each, live=each.live or row["hash"]))
+        if each.live or row is not None:  # the baseline was updated earlier in this transaction
+            complete.append(replace(each, live=each.live or row["hash"]))
     cursor.executemany(
         "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, '')",
         [(directory, each.path) for each in originals],
     )
-    _save(cursor, directory, known, at)
+    _save(cursor, directory, complete, at)
 
 
 def _save(cursor: Cursor, directory: str, originals: Iterable[Original], at: float) -> None:
@@ -182,8 +187,8 @@ def _save(cursor: Cursor, directory: str, originals: Iterable[Original], at: flo
     )
 
 
-def _name(cursor: Cursor, number: int, change: PastChange) -> None:
-    """Name the texts of a past change, which retention then leaves alone."""
+def _insert_body_names(cursor: Cursor, number: int, change: PastChange) -> None:
+    """Store the hashes of a past change's bodies, so that retention keeps these."""
     texts = {(key, number, file.path) for file in change.files for key in (file.before, file.after)}
     cursor.executemany(
         "INSERT OR IGNORE INTO past_bodies VALUES (?, ?, ?)", [row for row in texts if row[0]]

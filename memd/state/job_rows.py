@@ -1,6 +1,6 @@
-"""What a background job is, as values, and how its rows are declared and read.
+"""The classes of background jobs, and how rows are read into them.
 
-Rows are input: what is damaged reads as a job that knows nothing, and keeps nothing from starting.
+A damaged row is read as a failed job or one with empty fields, and does not prevent a start.
 """
 
 from dataclasses import dataclass
@@ -42,14 +42,14 @@ CREATE TABLE IF NOT EXISTS leases (
 """
 )
 
-PARKED = "parked"  # a fact of a parked job's error
+PARKED = "parked"  # a key in the error of a parked job
 _UNFINISHED = ("queued", "running")
 ROWS = "SELECT * FROM jobs"
 PARKED_ROWS = f"{ROWS} WHERE state = 'failed' AND request <> '{{}}'"
 
 
 class JobState(StrEnum):
-    """Where a job is; the last three are ends."""
+    """The state of a job; the last three are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -60,7 +60,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """What is known of a job when it is accepted; see Job."""
+    """The fields of a job when it is accepted; see ``Job``."""
 
     kind: str
     lane: str
@@ -71,11 +71,11 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job as it stands; times are seconds since 1970.
+    """One job in its present state; times are seconds since 1970.
 
-    ``directory`` is the memory directory it concerns, ``lane`` what it must not overlap in.
-    ``error`` holds ``kind`` and ``message`` of the last failure. ``request`` is empty once ended,
-    unless the job is parked. ``holder`` is the PID of the daemon that runs it.
+    ``directory`` is its memory directory. Jobs of the same ``lane`` never run at the same time.
+    ``error`` has ``kind`` and ``message`` of the last failure. ``request`` is empty once the job
+    has ended, unless it is parked. ``holder`` is the PID of the daemon that runs it.
     """
 
     id: str
@@ -96,22 +96,22 @@ class Job:
 
     @property
     def job(self) -> str:
-        """The id, as clients call it."""
+        """The id, under the name that clients use."""
         return self.id
 
     @property
     def parked(self) -> bool:
-        """Whether the job failed and can be put back."""
+        """Whether the job failed and can be queued again."""
         return self.state is JobState.FAILED and bool(self.request)
 
     @property
     def over(self) -> bool:
-        """Whether the job has come to an end."""
+        """Whether the job has ended."""
         return self.state not in _UNFINISHED
 
 
 class JobNotFoundError(MemdError):
-    """There is no job with this id, or it is too old to be kept."""
+    """There is no job with this id, or its row was deleted because of its age."""
 
     code = 1001
     kind = "job_not_found"
@@ -122,7 +122,7 @@ class JobNotFoundError(MemdError):
 
 
 class JobNotParkedError(MemdError):
-    """Only a parked job can be put back."""
+    """The job is not parked, so it cannot be queued again."""
 
     code = 1004
     kind = "job_not_parked"
@@ -141,11 +141,13 @@ def number_of(job: str) -> int:
 
 
 def read_job(row: Row, pid: int) -> Job:
-    """Return a row of ``ROWS`` as a job; ``pid`` is the daemon that runs what is running."""
+    """Return the job in a row of ``ROWS``; ``pid`` is the daemon's process, which runs all jobs."""
     facts: dict[str, Any] = dict(row)
     state = JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED
     holder = pid if state is JobState.RUNNING else None
     known = {"id": f"j{facts.pop('number')}", "state": state, "holder": holder}
-    objects = {name: facts[name] for name in ("request", "result", "error")}
-    read = {n: text if text is None else read_object(text) for n, text in objects.items()}
-    return Job(**facts | known | read)
+    parsed = {
+        name: None if facts[name] is None else read_object(facts[name])
+        for name in ("request", "result", "error")
+    }
+    return Job(**facts | known | parsed)
