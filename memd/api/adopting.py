@@ -13,7 +13,7 @@ from memd.store.drafts import ConflictError
 
 
 class AdoptionRefusedError(MemdError):
-    """A program that an assistant started asked for a yes that is the person's."""
+    """A program that an assistant started tried to adopt memories, which only the person may."""
 
     code = 1087
     kind = "adoption_refused"
@@ -24,7 +24,7 @@ class AdoptionRefusedError(MemdError):
 
 
 class PathOrAllError(WrongParameterError):
-    """One memory was named as well as all of them, or neither."""
+    """The request has both ``path`` and ``all``, or neither."""
 
     hint = "name a memory, or say all"
 
@@ -52,10 +52,10 @@ async def memory_adopt(
     all_: bool = False,
     request_id: str = "",
 ) -> Adopted:
-    """Take what an import brought as the person's own: one memory, or ``all`` of the project.
+    """Mark an imported memory at ``path`` as the person's own, or ``all`` of the project.
 
-    From then on a rule among them counts as the person's rule. Words and times stay as they are. A
-    program that an assistant started may not.
+    A rule in an adopted memory counts as the person's rule. Texts and times do not change. A
+    program that an assistant started is refused.
     """
     if bool(path) == all_:
         raise PathOrAllError

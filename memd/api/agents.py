@@ -1,4 +1,4 @@
-"""agent.*: who is there."""
+"""agent.*: register, list and end the agents that exchange messages."""
 
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from memd.rpc.connection import Call, Connection
 
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
 Key = Annotated[str, msgspec.Meta(max_length=200)]
-_UNKNOWN = -1  # the process of a caller that the system does not tell: nobody's relative
+_UNKNOWN_PID = -1  # where the system does not tell the caller's process; related to no process
 
 
 class AgentRows(Result):
@@ -58,11 +58,11 @@ async def agent_register(
     pid: int = 0,
     transcript_path: Name = "",
 ) -> Registered:
-    """Register an agent: it has a name, a mailbox, and a key for what is done in its name.
+    """Register an agent, which gets a name, a mailbox, and a key that proves who acts for it.
 
-    The same session and name again give the same agent and a new key. With a parent comes the
-    parent's key. Without ``pid`` an agent is there while its connection is open, and for two
-    minutes after its last call.
+    A second call with the same session and name returns the same agent with a new key. Whoever
+    names a ``parent`` gives the parent's ``key``. Without ``pid`` an agent counts as live while its
+    connection is open, and for two minutes after its last call.
     """
     caller = call.caller
     project = await services.store.project(cwd, caller.environment)
@@ -76,7 +76,7 @@ async def agent_register(
         parent=parent,
         key=key,
         pid=pid,
-        caller=caller.pid or _UNKNOWN,
+        caller=caller.pid or _UNKNOWN_PID,
         transcript=transcript_path,
     )
     result = await services.messages.registered(registration)
@@ -89,7 +89,7 @@ async def agent_register(
 async def agent_list(
     services: Services, call: Call, *, cwd: str = "", all_: bool = False
 ) -> AgentRows:
-    """The agents of a project, or all: whether they are there and how much they have not read."""
+    """The agents of a project, or all agents: their state and how many messages are unread."""
     root = None
     if cwd and not all_:
         root = (await services.store.project(cwd, call.caller.environment)).root
@@ -99,16 +99,17 @@ async def agent_list(
 
 @method("agent.end", "write", AgentKeyError, AgentEndedError)
 async def agent_end(services: Services, _call: Call, *, key: Key) -> AgentEnded:
-    """End an agent and those that work for it; what they had not read is refused."""
+    """End an agent and its child agents; their unread messages end as refused."""
     return await services.messages.ended(Speaker(key))
 
 
 def connected(connection: Connection) -> Any:
-    """Return what says whether a connection is still open."""
+    """Return a function that says whether a connection is still open."""
     return lambda: not connection.outbox.dropped
 
 
 def _rows(services: Services, root: str | None) -> tuple[AgentRow, ...]:
+    """Return a row for each agent of the project at ``root``, or of all projects for ``None``."""
     register, messages = services.messages.register, services.messages
 
     def row(agent: Agent) -> AgentRow:

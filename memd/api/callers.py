@@ -1,7 +1,8 @@
-"""Who calls: a person, or a program that an assistant started, which decides nothing for them.
+"""Tell whether a caller was started by an assistant; such a program may not decide for the person.
 
-An assistant is known by its registration, or by the program that runs above the caller. It is no
-proof: a program of the same user may leave its parents behind. What is refused is the ordinary way.
+An assistant is recognised by its registration as an agent, or by the name of a program among the
+caller's ancestors. This is no proof: a program of the same user can detach itself from its parents.
+Only a program that takes the ordinary way is refused.
 """
 
 import os
@@ -16,12 +17,12 @@ from memd.messages.errors import AgentKeyError
 from memd.messages.service import Speaker
 from memd.rpc.connection import Call
 
-# What hooks and the bridge register; one that says it is another's may lie.
-_KINDS = ("session", "sub-agent", "mcp")
-_PROGRAMS = frozenset(
+# The kinds of agents that hooks and the bridge register. Any program may register another kind.
+_ASSISTANT_KINDS = ("session", "sub-agent", "mcp")
+_ASSISTANT_PROGRAMS = frozenset(
     ("claude", "codex", "gemini", "opencode", "copilot", "cursor-agent", "goose", "aider")
 )
-_ANCESTORS = 32
+_MAX_ANCESTORS = 32
 
 _FindProcess = Callable[[int], SystemProcess | None]
 
@@ -30,16 +31,21 @@ async def started_by_an_assistant(services: Services, call: Call) -> bool:
     """Say whether the caller is a program that an assistant started."""
     pid = call.caller.pid
     with suppress(AgentKeyError):
-        if (await services.messages.speaking(Speaker("", pid))).kind in _KINDS:
+        if (await services.messages.speaking(Speaker("", pid))).kind in _ASSISTANT_KINDS:
             return True
     return await to_thread.run_sync(_is_below_an_assistant, services.messages.register.find, pid)
 
 
 def _is_below_an_assistant(find: _FindProcess, pid: int) -> bool:
-    """Say so by the names of programs; what is above the daemon too says nothing of a caller."""
-    ours = {process.pid for process in _lineage(find, os.getpid())}
+    """Say whether an ancestor of a process has the name of an assistant's program.
+
+    Ancestors of the daemon itself are left out: every program of the session may have them.
+    """
+    daemon_pids = {process.pid for process in _lineage(find, os.getpid())}
     return any(
-        process.name in _PROGRAMS for process in _lineage(find, pid) if process.pid not in ours
+        process.name in _ASSISTANT_PROGRAMS
+        for process in _lineage(find, pid)
+        if process.pid not in daemon_pids
     )
 
 
@@ -47,7 +53,7 @@ def _lineage(find: _FindProcess, pid: int) -> list[SystemProcess]:
     """Return a process and its ancestors, the nearest first."""
     result: list[SystemProcess] = []
     process = find(pid)
-    while process is not None and len(result) < _ANCESTORS:
+    while process is not None and len(result) < _MAX_ANCESTORS:
         result.append(process)
         process = find(process.parent)
     return result

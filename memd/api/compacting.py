@@ -1,4 +1,4 @@
-"""context.compact: a conversation made short, by the cheapest strategy that can."""
+"""context.compact: shorten a conversation by the first strategy that makes it small enough."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -53,14 +53,14 @@ class TriedStrategy:
 
 
 class CompactedContext(Result):
-    """What a conversation becomes; without a ``strategy`` it stays, and ``tried`` says why.
+    """The new messages of a conversation; with ``strategy`` "" nothing changes, ``tried`` says why.
 
-    First come the ``keep_to`` messages at the beginning that stay, then ``messages``, then the
-    client's own from ``keep_from`` on, without the blocks of ``edits`` (thinking is bound to all
-    before it) and without messages that are empty then. With the strategy ``api`` the client sends
-    its last request once more, with its messages up to ``keep_from`` and changed as ``request``
-    says; the message that comes back is put first as it is. ``tokens`` is the size afterwards,
-    0 where nobody knows it yet. ``restore`` is what the client then puts back by itself.
+    The conversation becomes: its first ``keep_to`` messages, then ``messages``, then the client's
+    own messages from ``keep_from`` on. From these the blocks of ``edits`` are removed (thinking is
+    valid only after the messages that it followed), and messages that are empty then. With the
+    strategy ``api`` the client sends its last request once more, with its messages up to
+    ``keep_from`` and changed as ``request`` says; it puts the reply first, unchanged. ``tokens`` is
+    the size afterwards, 0 while it is unknown. The client itself puts ``restore`` back.
     """
 
     strategy: str
@@ -77,7 +77,11 @@ class CompactedContext(Result):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A compaction while strategies are tried; ``cut`` says what goes, ``None`` for nothing."""
+    """A compaction while strategies are tried.
+
+    ``cut`` are the messages to summarise, ``None`` where none can be. ``partly``: the caller named
+    a first or last message. ``wait``: a model may be waited for. ``retry``: close its breaker.
+    """
 
     services: Services
     call: Call
@@ -129,13 +133,14 @@ async def context_compact(
     wait: bool = True,
     retry: bool = False,
 ) -> CompactedContext:
-    """What stands for a conversation's messages from now on, by the first strategy that helps.
+    """The messages that replace a conversation, from the first strategy that makes it small enough.
 
-    Tried are ``notes``, ``api``, ``model`` and ``local``, without those of ``skip``; or the one
-    ``strategy`` alone, whose failure is the method's. ``from`` has what is behind a message
-    summarised and keeps the prefix, ``up_to`` what is before one. Messages are those of the whole
-    conversation, with their ``id`` and ``usage`` where there are any. Without ``wait`` no model is
-    asked; with ``retry`` one is although its last summaries of this session failed.
+    The strategies ``notes``, ``api``, ``model`` and ``local`` are tried in this order, without
+    those in ``skip``. With ``strategy`` only that one is tried, and its error is returned. With
+    ``from`` the messages from that place on are summarised and those before it stay; with ``up_to``
+    those before that place are. ``messages`` are the whole conversation, each with its ``id`` and
+    ``usage`` if it has them. Without ``wait`` no model is asked. With ``retry`` the model is asked
+    although its last summaries of this session failed.
     """
     if (transcript_path is None) == (messages is None):
         raise NothingToReadError
@@ -168,17 +173,20 @@ async def context_compact(
         retry=retry,
     )
     names = [name for name in compacting.STRATEGIES if name not in (skip or ())]
-    return await _tried(work, [strategy] if strategy else names, named=strategy is not None)
+    return await _try_each(work, [strategy] if strategy else names, strict=strategy is not None)
 
 
-async def _tried(work: _Work, names: list[str], *, named: bool) -> CompactedContext:
-    """Return what the first strategy that helps makes of a conversation."""
+async def _try_each(work: _Work, names: list[str], *, strict: bool) -> CompactedContext:
+    """Return the result of the first strategy that helps, or an empty one with all reasons.
+
+    With ``strict`` the error of a strategy is raised instead of being listed as its reason.
+    """
     tried: list[TriedStrategy] = []
     for name in names:
         try:
             result = await _STRATEGIES[name](work)
         except MemdError as error:
-            if named:
+            if strict:
                 raise
             result = error.sentence
         if isinstance(result, CompactedContext):
@@ -189,6 +197,7 @@ async def _tried(work: _Work, names: list[str], *, named: bool) -> CompactedCont
 
 
 async def _by_notes(work: _Work) -> CompactedContext | str:
+    """Replace the conversation by its session notes; return a reason where this does not help."""
     if work.partly or work.instructions:
         return _WHOLE_ONLY
     request = about(
@@ -200,11 +209,12 @@ async def _by_notes(work: _Work) -> CompactedContext | str:
         transcript_path=work.transcript,
     )
     notes = work.services.session_notes
-    plan = await notes.compaction(request, work.window, work.trigger, _folder(work))
+    plan = await notes.compaction(request, work.window, work.trigger, _results_folder(work))
     return await _answer(work, plan) if plan else _NO_NOTES
 
 
 async def _by_api(work: _Work) -> CompactedContext | str:
+    """Return a request by which the client has the API summarise, or why this is not possible."""
     if COMPACTION not in work.request.supports:
         return _UNSUPPORTED
     if work.partly or work.instructions:
@@ -218,6 +228,10 @@ async def _by_api(work: _Work) -> CompactedContext | str:
 
 
 async def _by_model(work: _Work) -> CompactedContext | str:
+    """Have the model summarise in a job and wait for it; return a reason where none may be asked.
+
+    Raises the job's error, and ConversationChangedError if a later request replaced this summary.
+    """
     if work.cut is None:
         return _NOTHING
     if not work.wait:
@@ -227,7 +241,7 @@ async def _by_model(work: _Work) -> CompactedContext | str:
         return _NO_MODEL
     if (await services.jobs.state()).paused_since is not None:
         return _PAUSED
-    session, folder = work.request.session, _folder(work)
+    session, folder = work.request.session, _results_folder(work)
     if work.retry:
         await services.jobs.close_breaker(folder)
     shown = partial(summary.shown, work.messages, work.cut.start, work.cut.tail.first)
@@ -246,21 +260,22 @@ async def _by_model(work: _Work) -> CompactedContext | str:
 
 
 async def _by_local(work: _Work) -> CompactedContext | str:
+    """Summarise without a model; the end of a whole conversation stays as it is."""
     cut = work.cut
     if cut is not None and not work.partly:
         cut = await to_thread.run_sync(compacting.with_end, work.messages, cut)
     if cut is None:
         return _NOTHING
-    gone = work.messages[cut.start : cut.tail.first]
-    lines = await work.services.session_notes.lines(gone)
-    sections = await to_thread.run_sync(local.sections, gone, lines)
+    replaced = work.messages[cut.start : cut.tail.first]
+    lines = await work.services.session_notes.lines(replaced)
+    sections = await to_thread.run_sync(local.sections, replaced, lines)
     return await _summarised(work, compacting.LOCAL, cut, sections)
 
 
 async def _summarised(
     work: _Work, strategy: str, cut: compacting.SummarisedPart, sections: Mapping[str, str]
 ) -> CompactedContext | str:
-    """Return the answer with a summary, or why it does not help."""
+    """Return the result with a summary of these sections, or a reason where it is too large."""
     make = partial(
         compacting.plan,
         work.messages,
@@ -270,7 +285,7 @@ async def _summarised(
         trigger=work.trigger,
         window=work.window,
         transcript=work.transcript,
-        folder=_folder(work),
+        folder=_results_folder(work),
     )
     plan = await to_thread.run_sync(make)
     return await _answer(work, plan) if plan else _NO_ROOM
@@ -279,7 +294,7 @@ async def _summarised(
 async def _answer(
     work: _Work, plan: CompactionPlan, change: compacting.RequestChange | None = None
 ) -> CompactedContext:
-    """Return the answer with a plan; ``change`` is what the API is asked with."""
+    """Return the result of a plan; ``change`` is set where the API is to summarise."""
     memory_dir = work.request.project.memory_dir
     restore = partial(restoring.restored, work.messages, plan.keep_to, plan.keep_from, memory_dir)
     edits = partial(compacting.dropped, work.messages, plan.keep_from)
@@ -297,22 +312,26 @@ async def _answer(
     )
 
 
-def _folder(work: _Work) -> str:
-    """Return where the results of the session's tools are stored."""
+def _results_folder(work: _Work) -> str:
+    """Return the folder in which the results of the session's tools are stored."""
     return results.place(work.request.project, work.request.session).folder
 
 
 def _messages(given: list[Any] | None, path: str | None) -> list[Any]:
-    """Return the messages of a conversation. Raises what ``context.compact`` does."""
+    """Return the messages of the transcript at ``path``, or those that were ``given``. Blocks.
+
+    Raises TranscriptRefusedError, and MessagesRefusedError for the first that is no object.
+    """
     messages = reading.client_messages(path) if path is not None else given or []
-    strange = (n for n, message in enumerate(messages) if not isinstance(message, dict))
-    for place in map("messages.{}".format, strange):
-        raise MessagesRefusedError(place, _NO_OBJECT)
+    for number, message in enumerate(messages):
+        place = f"messages.{number}"
+        if not isinstance(message, dict):
+            raise MessagesRefusedError(place, _NO_OBJECT)
     return messages
 
 
 def _failure(error: Mapping[str, Any]) -> MemdError:
-    """Return the failure that a job's error tells of."""
+    """Return the exception for the error that a job has stored."""
     if error["kind"] == PromptTooLongError.kind:
         return PromptTooLongError(error["cause"])
     if error["kind"] == BreakerOpenError.kind:

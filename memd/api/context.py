@@ -1,4 +1,4 @@
-"""context.*: what of a conversation a program sends whole, stored, cleared or summarised."""
+"""context.*: which messages of a conversation a program sends whole, stored or cleared."""
 
 import re
 from typing import Annotated, Any
@@ -36,32 +36,32 @@ from memd.state.database import StateUnusableError
 
 Place = Annotated[int, msgspec.Meta(ge=0)]
 Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
-_WINDOW = "MEMD_CONTEXT_WINDOW"
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_WINDOW_VARIABLE = "MEMD_CONTEXT_WINDOW"
+_TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")
 _READ = (NoProjectError, SessionRefusedError, StateUnusableError)
 
 
 class OneResultError(WrongParameterError):
-    """A result comes as its text or as a file that holds it, not both and not neither."""
+    """A request has both the text of a result and a file that holds it, or neither."""
 
     def __init__(self) -> None:
         super().__init__("give content or source_path")
 
 
 class ObservedContext(Result):
-    """The break of the cache that a reply's usage shows, if any."""
+    """How the prompt cache was lost, as a reply's usage shows; null if it was not."""
 
     cache_break: CacheBreak | None
 
 
 class RestoredContext(Result):
-    """How many decisions were taken over."""
+    """How many decisions were restored."""
 
     restored: int
 
 
 class ForgottenContext(Result):
-    """Whether there was something to forget."""
+    """Whether the session had decisions or stored results."""
 
     forgotten: bool
 
@@ -94,11 +94,11 @@ async def context_plan(
     window: Window = 0,
     may_drop_thinking: bool = False,
 ) -> PlannedContext:
-    """What to send of a conversation in the place of what it has; decided once, for good.
+    """What to send in place of parts of a conversation; each is decided once and stays.
 
-    ``messages`` are those behind the ``from`` that memd has, ``hash`` is theirs; ``usage`` and
-    ``diagnostics`` are those of the last reply. ``reader`` names the tool that reads stored
-    results: without it nothing is stored.
+    memd has the first ``from`` messages already, ``hash`` is their hash, and ``messages`` are those
+    that follow. ``usage`` and ``diagnostics`` come from the last reply. ``reader`` names the tool
+    that reads stored results: without it no result is stored.
     """
     request = await requested(
         services,
@@ -147,7 +147,7 @@ async def context_spill(
     source_path: str | None = None,
     reader: str = "",
 ) -> SpilledResult:
-    """What to send in the place of one result, for a program that asks when it is born."""
+    """What to send in place of one tool result, for a program that asks as soon as it has it."""
     if (content is None) == (source_path is None):
         raise OneResultError
     request = await requested(services, call, cwd, session_id, reader=reader)
@@ -172,7 +172,7 @@ async def context_count(
     usage: dict[str, Any] | None = None,
     window: Window = 0,
 ) -> CountedContext:
-    """The size of a conversation in tokens; nothing is decided."""
+    """The size of a conversation in tokens. Nothing is stored or replaced."""
     request = await requested(
         services,
         call,
@@ -201,7 +201,7 @@ async def context_observe(
     usage: dict[str, Any],
     diagnostics: dict[str, Any] | None = None,
 ) -> ObservedContext:
-    """Whether a reply's cache was lost, and to what; for programs that know before they plan."""
+    """Whether the prompt cache was lost and why, for programs that have a reply but do not plan."""
     request = await requested(services, call, cwd, session_id, conversation=conversation)
     return ObservedContext(cache_break=await services.contexts.observe(request, usage, diagnostics))
 
@@ -216,9 +216,9 @@ async def context_restore(
     decisions: list[Decision],
     fork_of: SessionId = "",
 ) -> RestoredContext:
-    """Take over what a program sent; it stands above what memd decided.
+    """Store the decisions that a program made itself; they replace those of memd.
 
-    ``fork_of`` is the session that this one goes on from, of the same working directory.
+    ``fork_of`` is the session that this one continues, of the same working directory.
     """
     request = await requested(services, call, cwd, session_id)
     return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
@@ -228,7 +228,7 @@ async def context_restore(
 async def context_forget(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ForgottenContext:
-    """Remove what was decided about a session, and its stored results."""
+    """Remove a session's decisions and its stored results."""
     request = await requested(services, call, cwd, session_id)
     return ForgottenContext(forgotten=await services.contexts.forget(request))
 
@@ -237,7 +237,7 @@ async def context_forget(
 async def context_show(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ContextView:
-    """A session's conversations, their sizes, and what was decided about results."""
+    """A session's conversations, their sizes, and the decisions about tool results."""
     request = await requested(services, call, cwd, session_id)
     return await services.contexts.show(request)
 
@@ -246,10 +246,7 @@ async def context_show(
 async def context_list(
     services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
 ) -> ContextPage:
-    """The conversations that were planned last, of one project or of all.
-
-    Without ``cwd`` those of all projects.
-    """
+    """The conversations that were planned last, of the project of ``cwd`` or of all projects."""
     folders = ""
     if cwd is not None:
         project, _, _ = await services.store.where(cwd, call.caller.environment)
@@ -260,13 +257,16 @@ async def context_list(
 async def requested(
     services: Services, call: Call, cwd: str, session: str, **given: Any
 ) -> ContextRequest:
-    """Return a caller's request about a session, by what the settings say now."""
+    """Return a request about a session with its project, settings and the values ``given``.
+
+    No result is stored while memory is switched off. Raises NoProjectError.
+    """
     environment = call.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
-    usual = _NUMBER.fullmatch(environment.get(_WINDOW, ""))
+    usual = _TOKEN_COUNT.fullmatch(environment.get(_WINDOW_VARIABLE, ""))
     window = int(usual[0]) if usual else 0
     if not (project.enabled and settings.enabled):
-        given["reader"] = ""  # nothing is stored without one
+        given["reader"] = ""  # without a reader no result is stored
     return ContextRequest(project, settings, session, usual_window=window, **given)
 
 

@@ -1,13 +1,14 @@
-"""What a client's hook does for messages: its session is registered and gets what waits for it.
+"""Messages in a client's hook: the session is registered as an agent and gets its unread messages.
 
-- It happens only where the set-up was run with ``--messages``: the hook says so.
-- A session is the agent; a sub-agent is a child of its session and has a mailbox of its own.
-- What an event was given is read with the session's next one. The end of a turn is such an event
-  and brings nothing itself. A session that ends or begins anew has the rest delivered again.
-- Where the session's client runs, its events come from processes of its family: nobody else gets
-  its messages, ends its agents or registers it anew.
+- This happens only where the set-up was run with ``--messages``: the hook then says so.
+- A session is an agent. A sub-agent is a child of its session and has a mailbox of its own.
+- Messages that one event delivered count as read at the session's next event. The end of a turn is
+  such an event and delivers none itself. When a session ends or begins anew, messages that do not
+  yet count as read are delivered again.
+- While the session's client runs, only processes above or below it get its messages, end its agents
+  or register it again.
 - A hook says when it has printed. Until then, while it is connected and for some seconds, no other
-  hook of the same agent is given anything: clients run the hooks of parallel tool calls at the same
+  hook of the same agent is given messages: clients run the hooks of parallel tool calls at the same
   time.
 """
 
@@ -33,10 +34,10 @@ from memd.messages.values import Registration
 from memd.rpc.connection import Call, Connection
 
 _AGENTS = 1024
-_PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would hold up all that comes
-_NAMES = 3  # attempts: somebody else may take the free name meanwhile
-_ANCESTORS = 16
-# What clients run their hooks with.
+_PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would block all later messages
+_NAME_ATTEMPTS = 3  # another agent may take the free name meanwhile
+_MAX_ANCESTORS = 16
+# Programs that clients run their hooks with.
 _SHELLS = (
     "sh",
     "bash",
@@ -55,13 +56,13 @@ AgentKey = tuple[str, str, str]  # client, session, sub-agent
 
 
 class Printed(Result):
-    """Whether messages were in what the hook printed."""
+    """Whether the printed answer had messages in it."""
 
     messages: bool
 
 
 class MessageDeliveries:
-    """What hooks were given and have not printed yet."""
+    """The messages that hooks were given and have not printed yet."""
 
     def __init__(self) -> None:
         self._receipts: weakref.WeakKeyDictionary[Connection, tuple[AgentKey, int]]
@@ -77,7 +78,11 @@ class MessageDeliveries:
         project: Project,
         settings: Settings,
     ) -> None:
-        """Register who an event is of, and take what was printed before as read."""
+        """Register the agent of an event, and mark what its last event printed as read.
+
+        An event that ends a session or a sub-agent ends its agent instead. Does nothing where
+        messages are off, the event names no session, or an unrelated process sends its end.
+        """
         if not (settings.messages.enabled and payload.session_id):
             return
         messages, client = services.messages, call.caller.client
@@ -86,7 +91,7 @@ class MessageDeliveries:
         ends = kind in (Event.SESSION_END, Event.SUBAGENT_END)
         if (begins or ends) and await _is_strangers(services, call, session):
             return
-        with suppress(MemdError):  # 500 agents, say: the hook does the rest of its work
+        with suppress(MemdError):  # too many agents, for example: the hook does its other work
             if kind is Event.SESSION_END:
                 await messages.over(client, session)
             elif kind is Event.SUBAGENT_END:
@@ -106,7 +111,11 @@ class MessageDeliveries:
     async def block(
         self, services: Services, call: Call, payload: Payload, room: int = limits.BLOCK_CHARACTERS
     ) -> str:
-        """Return what waits for an event's agent, within so many UTF-16 units; "" for nothing."""
+        """Return the unread messages of an event's agent as one text, "" where there are none.
+
+        It has at most ``room`` UTF-16 units. It is "" too for a process that is unrelated to the
+        session's, and while another hook of the agent has messages that it has not printed.
+        """
         connection, messages = call.connection, services.messages
         key = (connection.caller.client, payload.session_id, payload.agent_id)
         if not messages.waiting(*key):
@@ -115,8 +124,8 @@ class MessageDeliveries:
             return ""
         now = services.clock.monotonic()
         reference, until = self._open.get(key, (None, 0.0))
-        other = reference() if reference else None
-        if other is not None and not other.outbox.dropped and now < until:
+        other_hook = reference() if reference else None
+        if other_hook is not None and not other_hook.outbox.dropped and now < until:
             return ""
         mine = self._open[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)
         receipt = 0
@@ -132,7 +141,7 @@ class MessageDeliveries:
                 self._open.pop(key, None)
 
     def printed(self, services: Services, connection: Connection) -> bool:
-        """Note that the hook at a connection has printed; say whether messages were in it."""
+        """Note that the hook of a connection has printed; say whether it had messages to print."""
         key, receipt = self._receipts.pop(connection, (("", "", ""), 0))
         if receipt:
             self._open.pop(key, None)
@@ -141,9 +150,9 @@ class MessageDeliveries:
 
 
 async def _is_strangers(services: Services, call: Call, session: str) -> bool:
-    """Say whether a session's process runs and has nothing to do with the one that asks.
+    """Say whether a session's process runs and is neither above nor below the calling process.
 
-    Any program may name a session; who runs beside its client is not its hook.
+    Any program may name a session, but its client's hooks are children of the client.
     """
     register, caller = services.messages.register, call.caller
     agent = register.by_session(caller.client, session)
@@ -155,14 +164,18 @@ async def _is_strangers(services: Services, call: Call, session: str) -> bool:
 async def _register(
     services: Services, call: Call, kind: Event, payload: Payload, project: Project
 ) -> None:
-    """Register an event's session, and the sub-agent in it, unless they are known."""
+    """Register an event's session and its sub-agent, and note that they are active.
+
+    A registered session is registered again when it begins anew. A sub-agent is registered only
+    if the event names its type or a tool was used.
+    """
     register, client = services.messages.register, call.caller.client
     session, child = payload.session_id, payload.agent_id
     agent = register.by_session(client, session)
     if agent is None or (kind is Event.SESSION_START and payload.source != "compact"):
         pid = await to_thread.run_sync(_client_of, register.find, call.caller.pid)
         name = "" if agent else payload.session_title
-        wanted = Registration(
+        registration = Registration(
             project.root,
             project.memory_dir,
             name,
@@ -172,15 +185,15 @@ async def _register(
             pid=pid,
             transcript=payload.transcript_path,
         )
-        agent = await _named(services, wanted)
+        agent = await _register_free_name(services, registration)
     if agent is None:
         return
     register.touch(agent.id, turn=True)
     if not child:
         return
-    known = register.by_session(client, session, child)
-    if known is None and (payload.agent_type or kind is Event.TOOL_USED):
-        wanted = Registration(
+    sub_agent = register.by_session(client, session, child)
+    if sub_agent is None and (payload.agent_type or kind is Event.TOOL_USED):
+        registration = Registration(
             project.root,
             project.memory_dir,
             payload.agent_type or "agent",
@@ -190,15 +203,18 @@ async def _register(
             child=child,
             parent=agent.name,
         )
-        known = await _named(services, wanted)
-    if known is not None:
-        register.touch(known.id, turn=True)
+        sub_agent = await _register_free_name(services, registration)
+    if sub_agent is not None:
+        register.touch(sub_agent.id, turn=True)
 
 
-async def _named(services: Services, wanted: Registration) -> Agent | None:
-    """Register an agent under the name that it would have, or a free one like it."""
+async def _register_free_name(services: Services, wanted: Registration) -> Agent | None:
+    """Register an agent under the wanted name, or a similar one that is free.
+
+    Return the agent, or ``None`` where every name that was tried had been taken.
+    """
     name = name_from(wanted.name, f"{wanted.client}-{wanted.session[:4]}") if wanted.name else ""
-    for _ in range(_NAMES):
+    for _ in range(_NAME_ATTEMPTS):
         try:
             await services.messages.registered(replace(wanted, name=name))
         except AgentNameTakenError as error:
@@ -210,22 +226,24 @@ async def _named(services: Services, wanted: Registration) -> Agent | None:
 
 
 def _client_of(find: Callable[[int], SystemProcess | None], pid: int) -> int:
-    """Return the process for which a hook runs: the nearest above it that is no shell, or 0."""
+    """Return the process for which a hook runs: its nearest ancestor that is no shell, or 0."""
     process = find(pid)
-    for _ in range(_ANCESTORS):
+    for _ in range(_MAX_ANCESTORS):
         process = find(process.parent) if process else None
-        if process is None or process.pid <= 1 or process.name not in _SHELLS:
-            break
-    return process.pid if process and process.pid > 1 and process.name not in _SHELLS else 0
+        if process is None or process.pid <= 1:
+            return 0
+        if process.name not in _SHELLS:
+            return process.pid
+    return 0
 
 
 def printed_row(deliveries: MessageDeliveries) -> Method[..., Printed]:
-    """Return the row of ``hook.printed``."""
+    """Return the method ``hook.printed``."""
 
     async def printed(services: Services, call: Call) -> Printed:
-        """Tell that a hook has printed the answer that came on this connection.
+        """Note that a hook has printed the answer that came on this connection.
 
-        Messages in it are read once the session goes on; without this they are delivered again.
+        Messages in it count as read at the session's next event; otherwise they come again.
         """
         return Printed(messages=deliveries.printed(services, call.connection))
 

@@ -1,18 +1,18 @@
 """What each client calls the events of a conversation, and how it wants them answered. Pure.
 
 Rules of this file
-- An event that is in no table brings nothing and is learnt from by nobody.
-- Of sub-agents' starts and stops nothing is learnt: what a sub-agent says is not the person's, and
-  its answer stands in the conversation that it works for. Claude Code has some, of agents without a
-  type, at each ``/compact``.
+- An event that is in no table adds no text, and nothing is learnt from it.
+- Nothing is learnt from the start or the stop of a sub-agent: its words are not the person's, and
+  its answer stands in the conversation that it works for. Claude Code also sends such events, for
+  agents without a type, at each ``/compact``.
 - A client that empties its context says so in one way: Claude Code with the ``SessionStart`` that
   follows, Codex with ``PostCompact`` as well. Gemini CLI 0.61 announces a compression before every
   turn and most come to nothing, so only the one that a person asked for counts.
-- A prompt is the person's words alone. Gemini CLI run for one prompt puts what the start of the
-  session brought before them.
-- All of them load CLAUDE.md, AGENTS.md or GEMINI.md by themselves, so no event brings the text of
+- A prompt is the person's words alone. Gemini CLI, when run for one prompt, puts the text that the
+  start of the session added before them, so it is removed.
+- All of them load CLAUDE.md, AGENTS.md or GEMINI.md by themselves, so no event adds the text of
   such files: a client would have it twice. A client that loads none asks ``load_prompt`` for it.
-- A payload is a stranger's JSON: what does not have the expected shape is no event.
+- A payload is untrusted JSON: one without the expected shape is no event.
 """
 
 import re
@@ -49,9 +49,9 @@ class Event(Enum):
 
 
 class Payload(Named):
-    """The members of a hook's payload that count, by Claude Code's names; others are passed over.
+    """The members of a hook's payload that memd uses, by Claude Code's names; others are ignored.
 
-    ``agent_id`` is there for what a sub-agent does, ``agent_type`` is the sub-agent's name.
+    ``agent_id`` is set for what a sub-agent does, ``agent_type`` is the sub-agent's name.
     """
 
     session_id: str
@@ -73,14 +73,14 @@ class Payload(Named):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One client: its events (with a trigger where only that one counts) and its other names.
+    """The names that one client uses, and what its hooks can do.
 
-    ``renamed`` are names of members that are not Claude Code's. ``loads_memory`` says that the
-    client may load the memory directory by itself, ``tags`` that memd's tag reaches the model, and
-    ``notices`` that the person is shown a hook's message as one quiet line. With ``late_boundary``
-    a compaction may have been the last of a session that is resumed; others bring it up again
-    themselves, with an event of its own. ``replaces_results``: a hook may change what a tool gave.
-    ``asks``: before a tool runs a hook may have the person asked, not only refuse it.
+    ``events`` maps its names of events, with a trigger where only that one counts. ``renamed`` maps
+    its names of payload members to Claude Code's. ``loads_memory``: the client may load the memory
+    directory by itself. ``tags``: memd's tag reaches the model. ``notices``: the person is shown a
+    hook's message as one line. ``late_boundary``: the last event of a resumed session may have been
+    a compaction; other clients send an event for it again. ``replaces_results``: a hook may change
+    a tool's result. ``asks``: before a tool runs a hook may have the person asked, not only refuse.
     """
 
     events: Mapping[str, Event]
@@ -133,7 +133,10 @@ DIALECTS: Mapping[str, Dialect] = {
 
 
 def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | None:
-    """Return an event and what counts of its payload, ``None`` where it is no event for memd."""
+    """Return an event and the members of its payload that memd uses, or ``None``.
+
+    ``None`` stands for an event that is in no table, and for a payload without the expected shape.
+    """
     if not isinstance(payload, dict):
         return None
     given = {dialect.renamed.get(key, key): value for key, value in payload.items()}
@@ -148,14 +151,14 @@ def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | N
 
 
 def named_memories(payload: Payload, directory: str) -> frozenset[str]:
-    """Return the memories, relative to their directory, that a tool's input names in full."""
-    named = re.compile(rf"{re.escape(directory)}/([^\n\"'\0]+?\.md)")
+    """Return the memories that a tool's input names by absolute path, relative to ``directory``."""
+    below_directory = re.compile(rf"{re.escape(directory)}/([^\n\"'\0]+?\.md)")
     texts = (value for value in payload.tool_input.values() if isinstance(value, str))
-    return frozenset(path for text in texts for path in named.findall(text))
+    return frozenset(path for text in texts for path in below_directory.findall(text))
 
 
 def longest_text(response: Any) -> str:
-    """Return the longest text of what a tool gave, "" where there is none; images are no text."""
+    """Return the longest text in a tool's result, "" where there is none; images are no text."""
     if isinstance(response, str):
         return response
     if isinstance(response, dict):
@@ -165,7 +168,7 @@ def longest_text(response: Any) -> str:
 
 
 def with_text(response: Any, old: str, new: str) -> Any:
-    """Return what a tool gave, in its own shape, with one text in the place of another."""
+    """Return a tool's result in the same shape, with each text ``old`` replaced by ``new``."""
     if isinstance(response, dict):
         return {name: with_text(value, old, new) for name, value in response.items()}
     if isinstance(response, list):
@@ -174,7 +177,7 @@ def with_text(response: Any, old: str, new: str) -> Any:
 
 
 def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
-    """Return one line for a person on what extractions saved, "" where they saved nothing."""
+    """Return one line for a person that names the memories extractions saved, "" for none."""
     lists = [each.get(key, ()) for each in results for key in ("saved", "updated")]
     paths = [printable(path) for path in dict.fromkeys(chain.from_iterable(lists))]
     if not paths:
@@ -186,9 +189,10 @@ def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
 def answer(
     dialect: Dialect, name: str, *texts: str, notice: str = "", response: Any = None
 ) -> dict[str, Any] | None:
-    """Return what adds texts to a conversation, all in one tag, and tells the person something.
+    """Return the hook output that adds texts to a conversation, or ``None`` where it is empty.
 
-    ``response`` takes the place of what a tool gave. ``None`` where there is nothing to say.
+    The texts are joined in one tag. ``notice`` is a line for the person, left out for clients that
+    show none. ``response`` replaces a tool's result.
     """
     text = "\n".join(filter(None, texts)).replace(f"{tags.CLOSE}\n{tags.OPEN}\n", "\n")
     if not dialect.tags:
@@ -204,9 +208,9 @@ def answer(
 
 
 def decided(dialect: Dialect, name: str, decision: str, words: str) -> dict[str, Any] | None:
-    """Return what has a client refuse a tool's call, or ask the person; ``None`` to allow it.
+    """Return the hook output that refuses a tool call or asks the person; ``None`` to allow it.
 
-    A client that asks nobody refuses, and its model is told that the person may want it.
+    A client that cannot ask the person refuses, and ``words`` then tell its model to ask them.
     """
     if decision == "allow":
         return None

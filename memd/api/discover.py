@@ -22,8 +22,8 @@ def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
         "components": {"schemas": components},
     }
     for number, row in enumerate(rows):
-        taken = components.pop(row.params.__name__)  # shown member by member instead
-        required = taken.get("required", [])
+        params = components.pop(row.params.__name__)  # listed member by member instead
+        required = params.get("required", [])
         document["methods"].append(
             {
                 "name": row.name,
@@ -32,7 +32,7 @@ def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
                 "paramStructure": "by-name",
                 "params": [
                     {"name": name, "required": name in required, "schema": schema}
-                    for name, schema in taken.get("properties", {}).items()
+                    for name, schema in params.get("properties", {}).items()
                 ],
                 "result": {"name": "result", "schema": schemas[2 * number + 1]},
                 "errors": [{"code": error.code, "message": error.kind} for error in row.errors],

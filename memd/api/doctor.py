@@ -1,4 +1,4 @@
-"""doctor: self-checks, each with what helps when it is not ok."""
+"""doctor: self-checks, each with a remedy where it is not ok."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ class Diagnosis(Result):
 async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> Diagnosis:
     """Self-checks, each with a remedy.
 
-    With ``cwd`` the project is looked at too.
+    With ``cwd`` that project is checked too.
     """
     settings, problems = await services.store.settings(None)
     checks = [
@@ -58,25 +58,25 @@ async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> D
 
 
 async def quick_checks(services: Services, problems: tuple[str, ...]) -> list[Check]:
-    """Return the checks that ask no server and look at no project, within milliseconds.
+    """Return the checks that ask no server and read no project; they take milliseconds.
 
-    ``problems`` are those of the settings.
+    ``problems`` are sentences about faults in the settings.
     """
     noticed = "what others do to memories is noticed at once"
     return [
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
-        _problems("settings", services.places.config, problems),
+        _problems_check("settings", services.places.config, problems),
         await _stored_check(services),
-        _problems("recovery", "nothing was left half done", tuple(services.notes)),
-        _problems("watching", noticed, services.store.watching()),
+        _problems_check("recovery", "nothing was left half done", tuple(services.notes)),
+        _problems_check("watching", noticed, services.store.watching()),
         await _memberships_check(services),
         await _clock_check(services),
     ]
 
 
 async def state_check(jobs: Jobs, path: str) -> Check:
-    """Return whether the state file answers."""
+    """Return a check of whether the state file can be read."""
     try:
         await jobs.list("", 1)
     except MemdError as error:
@@ -85,19 +85,21 @@ async def state_check(jobs: Jobs, path: str) -> Check:
 
 
 async def _clock_check(services: Services) -> Check:
+    """Return a check of whether the time is plausible, so that old data may be removed by age."""
     clock = services.clock
     try:
         reading = await to_thread.run_sync(services.ages.inspect, clock.now(), clock.monotonic())
     except MemdError as error:
         return Check("clock", "failed", error.sentence, error.hint)
-    waits = "" if reading.proved else "; nothing goes by its age before it has run for a day"
+    unproved = "" if reading.proved else "; nothing goes by its age before it has run for a day"
     if reading.problem:
         remedy = "see whether the time is right; nothing was removed"
-        return Check("clock", "warning", f"{reading.problem}{waits}", remedy)
-    return Check("clock", "ok", f"{iso_time(reading.at)}{waits}")
+        return Check("clock", "warning", f"{reading.problem}{unproved}", remedy)
+    return Check("clock", "ok", f"{iso_time(reading.at)}{unproved}")
 
 
 def _socket_check(path: str) -> Check:
+    """Return a check of whether only this user can open the socket and its directory. Blocks."""
     try:
         mode = os.stat(path).st_mode & 0o777
         folder = os.stat(os.path.dirname(path)).st_mode & 0o777
@@ -110,7 +112,8 @@ def _socket_check(path: str) -> Check:
     return Check("socket", "ok", detail)
 
 
-def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
+def _problems_check(name: str, fine: str, problems: tuple[str, ...]) -> Check:
+    """Return a check that is ok, with the detail ``fine``, where there are no problems."""
     if not problems:
         return Check(name, "ok", fine)
     remedy = "mend what the sentence names; no restart is needed"
@@ -118,6 +121,7 @@ def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
 
 
 async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
+    """Return the checks of a project, or a failed one where it or its memories cannot be read."""
     try:
         project = await project_of(services, call, cwd)
         snapshot = await services.store.snapshot(project.memory_dir)
@@ -130,9 +134,9 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         Check("project", "ok", detail)
         if project.enabled
         else Check("project", "warning", f"memory is off: {project.reason}", switch),
-        _problems("paths", project.memory_dir, project.problems),
+        _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
-        _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
+        _problems_check("files", "every memory can be read", (*snapshot.problems, *damaged)),
         Check(*await fault_line(services, call, cwd)),
         await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
@@ -141,15 +145,15 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
 
 
 async def _rules_check(services: Services, directory: str) -> Check:
-    """Return whether the rules that a person switched on still hold."""
+    """Return a check of whether the rules that a person switched on still hold."""
     try:
         listed = await services.rules.list(directory)
     except MemdError as error:
         return Check("rules", "warning", error.sentence, error.hint)
     states = [rule.state for rule in listed.rules]
-    lines = sum(each.written for each in listed.candidates)
-    waits = f"; {lines} memories have a line check: that is not switched on" if lines else ""
-    detail = f"{states.count('on')} hold{waits}"
+    off = sum(each.written for each in listed.candidates)
+    not_on = f"; {off} memories have a line check: that is not switched on" if off else ""
+    detail = f"{states.count('on')} hold{not_on}"
     if {"changed", "gone"}.isdisjoint(states):
         return Check("rules", "ok", detail)
     detail += f"; off: {states.count('changed')} whose memory says something else now"
@@ -158,7 +162,7 @@ async def _rules_check(services: Services, directory: str) -> Check:
 
 
 def _client_check(project: Project) -> Check:
-    """Return whether Claude Code and memd mean the same directory."""
+    """Return a check of whether Claude Code and memd use the same memory directory."""
     name, theirs, ours = "client memory", project.client_dir, project.memory_dir
     if not theirs:
         return Check(name, "ok", "Claude Code's own memory is off; memd brings the index")
@@ -170,28 +174,32 @@ def _client_check(project: Project) -> Check:
 
 
 def _agent_checks(projects: Projects, project: Project) -> list[Check]:
-    """Return what is wrong with the memories of sub-agents; nothing is said where nothing is."""
+    """Return a warning for each fault of the sub-agents' memories, an empty list for none. Blocks.
+
+    The faults are memories where no client loads them, and local ones that git does not ignore.
+    """
     checks = []
     if strays := projects.strays(project):
         places = ", ".join(printable(stray.directory) for stray in strays)
         remedy = "memctl agent merge takes them into the project's"
         detail = f"memories of sub-agents that no client loads: {places}"
         checks.append(Check("sub-agents", "warning", detail, remedy))
-    if line := projects.committed(project):
-        detail = f"git does not ignore {project.root}{line}, which is for this machine alone"
-        remedy = f"add the line {line} to {project.root}/.gitignore"
+    if missing_line := projects.committed(project):
+        path = f"{project.root}{missing_line}"
+        detail = f"git does not ignore {path}, which is for this machine alone"
+        remedy = f"add the line {missing_line} to {project.root}/.gitignore"
         checks.append(Check("sub-agents' local memory", "warning", detail, remedy))
     return checks
 
 
 async def _memberships_check(services: Services) -> Check:
-    """Return whether what says which projects joined a team counts, and their tokens."""
+    """Return a check of whether the files that record team memberships and tokens can be used."""
     problems = await to_thread.run_sync(services.memberships.problems)
-    return _problems("teams", services.memberships.folder, problems)
+    return _problems_check("teams", services.memberships.folder, problems)
 
 
 async def _team_checks(services: Services, directory: str) -> list[Check]:
-    """Return how far a project is equal with its team, if it joined one."""
+    """Return a check of how far a project is in step with its team, or [] if it joined none."""
     name = "team"
     try:
         team = await services.team.status(directory)
@@ -201,21 +209,22 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
         return [Check(name, "failed", error.sentence, error.hint)]
     waiting = len(team.conflicts) + len(team.held)
     detail = f"{team.remote} on {team.server}: {team.state}"
-    detail += f", {team.waits or team.paused}" if team.waits or team.paused else ""
-    if team.waits or team.paused or waiting:
+    stopped = team.waits or team.paused
+    detail += f", {stopped}" if stopped else ""
+    if stopped or waiting:
         detail += f", {waiting} files wait for you" if waiting else ""
         return [Check(name, "warning", detail, "memctl team status says more")]
     return [Check(name, "ok", detail)]
 
 
 async def _notes_check(services: Services, call: Call, settings: Settings) -> Check:
-    """Return whether a person's own template and prompt are used."""
+    """Return a check of whether the person's own template and prompt of notes can be used."""
     problems = await services.session_notes.problems(settings, call.caller.environment)
-    return _problems("notes", "template and prompt of session notes can be used", problems)
+    return _problems_check("notes", "template and prompt of session notes can be used", problems)
 
 
 async def _stored_check(services: Services) -> Check:
-    """Return how much room the stored results of tools take, and leave."""
+    """Return a check of how much disk the stored tool results use; a warning above 90 %."""
     name = "stored results"
     try:
         totals = await services.contexts.totals()
@@ -234,16 +243,19 @@ _NOT_RUN = "it is there; looking costs no run of your plan"
 
 
 async def _model_check(services: Services, settings: Settings) -> Check:
-    """Return whether the model that is named can be asked; no request is paid for."""
+    """Return a check of whether the configured model can be asked; it costs no paid request.
+
+    It warns as well where the model is too slow for prompts, and where a file is ignored.
+    """
     models = services.models
     error = await models.reach(settings)
     problem = models.problem(settings)
     if models.for_(settings) is None:
-        # Nobody has to have a model: only one that was named and is refused is worth a remedy.
+        # A model is optional: only one that is configured and cannot be used is a warning.
         detail, bad = f"none: {problem}", problem not in (NOT_NAMED, OFF)
         remedy = "mend what the sentence names, or set model.enabled = false"
     else:
-        # Beside what is wrong now, what the last request for a message had, if anything.
+        # An error of this moment comes first, then the problem that the last request had.
         fine = _NOT_RUN if settings.model.provider == COMMAND else "it answers"
         words = error.sentence if error else problem or fine
         detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"

@@ -1,4 +1,4 @@
-"""dream: consolidation that a client asks for, and that begins by itself."""
+"""dream.*: consolidate memories on request, and report on the last and the next dream."""
 
 from typing import Any
 
@@ -17,18 +17,19 @@ from memd.rpc.connection import Call
 
 
 class Merged(Result):
-    """A memory that took others in."""
+    """A memory into which others were merged."""
 
     into: str
     sources: list[str] = msgspec.field(name="from")
 
 
 class Dreamed(Ended):
-    """What became of a dream. ``proposal`` was not done for its ``problems``; a person decides.
+    """The result of a dream. ``proposal`` was not carried out because of ``problems``.
 
-    ``left`` stayed since somebody changed it meanwhile, ``listed`` needs a person. ``questions``
-    are pairs that contradict or repeat each other, ``unused`` is a proposal that asks whether
-    memories are still needed that nobody used.
+    A person decides about a proposal. ``left`` are memories that stayed because they had been
+    changed meanwhile, ``listed`` those that need a person. ``questions`` are pairs that contradict
+    or repeat each other. ``unused`` is a proposal that asks whether unused memories are still
+    needed.
     """
 
     gate: str | None = None
@@ -52,10 +53,10 @@ class Dreamed(Ended):
 
 
 class LastDream(Result):
-    """The newest dream that ran; no ``job`` where there was none.
+    """The newest dream that ran; ``job`` is null where none has.
 
-    ``at`` is when it ended, in seconds since 1970. ``report`` has the members that ``dream``
-    answers, as the dream left them; ``error`` says why it has none. ``markdown`` is for people.
+    ``at`` is when it ended, in seconds since 1970. ``report`` has the members of the result of
+    ``dream``; ``error`` says why there is none. ``markdown`` is the same for people.
     """
 
     job: str | None = None
@@ -67,12 +68,13 @@ class LastDream(Result):
 
 
 class DreamStatus(Result):
-    """When the next dream may begin, and what keeps it; times in seconds since 1970.
+    """When the next dream may begin, and what prevents it; times in seconds since 1970.
 
-    ``enabled``: no switch is off. ``auto``: dreams begin by themselves. ``last`` is null for never,
-    ``due`` where enough time has passed. ``gate`` is the first closed gate or "", ``waits`` says
-    why an automatic dream would wait now or is "". ``running`` is a dream that waits or runs,
-    ``proposals`` counts those that wait for a person.
+    ``enabled``: no switch is off. ``auto``: dreams begin by themselves. ``last`` is when memories
+    were last consolidated, null for never. ``due`` is null where enough time has passed. ``gate``
+    is the first closed gate or "". ``waits`` says why an automatic dream would wait now, or is "".
+    ``running`` is the job of a dream that waits or runs. ``proposals`` counts those that wait for
+    a person.
     """
 
     enabled: bool
@@ -95,7 +97,8 @@ async def dream(
 ) -> Dreamed:
     """Consolidate the memories of a project when the gates are open.
 
-    With ``force`` only the lock can say no.
+    With ``force`` only another dream that runs prevents it. With ``wait`` the answer comes once the
+    dream has ended.
     """
     visit = visit_of(call, cwd, "")
     requested = await services.starter.request(visit, force=force)
@@ -123,9 +126,9 @@ async def dream_last(services: Services, call: Call, *, cwd: str) -> LastDream:
 
 @method("dream.status", "read", NoProjectError)
 async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStatus:
-    """When the next dream of a project may begin, and what keeps it.
+    """When the next dream of a project may begin, and what prevents it.
 
-    Costs what the gates cost, and takes nothing.
+    The gates are checked as for a dream, but none is started.
     """
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     prospect = await services.starter.prospect(project, settings)

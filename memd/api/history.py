@@ -1,4 +1,4 @@
-"""memory.history, diff, undo, why, restore and purge: what the journal tells and takes back."""
+"""memory.history, diff, undo, why, restore and purge: read the journal and take changes back."""
 
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -45,13 +45,13 @@ class FileTouched(Result):
 
 
 class FileRecorded(FileTouched):
-    """A file of a change in the history; ``purged`` when a text of it was removed for good."""
+    """A file of a change in the history; ``purged``: a text of it was removed for good."""
 
     purged: bool
 
 
 class ChangeFacts(Result):
-    """One change of the history, ``at`` in ISO 8601; one without an ``id`` came with an archive."""
+    """One change of the history, ``at`` in ISO 8601; ``id`` is "" if it came with an archive."""
 
     id: str
     at: str
@@ -78,7 +78,10 @@ class Diff(Result):
 
 
 class Undone(Result):
-    """What an undo restored, put together with newer work, and left because of newer work."""
+    """The result of an undo: ``files`` that it restored, and those that had newer changes.
+
+    In ``merged`` files the undo is combined with the newer changes; ``conflicts`` were left alone.
+    """
 
     change: str | None
     files: list[FileTouched]
@@ -87,14 +90,14 @@ class Undone(Result):
 
 
 class LastSurfaced(Result):
-    """When a memory last went out to a session."""
+    """When a memory was last given to a session."""
 
     at: str
     session: str
 
 
 class SharedBy(Result):
-    """Whose words a team's memory is, as the server stamped it; ``at`` is ISO 8601 in UTC."""
+    """Who wrote a team's memory, as the server recorded it; ``at`` is ISO 8601 in UTC."""
 
     member: str
     device: str
@@ -105,7 +108,7 @@ class SharedBy(Result):
 class Why(Result):
     """Where a memory comes from, as far as the journal goes back; ``changes`` newest first.
 
-    ``origin`` is whose words it says it holds.
+    ``origin`` is what the memory itself says about whose words it holds.
     """
 
     path: str
@@ -154,14 +157,15 @@ async def memory_history(
     )
     ask = partial(services.store.history, directory, path=path, only=only)
     changes = await ask(limit=limit, before=before)
-    results = [_change(change) for change in changes]
+    results = [_facts_of_change(change) for change in changes]
     room = limit - len(changes)
+    # Imported changes come only behind the oldest of the project's own.
     with suppress(ChangeNotFoundError):  # the last of them aged out meanwhile: none is older
         if room and await ask(limit=1, before=changes[-1].id if changes else before):
             room = 0
     if directory and room:
         past = await services.imports.past(directory, replace(only, path=path), room)
-        results += [_past(change, directory) for change in past]
+        results += [_facts_of_imported(change, directory) for change in past]
     return History(changes=results)
 
 
@@ -182,15 +186,15 @@ async def memory_diff(
 ) -> Diff:
     """What one change did, or how two versions of a file differ, as unified diffs.
 
-    It is that of a ``change``, the newest unless given, or of two versions of a file: ``from`` and
-    ``to`` are change ids or times; ``to`` is the live file unless given, and ``from``
-    what was there before the last change up to ``to``.
+    Without ``path`` it is what ``change`` did, by default the newest one. With ``path``, ``from``
+    and ``to`` are change ids or times: ``to`` is by default the live file, and ``from`` the version
+    before the last change up to ``to``.
     """
     old, new = moment("from", from_), moment("to", to)
     project = await project_of(services, call, cwd, agent, scope)
     directory = project.memory_dir
-    versions = old is not None or new is not None
-    if not versions and (change is not None or not path):
+    names_version = old is not None or new is not None
+    if not names_version and (change is not None or not path):
         diffs = await services.store.consult(
             lambda past: past.diff(directory, change, path), directory
         )
@@ -218,12 +222,12 @@ async def memory_undo(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> Undone:
-    """Take changes back as one change, bytes and times; never over newer work unsaid.
+    """Undo changes by one new change, which restores bytes and times.
 
-    One change, a range of change ids whose ``to`` is the newest unless given, or a time to go back
-    to.
+    Give ``change``, or a range of change ids in which ``to`` is by default the newest, or ``as_of``
+    to go back to a time. A file with newer changes is merged, or left and reported as a conflict.
     """
-    which, words = _which(change, from_, to, seconds("as_of", as_of))
+    which, words = _undo_target(change, from_, to, seconds("as_of", as_of))
     project = await writable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
         project.memory_dir,
@@ -250,10 +254,10 @@ async def memory_restore(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> Undone:
-    """Bring back a deleted or an older version of one memory, as a change.
+    """Restore a deleted or an older version of one memory, as a change.
 
-    Without ``change`` the last version that is not the live one comes back; with it, the file as
-    that change left it, or found it where it deleted it.
+    Without ``change`` it is the last version that differs from the live file. With it, it is the
+    file as that change left it, or, if that change deleted it, as it was before.
     """
     project = await writable(services, call, cwd, agent, scope)
     committed = await services.store.take_back(
@@ -323,11 +327,11 @@ async def memory_purge(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> Purged:
-    """Remove the texts of a change, a file or a pattern from all that memd keeps.
+    """Remove the texts of a change, a file or a pattern from everything that memd stores.
 
-    Exactly one of ``change``, ``path`` and ``pattern`` is given. A change and a path are of the
-    project, a pattern is looked for in all that memd keeps: as it is, in any case, or with
-    ``regex`` as a regular expression.
+    Give exactly one of ``change``, ``path`` and ``pattern``. A change and a path belong to the
+    project. A pattern is searched in everything that memd stores: as plain text without regard to
+    case, or with ``regex`` as a regular expression.
     """
     project = await project_of(services, call, cwd, agent, scope)
     what = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
@@ -339,10 +343,13 @@ async def memory_purge(
     return done
 
 
-def _which(
+def _undo_target(
     change: str | None, first: str | None, last: str | None, as_of: float | None
 ) -> tuple[str | Range | float, str]:
-    """Return what shall be undone, and the same in words."""
+    """Return the change, range or time to undo, and a description of it.
+
+    Raises InvalidParamsError unless exactly one of them is given.
+    """
     given = [value for value in (change, first, as_of) if value is not None]
     if len(given) != 1 or (last is not None and first is None):
         raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
@@ -358,6 +365,7 @@ def _by(call: Call, reason: str) -> Provenance:
 
 
 def _undone(result: CommitResult) -> Undone:
+    """Return the result of a commit that took changes back, in the shape of the wire."""
     return Undone(
         change=result.change,
         files=shaped(result.files, list[FileTouched]),
@@ -366,7 +374,8 @@ def _undone(result: CommitResult) -> Undone:
     )
 
 
-def _past(change: PastChange, directory: str) -> ChangeFacts:
+def _facts_of_imported(change: PastChange, directory: str) -> ChangeFacts:
+    """Return the facts of a change that an archive brought, with the id ""."""
     files = [(file.path, action_of(file)) for file in change.files]
     words = ("actor", "client", "session", "model", "reason", "origin")
     return ChangeFacts(
@@ -378,7 +387,7 @@ def _past(change: PastChange, directory: str) -> ChangeFacts:
     )
 
 
-def _change(change: Change) -> ChangeFacts:
+def _facts_of_change(change: Change) -> ChangeFacts:
     return ChangeFacts(
         id=change.id,
         at=iso_time(change.at),

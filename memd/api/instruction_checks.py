@@ -1,4 +1,4 @@
-"""doctor's line for instruction files: what is too long, broken or leads nowhere."""
+"""doctor's check of instruction files: which are too long, broken or include a missing file."""
 
 from memd.api.instructions import requested
 from memd.api.services import Services
@@ -7,12 +7,12 @@ from memd.core.names import printable
 from memd.rpc.connection import Call
 
 _NAME = "instruction files"
-_NAMED = 3  # faults; the rest is counted
-_CHARACTERS = 400  # of each
+_SHOWN_FAULTS = 3  # the others are only counted
+_CHARACTERS = 400  # of each fault
 
 
 async def fault_line(services: Services, call: Call, cwd: str) -> tuple[str, str, str, str]:
-    """Return name, state, detail and remedy of a project's instruction files."""
+    """Return the check of a project's instruction files: its name, state, detail and remedy."""
     try:
         request = await requested(services, call, cwd)
         faults = await services.instructions.faults(request)
@@ -23,6 +23,6 @@ async def fault_line(services: Services, call: Call, cwd: str) -> tuple[str, str
         loaded = [file.chars for file in files if file.loaded]
         return _NAME, "ok", f"{len(loaded)} with {sum(loaded):,} characters", ""
     words = [printable(f"{each.path} {each.text}".strip(), _CHARACTERS) for each in faults]
-    more = f"; and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
-    detail = "; ".join(words[:_NAMED]) + more
+    more = f"; and {len(words) - _SHOWN_FAULTS} more" if len(words) > _SHOWN_FAULTS else ""
+    detail = "; ".join(words[:_SHOWN_FAULTS]) + more
     return _NAME, "warning", detail, "memctl instructions check names them all, and what else is"

@@ -22,15 +22,15 @@ from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.database import StateUnusableError
 
-_MEMORIES = 2000  # of a project, the newest, that are compared with its files
-# Files that a conversation read or changed; a view says where it takes no more.
+_MEMORIES = 2000  # the newest of a project, which are compared with its instruction files
+# Files that a conversation read or changed.
 Touched = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=4096)], ...], msgspec.Meta(max_length=1000)
 ]
 
 
 class ApprovalRefusedError(MemdError):
-    """A program that an assistant started asked for a yes that is the person's."""
+    """A program that an assistant started tried to approve includes, which only the person may."""
 
     code = 1085
     kind = "approval_refused"
@@ -54,9 +54,9 @@ async def instructions_list(
 ) -> InstructionList:
     """The instruction files of a working directory, by the rules of one assistant.
 
-    In the order of loading; the later one counts more. Each file that is not loaded has its reason.
-    ``touched`` are files that the conversation read or changed: rules that wait for such a file
-    load with it.
+    They come in the order of loading; a later file overrides an earlier one. A file that is not
+    loaded has the reason. ``touched`` are files that the conversation read or changed: rules for
+    such files are loaded too.
     """
     return await services.instructions.list(await requested(services, call, cwd, view, touched))
 
@@ -70,20 +70,20 @@ async def instructions_read(
     view: View = View.UNION,
     touched: Touched = (),
 ) -> InstructionTextList:
-    """The same files as one text for a prompt, the same bytes as long as they are the same.
+    """The loaded instruction files as one text for a prompt; unchanged files give the same bytes.
 
-    At most 100,000 characters; the etag changes with the text.
+    It has at most 100,000 characters. The etag changes with the text.
     """
     return await services.instructions.read(await requested(services, call, cwd, view, touched))
 
 
 @method("instructions.check", "read", NoProjectError, InstructionsTimeoutError)
 async def instructions_check(services: Services, call: Call, *, cwd: str) -> Checked:
-    """What a person may want to mend in the instruction files of a project, by all views.
+    """The faults in the instruction files of a project, for all assistants.
 
-    Long files, broken rules, includes that lead nowhere or in a circle, rules that no file of the
-    project fulfils, sentences that contradict each other where no assistant sees both, and memories
-    that say what a file says.
+    These are files that are too long, broken rules, includes of a missing file or in a circle,
+    rules whose pattern no file of the project matches, sentences that contradict each other in
+    files that no assistant loads together, and memories that repeat a file.
     """
     request = await requested(services, call, cwd)
     directory = request.project.memory_dir
@@ -107,10 +107,10 @@ async def instructions_check(services: Services, call: Call, *, cwd: str) -> Che
 async def instructions_approve(
     services: Services, call: Call, *, cwd: str, allow: bool
 ) -> Approved:
-    """Allow, or deny, the instruction files of a project to include files from outside of it.
+    """Allow or deny that the instruction files of a project include files from outside of it.
 
-    It is for this project alone, is written where no repository reaches, and holds until it is
-    called again. A program that an assistant started may deny and not allow.
+    The decision is for this project alone, is stored outside of any repository, and holds until the
+    next call. A program that an assistant started may deny but not allow.
     """
     request = await requested(services, call, cwd)
     if allow and await started_by_an_assistant(services, call):
@@ -125,7 +125,7 @@ async def requested(
     view: View = View.UNION,
     touched: tuple[str, ...] = (),
 ) -> InstructionRequest:
-    """Return a caller's question about a working directory. Raises NoProjectError."""
+    """Return a request about the instruction files of a directory. Raises NoProjectError."""
     environment = call.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     return InstructionRequest(project, settings, environment, view, touched)

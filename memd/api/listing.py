@@ -20,7 +20,7 @@ from memd.projects.project import NoProjectError
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
 
-PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest is room for all else in the frame
+PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest of the frame is for other members
 PROBLEMS = 100
 _NO_TYPE = "none"
 Words = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -28,7 +28,7 @@ AnyType = Literal["", "user", "feedback", "project", "reference", "none"]
 
 
 class CursorRefusedError(WrongParameterError):
-    """A page is asked for with something that no page has named."""
+    """The cursor of a request does not have the form that memd gives as ``next``."""
 
     hint = "give what the page before has as next, or leave after out"
 
@@ -37,10 +37,10 @@ class CursorRefusedError(WrongParameterError):
 
 
 class Listed(Result):
-    """The memories of a project, newest first; ``next`` names the page after this one, if any.
+    """A page of the memories of a project, newest first; ``next`` is the cursor of the next page.
 
-    ``count`` is the number of memories that are listed, on all pages together. A memory that
-    changes while pages are read moves to the front, so a later page lacks it.
+    ``next`` is null on the last page. ``count`` is the number of memories on all pages. A memory
+    that changes while pages are read moves to the front, so a later page lacks it.
     """
 
     memory_dir: str
@@ -66,12 +66,12 @@ async def memory_list(
 ) -> Listed:
     """The memories of a project, newest first, a page at a time.
 
-    ``after`` is the ``next`` of the page before. With ``agent`` they are those of that sub-agent,
-    the ``scope`` then user, project or local: user unless given. With
-    ``contains`` they are those with each of its words in their path, name or description, in any
-    case; with ``type`` those of that type, ``none`` being those without.
+    ``after`` is the ``next`` of the previous page. With ``agent`` the memories of that sub-agent
+    are listed, in the ``scope`` user, project or local (by default user). ``contains`` selects
+    memories with each of its words in their path, name or description, without regard to case.
+    ``type`` selects those of a type, and ``none`` those without one.
     """
-    start = _place(after) if after else None
+    start = _sort_key(after) if after else None
     project = await project_of(services, call, cwd, agent, scope)
     snapshot = await services.store.snapshot(project.memory_dir)
     headers = [
@@ -91,24 +91,23 @@ async def memory_list(
         count=count,
         next=_cursor(headers[len(page) - 1]) if len(page) < len(headers) else None,
         index=shaped(load(snapshot.index), IndexFacts),
-        problems=_first(snapshot.problems),
+        problems=_first_problems(snapshot.problems),
     )
 
 
 def _filtered(headers: Sequence[Header], contains: str, kind: str) -> list[Header]:
     """Return the headers that have all words and the type; 10,000 take some 10 ms."""
     words = contains.casefold().split()
-    return [
-        header
-        for header in headers
-        if kind in ("", header.type or _NO_TYPE)
-        for text in (f"{header.path}\n{header.name}\n{header.description}".casefold(),)
-        if all(word in text for word in words)
-    ]
+
+    def matches(header: Header) -> bool:
+        text = f"{header.path}\n{header.name}\n{header.description}".casefold()
+        return kind in ("", header.type or _NO_TYPE) and all(word in text for word in words)
+
+    return list(filter(matches, headers))
 
 
 def _page(headers: Sequence[Header], limit: int | None, now: float) -> list[MemoryFacts]:
-    """Return as many of the first headers as an answer has room for, one at least."""
+    """Return the facts of as many of the first headers as an answer has room for, at least one."""
     page: list[MemoryFacts] = []
     room = PAGE_BYTES
     for header in islice(headers, limit):
@@ -120,17 +119,21 @@ def _page(headers: Sequence[Header], limit: int | None, now: float) -> list[Memo
     return page
 
 
-def _first(problems: Sequence[str]) -> list[str]:
+def _first_problems(problems: Sequence[str]) -> list[str]:
+    """Return the first problems, and a sentence that counts the others."""
     more = len(problems) - PROBLEMS
-    return [*problems[:PROBLEMS], *([f"and {more:,} more problems"] if more > 0 else [])]
+    if more <= 0:
+        return list(problems)
+    return [*problems[:PROBLEMS], f"and {more:,} more problems"]
 
 
 def _cursor(header: Header) -> str:
+    """Return the cursor of the page that begins after a memory."""
     return f"{header.mtime_ns}:{header.path}"
 
 
-def _place(cursor: str) -> tuple[int, str]:
-    """Return the place that a cursor names. Raises CursorRefusedError."""
+def _sort_key(cursor: str) -> tuple[int, str]:
+    """Return the ``newest_first`` key of the memory in a cursor. Raises CursorRefusedError."""
     mtime_ns, _, path = cursor.partition(":")
     try:
         return -int(mtime_ns), path

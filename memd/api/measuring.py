@@ -1,7 +1,7 @@
 """metrics and debug: the daemon in numbers.
 
-Labels and names come from tables of memd: methods, kinds of errors, states, kinds of work. What a
-person or a model wrote, a path, a session or a query is in neither.
+Labels and names come from memd's own tables: methods, kinds of errors, states, kinds of work. They
+never have a text of a person or a model, a path, a session or a query.
 """
 
 import os
@@ -30,9 +30,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sample(Result):
-    """One value of a family. Of a histogram it is the sum of what was observed.
+    """One value of a family. In a histogram ``value`` is the sum of the observed values.
 
-    ``counts`` then has how many values lay between the bounds, the last what is above them all.
+    ``counts`` then has the number of values between the bounds; the last is above them all.
     """
 
     value: float
@@ -43,7 +43,7 @@ class Sample(Result):
 class Family(Result):
     """One metric; ``type`` is counter, gauge, histogram or info, as OpenMetrics names them.
 
-    ``bounds`` are those of a histogram, each included in what lies below it.
+    ``bounds`` are those of a histogram; a value equal to a bound counts below it.
     """
 
     name: str
@@ -61,18 +61,18 @@ class Metrics(Result):
 
 
 class FolderSize(Result):
-    """How many files lie in a folder and below, and their bytes."""
+    """How many files are in a folder and its subfolders, and their size in bytes."""
 
     files: int = 0
     bytes: int = 0
 
 
 class DebugFacts(Result):
-    """What helps to find a fault, without any text of a person.
+    """Facts that help to find a fault, without any text of a person.
 
-    ``settings`` has numbers, switches and names of a fixed set; of others whether they are set.
-    ``checks`` are names and states of ``doctor``'s self-checks that ask no server. ``tasks`` and
-    ``threads`` are those of the daemon.
+    ``settings`` has the value of numbers, switches and names of a fixed set; for others it says
+    whether they are set. ``checks`` are names and states of ``doctor``'s self-checks that ask no
+    server. ``tasks`` and ``threads`` count those of the daemon.
     """
 
     versions: dict[str, str]
@@ -95,7 +95,7 @@ async def metrics(services: Services, _call: Call) -> Metrics:
             *_requests(services),
             *_learning(services),
             *await to_thread.run_sync(_stored, services),
-            _fates(await services.suggestions.counts()),
+            _suggestions(await services.suggestions.counts()),
             *await to_thread.run_sync(_process, services),
         ]
     )
@@ -103,9 +103,9 @@ async def metrics(services: Services, _call: Call) -> Metrics:
 
 @method("debug", "read")
 async def debug(services: Services, _call: Call) -> DebugFacts:
-    """Versions, sizes and counts for whoever looks for a fault; no text of a person is in it.
+    """Versions, sizes and counts that help to find a fault, without any text of a person.
 
-    It counts every row, which takes a while where there is much.
+    It counts every row of the state file, which takes a while where there are many.
     """
     settings, problems = await services.store.settings(None)
     checks = await quick_checks(services, problems)
@@ -132,7 +132,7 @@ async def debug(services: Services, _call: Call) -> DebugFacts:
 
 
 def resident_bytes() -> int:
-    """Return the bytes of this process that are in memory, 0 where the system does not tell."""
+    """Return the resident memory of this process in bytes, 0 on a system without /proc."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -141,6 +141,7 @@ def resident_bytes() -> int:
 
 
 def _requests(services: Services) -> Iterable[Family]:
+    """Yield the metrics of requests and caches."""
     times = services.hub.times
     yield Family(
         name="memd_request_seconds",
@@ -169,19 +170,20 @@ def _requests(services: Services) -> Iterable[Family]:
     }
     hits = {name: each.hits for name, each in caches.items()}
     lookups = {name: each.lookups for name, each in caches.items()}
-    yield _by("cache", hits, "memd_cache_hits", "Lookups that a cache could answer.")
-    yield _by("cache", lookups, "memd_cache_lookups", "Lookups in a cache.")
+    yield _labelled("cache", hits, "memd_cache_hits", "Lookups that a cache could answer.")
+    yield _labelled("cache", lookups, "memd_cache_lookups", "Lookups in a cache.")
 
 
 def _learning(services: Services) -> Iterable[Family]:
+    """Yield the metrics of extractions."""
     tally = services.extract.tally
-    yield _by("outcome", tally.outcomes, "memd_extractions", "Extractions by how they ended.")
+    yield _labelled("outcome", tally.outcomes, "memd_extractions", "Extractions by how they ended.")
     words = "Memories that extractions saved, updated or removed, and statements they suggested."
-    yield _by("fate", tally.memories, "memd_extracted_memories", words)
+    yield _labelled("fate", tally.memories, "memd_extracted_memories", words)
 
 
 def _stored(services: Services) -> Iterable[Family]:
-    """Return what the state file says. Blocks."""
+    """Return the metrics that come from the state file. Blocks."""
     now = services.clock.now()
     counts = services.figures.counts()
     size = services.figures.size(services.clock.monotonic())
@@ -192,9 +194,9 @@ def _stored(services: Services) -> Iterable[Family]:
         _gauge("memd_read", size.read, "Times that an assistant opened a memory."),
         _gauge("memd_acted", size.acted, "Times that a session acted on a memory."),
         _gauge("memd_journal_bytes", size.bytes, "Bytes in use in the state file.", "bytes"),
-        _by("state", counts.jobs, "memd_jobs", "Background jobs, the newest 200.", "gauge"),
+        _labelled("state", counts.jobs, "memd_jobs", "Background jobs, the newest 200.", "gauge"),
         _gauge("memd_messages_held", counts.held, "Messages that wait for the person."),
-        _by(
+        _labelled(
             "kind",
             {kind: round(used.dollars, 6) for kind, used in spent.items()},
             "memd_spend_dollars",
@@ -205,13 +207,13 @@ def _stored(services: Services) -> Iterable[Family]:
     ]
 
 
-def _fates(counts: SuggestionCounts) -> Family:
+def _suggestions(counts: SuggestionCounts) -> Family:
     words = "Suggestions that are kept, by what became of them."
-    return _by("fate", asdict(counts), "memd_suggestions", words, "gauge")
+    return _labelled("fate", asdict(counts), "memd_suggestions", words, "gauge")
 
 
 def _process(services: Services) -> Iterable[Family]:
-    """Return what the system says of this process. Blocks."""
+    """Return the metrics of this process: memory, CPU time, files and threads. Blocks."""
     used = os.times()
     uptime = services.clock.monotonic() - services.started
     began = services.clock.now() - uptime
@@ -238,7 +240,7 @@ def _process(services: Services) -> Iterable[Family]:
     ]
 
 
-def _by(
+def _labelled(
     label: str,
     values: Mapping[str, float],
     name: str,
@@ -247,6 +249,7 @@ def _by(
     *,
     unit: str = "",
 ) -> Family:
+    """Return a metric with one sample for each of ``values``, its key in the label ``label``."""
     samples = [Sample(value=value, labels={label: key}) for key, value in sorted(values.items())]
     return Family(name=name, type=type_, help=words, unit=unit, samples=samples)
 
@@ -256,6 +259,7 @@ def _gauge(name: str, value: float, words: str, unit: str = "") -> Family:
 
 
 def _entries(folder: str) -> int:
+    """Return how many entries a folder of /proc has, 0 on a system without it. Blocks."""
     try:
         return len(os.listdir(folder))
     except OSError:  # pragma: no cover - a system without /proc
@@ -263,7 +267,7 @@ def _entries(folder: str) -> int:
 
 
 def _folder_size(path: str) -> FolderSize:
-    """Return the size of a folder; what goes meanwhile is not counted."""
+    """Return the size of a folder; files that disappear meanwhile are not counted. Blocks."""
     total = FolderSize()
     for folder, _, names in os.walk(path):
         for name in names:

@@ -1,4 +1,4 @@
-"""memory.read, write, delete and search: direct use of memories."""
+"""memory.read, write, delete, search and tool: direct use of memories."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,14 +34,14 @@ from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 
 _TOOL_ROOT = "/memories/"
 _TEAM_OFF = "team.enabled is false"
-# A sub-agent's name, "" for the project's own memories; where those of a sub-agent lie.
+# A sub-agent's name, "" for the project's own memories. The scope says where its memories are.
 AgentName = Annotated[str, msgspec.Meta(max_length=1000)]
 SubagentScope = Literal["user", "project", "local"]
 AnyScope = Literal["private", "team", "user", "project", "local"]
 
 
 class ScopeRefusedError(WrongParameterError):
-    """A scope of sub-agents is for a sub-agent, and only that."""
+    """A scope of sub-agents is given without a sub-agent, or another scope with one."""
 
     hint = "user, project and local go with agent, private and team without it"
 
@@ -51,7 +51,7 @@ class ScopeRefusedError(WrongParameterError):
 
 
 class MemoryOffError(MemdError):
-    """Nothing is written while memory is switched off."""
+    """A write was refused because memory is switched off for the project."""
 
     code = 1010
     kind = "memory_off"
@@ -62,7 +62,7 @@ class MemoryOffError(MemdError):
 
 
 class TwoContentsError(WrongParameterError):
-    """A write brings the whole file or its parts, not both."""
+    """A write has the whole file as well as a body; only one of them is allowed."""
 
     hint = "content is the whole file; name, description, type and body are its parts"
 
@@ -73,8 +73,8 @@ class TwoContentsError(WrongParameterError):
 class MemoryFacts(Result):
     """A memory without its content; ``mtime`` is ISO 8601 in UTC.
 
-    ``origin`` is whose words it says it holds: user, assistant, outside, team or import, "" where
-    it does not say.
+    ``origin`` says whose words it holds: user, assistant, outside, team or import, or "" where the
+    memory does not say.
     """
 
     path: str
@@ -138,10 +138,10 @@ async def memory_read(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> MemoryRead:
-    """One memory whole, as it is or as it was.
+    """One whole memory, as it is now or as it was ``at`` a change or a time.
 
-    ``at`` is a change's id or a time, for the file as of then. With ``agent`` it is a memory of
-    that sub-agent, in its ``scope``: user unless given.
+    ``at`` is a change's id, ISO 8601 or seconds since 1970. With ``agent`` it is a memory of that
+    sub-agent, in its ``scope`` (by default user).
     """
     when = moment("at", at)
     project = await project_of(services, call, cwd, agent, scope)
@@ -186,13 +186,13 @@ async def memory_write(
 ) -> Written:
     """Write one memory and its line in the index.
 
-    Either its ``content`` is given or the parts of a memory. The index, ``MEMORY.md``, is written
-    with ``content`` and the ``base_hash`` of what was read. Who writes for an assistant gives
-    ``said``: what the person said, word for word, "" where the body quotes it or they said nothing.
-    The memory is the person's only if a recent conversation of the project has these words; the
-    body then ends with them, and with none that no conversation has. With ``scope`` team the
-    ``path`` is one below ``team/``. With ``agent`` it is a memory of that sub-agent, the ``scope``
-    then user, project or local: user unless given.
+    Give either the whole ``content`` or the parts of a memory. The index, ``MEMORY.md``, is written
+    with ``content`` and the ``base_hash`` of the text that was read. A client that writes for an
+    assistant gives ``said``: the person's statement word for word, or "" where the body quotes it
+    or there is none. The memory counts as the person's only if a recent conversation of the project
+    has these words. The body then ends with them; words that no conversation has are not added.
+    With ``scope`` team the ``path`` is below ``team/``. With ``agent`` it is a memory of that
+    sub-agent, in the ``scope`` user, project or local (by default user).
     """
     if content is not None and body is not None:
         raise TwoContentsError(path)
@@ -234,7 +234,7 @@ async def memory_delete(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> ChangeMade:
-    """Delete one memory and its line in the index, with ``agent`` one of that sub-agent."""
+    """Delete one memory and its line in the index; with ``agent`` a memory of that sub-agent."""
     project = await writable(services, call, cwd, agent, scope)
     by = by_client(call, "memory.delete")
     result = await services.memories.delete(
@@ -254,7 +254,7 @@ async def memory_search(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> Hits:
-    """Search the memories of a project, with ``agent`` those of that sub-agent alone."""
+    """Search the memories of a project, or with ``agent`` those of that sub-agent alone."""
     project = await project_of(services, call, cwd, agent, scope)
     hits = await services.recall.search(project, query, limit)
     return Hits(hits=hits)
@@ -272,16 +272,17 @@ async def memory_tool(
     agent: AgentName = "",
     scope: SubagentScope | None = None,
 ) -> ToolAnswer:
-    """One command of the Messages API's memory tool; `/memories` is the directory.
+    """Run one command of the Messages API's memory tool; `/memories` is the memory directory.
 
     ``command`` is the tool's input as the model sent it. With ``agent`` the directory is that
-    sub-agent's, in its ``scope``: user unless given.
+    sub-agent's, in its ``scope`` (by default user).
     """
-    find = project_of if command.get("command") == "view" else writable
+    only_reads = command.get("command") == "view"
+    find = project_of if only_reads else writable
     project = await find(services, call, cwd, agent, scope)
     by = by_client(call, "memory.tool", session_id, "assistant")
     answer = await services.memories.tool(project, command, by, request_id=request_id)
-    if command.get("command") == "view" and not answer.is_error:
+    if only_reads and not answer.is_error:
         path = str(command.get("path")).removeprefix(_TOOL_ROOT)
         await opened.read(services, call, project, path, session=session_id)
     return answer
@@ -290,12 +291,13 @@ async def memory_tool(
 async def project_of(
     services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
 ) -> Project:
-    """Return the project of a working directory as this caller sees it.
+    """Return the project of a working directory, with the variables of the caller's environment.
 
-    With ``agent`` its memory directory is that of the sub-agent, which no other program loads.
-    Raises ScopeRefusedError, and what ``agent_directory`` raises.
+    With ``agent`` its memory directory is that of the sub-agent. Raises NoProjectError,
+    ScopeRefusedError, and what ``agent_directory`` raises.
     """
-    if scope is not None and bool(agent) != (scope in {*AgentScope}):
+    is_agent_scope = scope in {*AgentScope}
+    if scope is not None and is_agent_scope != bool(agent):
         raise ScopeRefusedError(scope, agent)
     environment = call.caller.environment
     project = await services.store.project(cwd, environment)
@@ -305,7 +307,10 @@ async def project_of(
 async def of_agent(
     project: Project, agent: str, scope: str, environment: Mapping[str, str]
 ) -> Project:
-    """Return a project with the memory directory of a sub-agent; raises as ``agent_directory``."""
+    """Return a project with the memory directory of a sub-agent, of ``scope`` "" that of a user.
+
+    Raises what ``agent_directory`` raises.
+    """
     scope = scope or AgentScope.USER
     directory = await to_thread.run_sync(agent_directory, project, agent, scope, environment)
     return replace(project, memory_dir=directory, client_dir="", source=f"agent, scope {scope}")
@@ -314,7 +319,7 @@ async def of_agent(
 async def writable(
     services: Services, call: Call, cwd: str, agent: str = "", scope: str | None = None
 ) -> Project:
-    """Return the project, as ``project_of``, when memory is on there. Raises MemoryOffError."""
+    """Return the project, as ``project_of`` does. Raises MemoryOffError where memory is off."""
     project = await project_of(services, call, cwd, agent, scope)
     if not project.enabled:
         raise MemoryOffError(project.reason)
@@ -322,7 +327,7 @@ async def writable(
 
 
 async def check_team(services: Services, project: Project) -> None:
-    """Raise TeamNotJoinedError or TeamRefusedError where a project uses no team's memories."""
+    """Check that a project uses a team's memories. Raises TeamNotJoinedError, TeamRefusedError."""
     settings, _ = await services.store.settings(project)
     if settings.team.enabled == "false":
         raise TeamRefusedError(project.memory_dir, _TEAM_OFF)
@@ -332,12 +337,12 @@ async def check_team(services: Services, project: Project) -> None:
 
 
 def by_client(call: Call, reason: str, session: str = "", origin: str = PERSON) -> Provenance:
-    """Return where a change comes from that a client asked for."""
+    """Return the provenance of a change that a client requested."""
     return Provenance(Actor.CLIENT, call.caller.client, session, "", reason, origin)
 
 
 def facts_of(header: Header, now: float) -> MemoryFacts:
-    """Return what a caller is told of a memory."""
+    """Return the facts about a memory that callers get."""
     return MemoryFacts(
         path=header.path,
         name=header.name,

@@ -1,4 +1,4 @@
-"""message.*: what agents tell each other."""
+"""message.*: send, receive and acknowledge messages between agents."""
 
 from typing import Annotated
 
@@ -54,7 +54,7 @@ MESSAGE_ERRORS: tuple[type[MemdError], ...] = (
 
 
 class Acknowledged(Result):
-    """How many messages had not ended before."""
+    """How many messages were acknowledged; those that had ended before do not count."""
 
     acked: int
 
@@ -66,7 +66,7 @@ class Logged(Result):
 
 
 class Decided(Result):
-    """What became of a held message."""
+    """The new state of a held message."""
 
     state: str
 
@@ -92,11 +92,11 @@ async def message_send(
     request_id: Name = "",
     hop: Name = "",
 ) -> Sent:
-    """Send a message to an agent, or with ``*`` to all of the project; it is on the disk then.
+    """Send a message to an agent, or with ``*`` to all of the project; it is stored on disk then.
 
-    The sender is who has the ``key`` or, with ``as_parent``, whose process started the caller;
-    else nobody who is registered, in the project of ``cwd``. A response names its ``request``.
-    Another memd that passes a message on says in ``hop`` whose it is.
+    The sender is the agent with this ``key`` or, with ``as_parent``, the agent whose process
+    started the caller. Otherwise it is an unregistered caller in the project of ``cwd``. A response
+    names its ``request``. Another memd that forwards a message names its origin in ``hop``.
     """
     caller = call.caller
     speaker = _speaker(call, key, as_parent=as_parent) if key or as_parent else None
@@ -136,7 +136,7 @@ async def message_receive(
 ) -> Received:
     """The next messages of an agent, leased for 30 s: they come again unless acknowledged.
 
-    With ``wait``, for so many seconds until there is one.
+    Where there is none, the call waits up to ``wait`` seconds for one.
     """
     holder = LeaseHolder(call.connection, connected(call.connection))
     speaker = _speaker(call, key, as_parent=as_parent)
@@ -152,14 +152,14 @@ async def message_ack(
     key: Key = "",
     as_parent: bool = False,
 ) -> Acknowledged:
-    """Messages are read: they do not come again."""
+    """Mark messages as read, so that they are not delivered again."""
     speaker = _speaker(call, key, as_parent=as_parent)
     return Acknowledged(acked=await services.messages.acknowledge(speaker, ids))
 
 
 @method("message.status", "read", MessageNotFoundError)
 async def message_status(services: Services, _call: Call, *, id_: MessageId) -> Sent:
-    """What became of a message."""
+    """The state of a message, as after ``message.send``."""
     return await services.messages.status(id_)
 
 
@@ -194,6 +194,7 @@ async def message_decide(
 
 
 def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:
+    """Return who acts: the agent with ``key``, or with ``as_parent`` that of the parent process."""
     pid = call.caller.pid if as_parent and not key else 0
     return Speaker(key, pid)
 

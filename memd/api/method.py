@@ -1,7 +1,7 @@
-"""What a method is: its name, its shapes, who may call it, and the function that answers.
+"""A method of the API: its name, its types, its permission, and the function that answers it.
 
-A handler is JSON in, domain call out: it takes the services, the call and typed parameters and
-returns a typed result. Parameters are checked here once, so no handler meets a wrong type.
+A handler takes the services, the call and typed parameters, calls a room, and returns a typed
+result. Parameters are checked here once, so no handler gets a wrong type.
 """
 
 import inspect
@@ -27,9 +27,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-# What somebody waits for at the keyboard: background work yields to it.
+# Methods whose answer a person waits for: background work yields to them.
 PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search", "suggestion.offer")
-# How many results a caller may ask for; more is an error that names the bound.
+# How many results a caller may request; a larger number is an error that names the bound.
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.
 SessionId = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -42,14 +42,14 @@ IDENTIFIERS = frozenset({"client", "prompt_id", "request_id", "session", "sessio
 
 
 class Named(msgspec.Struct):
-    """A caller's words. An identifier among them that looks like a credential is hidden at once.
+    """Values from a caller. An identifier that looks like a credential is replaced at once.
 
-    It becomes a name made of its hash: a session stays the same session and a repeated request
-    the same request, a caller that is careless is served, and nothing stores what it sent.
+    It is replaced by a name made of its hash: the same identifier always gives the same name, the
+    caller is served, and the credential is stored nowhere.
     """
 
     def __post_init__(self) -> None:
-        """Hide what must not be stored."""
+        """Replace identifiers that look like credentials."""
         for name in IDENTIFIERS.intersection(self.__struct_fields__):
             value = getattr(self, name)
             if value and secrets.find(value):
@@ -57,7 +57,7 @@ class Named(msgspec.Struct):
 
 
 def forwarded(environment: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the variables that count of those that a client sent; no credential is among them."""
+    """Return the variables of a client that memd uses, without those that have a credential."""
     return {
         name: value
         for name, value in (environment or {}).items()
@@ -74,7 +74,7 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 def seconds(name: str, value: Time | None) -> float | None:
-    """Return the seconds since 1970 of a parameter. Raises NotATimeError."""
+    """Return a time in seconds since 1970, ``None`` for ``None``. Raises NotATimeError."""
     if value is None:
         return None
     instant = written(value if isinstance(value, str) else f"{value:.3f}")
@@ -84,22 +84,22 @@ def seconds(name: str, value: Time | None) -> float | None:
 
 
 def moment(name: str, value: Time | None) -> At | None:
-    """Return a parameter that is a change's id or a time. Raises NotATimeError."""
+    """Return a change's id as it is, and a time in seconds since 1970. Raises NotATimeError."""
     if isinstance(value, str) and _CHANGE.fullmatch(value):
         return value
     return seconds(name, value)
 
 
 def shaped(value: object, shape: type[T]) -> T:
-    """Return what a room found, with the members of a shape of the wire and no others."""
+    """Return a room's value as a type of the wire, which takes only the members that it names."""
     return msgspec.convert(value, type=shape, from_attributes=True)
 
 
 def _request_key(method_name: str, params: Params, request_id: str) -> str:
-    """Return what makes a request the same one again: its id, its method and its parameters.
+    """Return the key by which a repeated request is recognised: its id and a hash of the rest.
 
-    An id that comes back with other parameters is another request; it must never be answered
-    with the outcome of the first.
+    A known id with another method or other parameters is another request; it must never be answered
+    with the result of the first.
     """
     return f"{request_id} {sha256(msgspec.json.encode((method_name, params)))[:16]}"
 
@@ -115,11 +115,11 @@ class InvalidParamsError(WrongParameterError):
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[P, R]):
-    """One row of the table; called like its handler.
+    """One method of the API; an object of it is called like its handler.
 
     ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or
     ``operate`` (the daemon itself). ``errors`` are the failures a caller should expect. ``params``
-    and ``result`` are the shapes of what a handler takes and returns.
+    and ``result`` are the types that the handler takes and returns.
     """
 
     name: str
@@ -134,14 +134,14 @@ class Method(Generic[P, R]):
     def __call__(
         self, services: Services, call: Call, *args: P.args, **kwargs: P.kwargs
     ) -> Awaitable[R]:
-        """Answer with parameters that are checked already."""
+        """Call the handler with parameters that are checked already."""
         return self.handler(services, call, *args, **kwargs)
 
     async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> R:
-        """Check the parameters and answer; null stands for one that was left out.
+        """Check the parameters and call the handler; null counts as a parameter that is left out.
 
-        Raises InvalidParamsError or what the handler raises, without any credential that the
-        caller's own words may have brought into it.
+        Raises InvalidParamsError or what the handler raises. Credentials from the caller's text are
+        removed from the error.
         """
         present = {name: value for name, value in raw.items() if value is not None}
         handler: Callable[..., Awaitable[R]] = self.handler
@@ -163,20 +163,20 @@ class Method(Generic[P, R]):
 def method(
     name: str, permission: str, *errors: type[MemdError]
 ) -> Callable[[Callable[Concatenate[Services, Call, P], Awaitable[R]]], Method[P, R]]:
-    """Return a decorator that makes a handler a row of the table.
+    """Return a decorator that makes a Method of a handler.
 
-    The handler's keywords are the method's parameters, without the ``_`` at the end of Python's own
-    words and before what is not used; a ``request_id`` reaches it as the key of the whole request.
-    Its docstring's first line is the summary, the rest the description.
+    The handler's keyword arguments are the method's parameters, without a ``_`` at the end (names
+    that Python reserves) or at the beginning (unused ones). It gets ``request_id`` as the key of
+    the whole request. Its docstring's first line is the summary, the rest the description.
     """
 
     def row(handler: Callable[Concatenate[Services, Call, P], Awaitable[R]]) -> Method[P, R]:
-        taken = list(inspect.signature(handler).parameters.values())[2:]
+        keywords = list(inspect.signature(handler).parameters.values())[2:]
         fields = [
-            (one.name, one.annotation)
-            if one.default is one.empty
-            else (one.name, one.annotation, one.default)
-            for one in taken
+            (keyword.name, keyword.annotation)
+            if keyword.default is keyword.empty
+            else (keyword.name, keyword.annotation, keyword.default)
+            for keyword in keywords
         ]
         words = name.replace("_", ".").split(".")
         title = "".join(word.capitalize() for word in words)

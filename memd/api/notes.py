@@ -1,4 +1,4 @@
-"""notes.*: what one conversation is about, written while it runs and read when it is needed."""
+"""notes.*: read, update and delete the notes of a session, which outlast its compactions."""
 
 from typing import Annotated, Any
 
@@ -36,11 +36,11 @@ Characters = Annotated[int, msgspec.Meta(ge=500, le=1_000_000)]
 
 
 class UpdatedNotes(Ended):
-    """What became of an update; ``sections`` are those that changed, ``faults`` what was not taken.
+    """The result of an update; ``sections`` are those that changed, ``faults`` those not accepted.
 
-    A ``skipped`` one has the ``gate`` that was closed; one that ended has the gate that kept a
-    model out, if there was one. The notes go up to the message ``covers``; ``refused`` counts a
-    model's calls that were not allowed.
+    A ``skipped`` update has the ``gate`` that was closed; one that ended has the gate because of
+    which no model was asked, if any. ``covers`` is the last message that the notes include.
+    ``refused`` counts a model's tool calls that were not allowed.
     """
 
     gate: str | None = None
@@ -54,7 +54,7 @@ class UpdatedNotes(Ended):
 
 
 class NotesPage(Result):
-    """The notes that changed last, first."""
+    """Notes of sessions, those that changed last first."""
 
     notes: tuple[ListedNotes, ...]
 
@@ -66,7 +66,7 @@ class WrittenNotes(Result):
 
 
 class DeletedNotes(Result):
-    """Whether there was something to delete."""
+    """Whether there were notes to delete."""
 
     deleted: bool
 
@@ -90,10 +90,10 @@ async def notes_read(
     session_id: SessionId,
     max_chars: Characters | None = None,
 ) -> NotesView:
-    """The notes of a session, cut to the sizes that notes have.
+    """The notes of a session, cut to their maximum sizes or to ``max_chars``.
 
-    An update that runs is waited for, up to 15 seconds. Where the conversation has gone on for more
-    than 5,000 tokens, the local writer adds what is new before.
+    An update that runs is waited for, up to 15 seconds. Where the conversation has grown by more
+    than 5,000 tokens since, the notes are first brought up to date without a model.
     """
     request = await requested(services, call, cwd, session_id)
     return await services.session_notes.read(request, characters=max_chars)
@@ -120,10 +120,11 @@ async def notes_update(
     force: bool = False,
     wait: bool = False,
 ) -> UpdatedNotes:
-    """Bring a session's notes up to date if it is time; answers at once.
+    """Start a job that updates a session's notes if an update is due; answers at once.
 
-    ``force`` asks for it although the conversation is young, has hardly grown or is in the middle
-    of a turn. ``cache`` is what the client itself sends to its model.
+    With ``force`` it starts although the conversation is short, has hardly grown or is in the
+    middle of a turn. ``cache`` is the request that the client itself sends to its model. With
+    ``wait`` the answer comes once the job has ended.
     """
     if (transcript_path is None) == (messages is None):
         raise NothingToReadError
@@ -182,10 +183,7 @@ async def notes_write(
 async def notes_list(
     services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
 ) -> NotesPage:
-    """The notes that changed last, of one project or of all.
-
-    Without ``cwd`` the notes of all projects.
-    """
+    """The notes that changed last, of the project of ``cwd`` or of all projects."""
     keys = None
     if cwd is None:
         base = await to_thread.run_sync(services.store.projects.base, call.caller.environment)
@@ -200,7 +198,7 @@ async def notes_list(
 async def notes_delete(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> DeletedNotes:
-    """Remove a session's notes; an update of them that waits or runs ends."""
+    """Delete a session's notes; an update of them that waits or runs is cancelled."""
     request = await requested(services, call, cwd, session_id)
     return DeletedNotes(deleted=await delete(services, request))
 
@@ -208,7 +206,7 @@ async def notes_delete(
 async def requested(
     services: Services, call: Call, cwd: str, session: str, **given: Any
 ) -> NotesRequest:
-    """Return a caller's request about a session, by what the settings say now."""
+    """Return a request about the notes of a session, with its project and settings of now."""
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     return about(call, project, settings, session, **given)
 
@@ -216,7 +214,7 @@ async def requested(
 def about(
     call: Call, project: Project, settings: Settings, session: str, **given: Any
 ) -> NotesRequest:
-    """Return a caller's request about a session of a project."""
+    """Return a caller's request about the notes of a session of a project."""
     caller = call.caller
     return NotesRequest(
         project,
@@ -231,7 +229,7 @@ def about(
 async def submit(
     services: Services, request: NotesRequest, *, seconds: float = 1.0
 ) -> UpdatedNotes:
-    """Submit an update unless a gate is closed; it asks for so long."""
+    """Submit an update, or return the gate that is closed; gates are checked for ``seconds``."""
     gate = await services.session_notes.gate(request, seconds=seconds)
     if not gate and (await services.jobs.state()).paused_since is not None:
         gate = PAUSED
@@ -243,7 +241,7 @@ async def submit(
 
 
 async def delete(services: Services, request: NotesRequest) -> bool:
-    """Remove a session's notes once no update of them is left; say whether there were any."""
+    """Cancel all updates of a session's notes and delete them; say whether there were any."""
     folder = await services.session_notes.folder(request)
     while (job := await services.jobs.under_way(KIND, folder)) is not None:
         await services.jobs.cancel(job)

@@ -1,4 +1,4 @@
-"""hello, subscriptions, pause, resume and the end of the daemon."""
+"""hello, subscribe, unsubscribe, pause, resume, shutdown and restart."""
 
 import os
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class UnknownTopicError(WrongParameterError):
 
 
 class Welcome(Result):
-    """Who answers; a client of any version is served."""
+    """The daemon's name, version and capabilities; a client of any version is served."""
 
     name: str
     version: str
@@ -54,13 +54,13 @@ class Subscribed(Result):
 
 
 class Stopping(Result):
-    """The daemon drains and ends."""
+    """The daemon finishes its jobs and ends."""
 
     stopping: bool
 
 
 class Restarting(Result):
-    """The daemon gives way to the version that is installed now."""
+    """The daemon is replaced by the version that is installed now."""
 
     restarting: bool
 
@@ -74,9 +74,9 @@ async def hello(
     version: str = "",
     environment: dict[str, str] | None = None,
 ) -> Welcome:
-    """Say who calls, learn who answers; any version is served.
+    """Introduce a client, and return the daemon's version; clients of any version are served.
 
-    ``environment`` takes only the variables of the documented list.
+    Of ``environment`` only the variables of the documented list are used.
     """
     call.connection.caller = replace(
         call.caller,
@@ -97,30 +97,30 @@ async def hello(
 async def subscribe(
     services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
 ) -> Subscribed:
-    """Send this connection notifications.
+    """Send notifications of these topics to this connection.
 
-    All topics and projects are meant unless given, here and in ``unsubscribe``.
+    Without ``topics`` all topics are meant, and without ``cwd`` all projects.
     """
-    named, directory = await _subscription(services, call, topics, cwd)
-    call.connection.subscribe(named, directory)
-    if events.AGENT_PROGRESS in named:
+    wanted, directory = await _subscription(services, call, topics, cwd)
+    call.connection.subscribe(wanted, directory)
+    if events.AGENT_PROGRESS in wanted:
         services.progress.subscribed()
-    return Subscribed(topics=named)
+    return Subscribed(topics=wanted)
 
 
 @method("unsubscribe", "read", UnknownTopicError)
 async def unsubscribe(
     services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
 ) -> Subscribed:
-    """Send no more of them."""
-    named, directory = await _subscription(services, call, topics, cwd)
-    call.connection.unsubscribe(named, directory)
-    return Subscribed(topics=named)
+    """Stop notifications of these topics; all topics and projects unless given."""
+    unwanted, directory = await _subscription(services, call, topics, cwd)
+    call.connection.unsubscribe(unwanted, directory)
+    return Subscribed(topics=unwanted)
 
 
 @method("pause", "operate")
 async def pause(services: Services, _call: Call, *, now: bool = False) -> WorkState:
-    """Start no background work until resume, also after a restart; prompts go on.
+    """Start no background work until ``resume``, even after a restart; prompts are still answered.
 
     With ``now`` running jobs are put back into the queue.
     """
@@ -129,13 +129,13 @@ async def pause(services: Services, _call: Call, *, now: bool = False) -> WorkSt
 
 @method("resume", "operate")
 async def resume(services: Services, _call: Call) -> WorkState:
-    """Let background work go on, and ask models again that failed."""
+    """Let background work continue, and allow requests to models that failed before."""
     return await services.jobs.resume()
 
 
 @method("shutdown", "operate")
 async def shutdown(services: Services, _call: Call) -> Stopping:
-    """Drain the jobs and end the daemon.
+    """Finish the running jobs and end the daemon.
 
     The answer goes out before the daemon ends.
     """
@@ -145,10 +145,10 @@ async def shutdown(services: Services, _call: Call) -> Stopping:
 
 @method("restart", "operate")
 async def restart(services: Services, _call: Call) -> Restarting:
-    """Have the version that is installed now go on in the daemon's process.
+    """Replace the daemon by the version that is installed now, in the same process.
 
-    Running jobs have up to a minute, meanwhile everybody is served; requests under way are
-    answered, then connections end. Who connects from then on is served by the new version.
+    Running jobs have up to a minute, and clients are served meanwhile. Open requests are answered,
+    then connections end. Clients that connect afterwards are served by the new version.
     """
     services.ending.restart()
     return Restarting(restarting=True)
@@ -157,21 +157,25 @@ async def restart(services: Services, _call: Call) -> Restarting:
 async def _subscription(
     services: Services, call: Call, topics: list[str] | None, cwd: str | None
 ) -> tuple[list[str], str | None]:
-    named = list(events.TOPICS) if topics is None else topics
-    for topic in named:
+    """Return the topics (by default all) and the memory directory, ``None`` for all projects.
+
+    Raises UnknownTopicError and NoProjectError.
+    """
+    wanted = list(events.TOPICS) if topics is None else topics
+    for topic in wanted:
         if topic not in events.TOPICS:
             raise UnknownTopicError(topic)
     if cwd is None:
-        return named, None
-    return named, (await project_of(services, call, cwd)).memory_dir
+        return wanted, None
+    return wanted, (await project_of(services, call, cwd)).memory_dir
 
 
 def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, Any]]:
-    """Return ``rpc.discover``, which makes the document of all methods when it is called."""
+    """Return the method ``rpc.discover``, which calls ``document`` for its result."""
 
     @method("rpc.discover", "read")
     async def discover(_services: Services, _call: Call) -> dict[str, Any]:
-        """This table, as an OpenRPC document."""
+        """All methods, as an OpenRPC document."""
         return document()
 
     return discover

@@ -1,4 +1,4 @@
-"""export and import: memories and what belongs to them as plain files, where the caller says."""
+"""export and import: write memories as plain files, and read those of memd or another tool."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -41,13 +41,13 @@ from memd.state.database import StateUnusableError
 from memd.store.service import StorageFailedError
 
 Places = Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)]
-_SESSIONS = 200  # that are learned from after one import; each is a job of its own
-_SESSION_BYTES = 2 * 1024 * 1024  # of what is said in one; the end of a longer one is taken
+_SESSIONS = 200  # conversations that one import learns from; each is a job of its own
+_SESSION_BYTES = 2 * 1024 * 1024  # of a conversation's text; of a longer one its end is used
 _MORE = "{} more conversations were not learned from yet: import the archive again later"
 
 
 class PlaceUnknownError(WrongParameterError):
-    """A project of a source was to go somewhere, and the source has no such project."""
+    """An import names a project that the source does not have."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         listed = ", ".join(map(printable, known)) or "none that has a name"
@@ -57,7 +57,7 @@ class PlaceUnknownError(WrongParameterError):
 
 
 class OneOrAllError(WrongParameterError):
-    """An export of one project was asked for, and of all of them."""
+    """An export names one project as well as all of them."""
 
     hint = "name a project, or leave it out with all"
 
@@ -86,10 +86,11 @@ async def export(
 ) -> ExportResult:
     """Write memories as an archive: a new folder, or a file that ends in .tar.gz.
 
-    ``dest`` is absolute and nothing is there yet; it lies in no memory directory. Of the project of
-    ``cwd``, of another directory's ``project``, or of ``all``. The private memories alone are
-    taken, and what ``with`` names. What looks like a credential is left out and listed. Progress
-    says how many ``projects`` are done ``of`` how many. docs/export-format.md is the format.
+    ``dest`` is an absolute path that does not exist yet, outside of memory directories. The
+    memories are those of the project of ``cwd``, of the directory ``project``, or of ``all``
+    projects. Only private memories are exported, and the parts in ``with``. Texts that look like a
+    credential are left out and listed. Progress has the number of ``projects`` done, ``of`` how
+    many. docs/export-format.md describes the format.
     """
     if project and all_:
         raise OneOrAllError
@@ -129,69 +130,74 @@ async def import_(
     accept: bool = False,
     learn: bool = False,
 ) -> ImportResult:
-    """Bring memories in: an export of memd, or what another tool kept.
+    """Import memories from an export of memd, or from another tool's files.
 
     ``source`` is the absolute path of a folder, a file, a .tar, .tar.gz or .zip; its ``kind`` is
-    recognised unless it is given. A ``project`` is the absolute path of a directory, or ``id=path``
-    for one of several in the source; without any it is that of ``cwd``. Each becomes a proposal,
-    which ``dream.accept`` takes, or with ``accept`` one change; then agents' memories, session
-    notes and history come as well. With ``learn`` conversations in the source are learned from.
-    Progress says how many ``projects`` are done ``of`` how many.
+    recognised unless given. A ``project`` is the absolute path of a target directory, or
+    ``id=path`` for one of several projects in the source; by default it is ``cwd``. Each project
+    becomes a proposal for ``dream.accept``, or with ``accept`` one change; then agents' memories,
+    session notes and history are imported too. With ``learn`` memories are extracted from the
+    conversations in the source. Progress has the number of ``projects`` done, ``of`` how many.
     """
     client = call.caller.client
     request = ImportRequest(source, kind, dry_run, accept, learn, client)
-    named = {"": cwd} | dict(map(_place, project))
-    find = partial(_targets, services, call, named)
+    destinations = {"": cwd} | dict(map(_destination, project))
+    find = partial(_targets, services, call, destinations)
     result, talks = await services.imports.run(request, find, partial(_report, call))
     if dry_run or not (learn and talks):
         return result
-    return await _learn(services, call, named[""], result, talks)
+    return await _learn(services, call, destinations[""], result, talks)
 
 
-def _place(text: str) -> tuple[str, str]:
-    """Return the project of a source, "" for any, and the directory where it goes."""
+def _destination(text: str) -> tuple[str, str]:
+    """Return the id of a project in the source, "" for any other, and its target directory."""
     name, equals, directory = text.partition("=")
     return (name, directory) if equals and not text.startswith("/") else ("", text)
 
 
 async def _targets(
-    services: Services, call: Call, named: dict[str, str], reading: ImportReading
+    services: Services, call: Call, destinations: dict[str, str], reading: ImportReading
 ) -> dict[str, ImportTarget]:
-    """Return where the projects of a source go, and under "" where everything else goes.
+    """Return the target of each project in the source by id, and under "" that of the rest.
 
-    Where no project is named, the only one goes there; of several each goes where its repository
-    is, if that is clear. Raises PlaceUnknownError, and what ``writable`` raises.
+    If ``destinations`` names no project, the only one goes to that of ""; of several, each goes to
+    the one project here with the same repository, if there is exactly one. Raises
+    PlaceUnknownError, and what ``writable`` raises.
     """
-    known = [project.id for project in reading.projects]
-    for key in named:
-        if key not in ("", *known):
-            raise PlaceUnknownError(key, known)
+    source_ids = [project.id for project in reading.projects]
+    for key in destinations:
+        if key not in ("", *source_ids):
+            raise PlaceUnknownError(key, source_ids)
+    names_no_project = len(destinations) == 1
     targets: dict[str, ImportTarget] = {}
-    for key, directory in named.items():
+    for key, directory in destinations.items():
         try:
             targets[key] = await _target(services, call, directory)
         except MemdError:
-            if key or len(named) == 1:
-                raise  # else nobody asked for anything to go there
-    if len(named) == 1 and len(known) == 1:
-        return targets | {known[0]: targets[""]}
-    if len(named) == 1:
+            if key or names_no_project:
+                raise  # else "" is only the default ``cwd``, which need not be usable
+    if names_no_project and len(source_ids) == 1:
+        return targets | {source_ids[0]: targets[""]}
+    if names_no_project:
         every = await services.exports.projects()
         roots = (targets[""].project.root, *(each.root for each in every if each.root))
-        meant = await to_thread.run_sync(_meant, reading.projects, roots)
-        targets |= {key: await _target(services, call, root) for key, root in meant.items()}
+        matches = await to_thread.run_sync(_roots_by_repository, reading.projects, roots)
+        targets |= {key: await _target(services, call, root) for key, root in matches.items()}
     return targets
 
 
 async def _target(services: Services, call: Call, directory: str) -> ImportTarget:
-    """Return a project as a target. Raises what ``writable`` raises."""
+    """Return the project of a directory as a target. Raises what ``writable`` raises."""
     project = await writable(services, call, directory)
     joined = await to_thread.run_sync(services.memberships.joined, project.memory_dir)
     return ImportTarget(project, call.caller.environment, joined)
 
 
-def _meant(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, str]:
-    """Return by id the roots of projects of a source that have one repository there and here."""
+def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, str]:
+    """Return by project id the root here that has the same repository. Blocks.
+
+    A repository that several projects of the source or several roots have is left out.
+    """
     by_remote: defaultdict[str, set[str]] = defaultdict(set)
     for root in roots:
         if repository := repository_of(root):
@@ -207,7 +213,10 @@ def _meant(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, s
 async def _learn(
     services: Services, call: Call, cwd: str, result: ImportResult, talks: Sequence[ChatSession]
 ) -> ImportResult:
-    """Have conversations learned from, as sessions that are over; the oldest first."""
+    """Submit an extraction for each imported conversation, the oldest first; return their jobs.
+
+    Conversations that were extracted before are skipped, and those beyond 200 are left for later.
+    """
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     jobs: list[str] = []
     more, problems = 0, list(result.problems)
@@ -219,8 +228,8 @@ async def _learn(
             more += 1
             continue
         about = {"cwd": cwd, "session": session, "transcript_path": None, "cache": None}
-        said = {"messages": _messages(talk)}
-        submitted = await submit(services, call, project, settings, about | said)
+        messages = {"messages": _messages(talk)}
+        submitted = await submit(services, call, project, settings, about | messages)
         if submitted.job is None:
             problems.append(f"nothing is learned: {submitted.reason}")
             break
@@ -230,11 +239,12 @@ async def _learn(
 
 
 def _began(talk: ChatSession) -> float:
+    """Return when a conversation began, in seconds since 1970, 0 where it is unknown."""
     return min((message.at or 0.0 for message in talk.messages), default=0.0)
 
 
 def _messages(talk: ChatSession) -> list[dict[str, Any]]:
-    """Return the last messages of a conversation as the Messages API has them."""
+    """Return the last 2 MiB of a conversation's messages in the form of the Messages API."""
     messages: list[dict[str, Any]] = []
     room = _SESSION_BYTES
     for each in reversed(talk.messages):

@@ -1,4 +1,4 @@
-"""load_prompt, prefetch and the session's life: what a client calls around a prompt."""
+"""load_prompt, prefetch and session.*: the methods that a client calls around a prompt."""
 
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -22,13 +22,13 @@ from memd.rpc.connection import Call
 
 @dataclass(frozen=True, slots=True)
 class PromptLoaded(LoadedPrompt):
-    """The memory section, and beside it the instruction files where a client wanted them."""
+    """The memory section, and the text of the instruction files if the client asked for it."""
 
     instructions: InstructionText | msgspec.UnsetType = msgspec.UNSET
 
 
 class Done(Result):
-    """Nothing to tell but that it is done."""
+    """The method was carried out and has no other result."""
 
     ok: bool = True
 
@@ -49,8 +49,8 @@ async def load_prompt(
 ) -> PromptLoaded:
     """The memory section of a system prompt, the same bytes for the same inputs.
 
-    With ``instructions``, for a client that loads no CLAUDE.md or AGENTS.md by itself, what an
-    assistant of that name would load comes beside it; ``union`` is all of them.
+    A client that loads no CLAUDE.md or AGENTS.md by itself gives ``instructions``: the files that
+    the assistant of that name would load come as a second text. ``union`` is all of them.
     """
     environment = call.caller.environment
     project, settings, problems = await services.store.where(cwd, environment)
@@ -88,7 +88,7 @@ async def prefetch(
     deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None,
     explain: bool = False,
 ) -> Prefetched:
-    """The few memories that matter for this prompt; each once per session."""
+    """The few memories that are relevant for this prompt; each is returned once per session."""
     prompt = Prompt(
         session=session_id,
         query=query,
@@ -100,27 +100,27 @@ async def prefetch(
         explain=explain,
     )
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
-    if not explain:  # a look is no visit
+    if not explain:  # with ``explain`` a person looks, and no session works on the project
         services.visited(call, project, session_id)
     return await services.recall.prefetch(project, settings, prompt)
 
 
 @method("recall.probe", "read")
 async def recall_probe(services: Services, _call: Call) -> ModelProbe:
-    """Ask the model that chooses memories once: how long it takes, and what a hook should give it.
+    """Measure how long the model that chooses memories takes, and how much time hooks should give.
 
     It costs one small request.
     """
     settings, _ = await services.store.settings(None)
-    await services.models.warm(settings)  # what loading takes is not what a model takes
+    await services.models.warm(settings)  # so that the time to load the model does not count
     return await services.recall.probe(settings)
 
 
 @method("session.start", "read", NoProjectError)
 async def session_start(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
-    """A client session begins.
+    """Note that a client session begins.
 
-    The index is made ready before the first prompt.
+    The search index is made ready before the first prompt.
     """
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     services.recall.prepare(project, settings)
@@ -132,24 +132,24 @@ async def session_start(services: Services, call: Call, *, cwd: str, session_id:
 async def session_reset(
     services: Services, _call: Call, *, _cwd: str, session_id: SessionId
 ) -> Done:
-    """The client dropped what it had read: memories may come again."""
+    """Note that a client compacted its context: memories may be returned to it again."""
     await services.recall.reset(session_id)
     return Done()
 
 
 @method("session.end", "write", NoProjectError)
 async def session_end(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
-    """A client session is over, though it may be resumed: a due dream may begin.
+    """Note that a client session ended, though it may be resumed; a due dream may begin.
 
-    The session can be resumed with all that it was given, so its ledger stays. Its notes go where
-    they are kept for no day.
+    A resumed session still has the memories that it was given, so its ledger stays. Its notes are
+    deleted where ``notes.days`` is 0.
     """
     await over(services, call, await notes.requested(services, call, cwd, session_id))
     return Done()
 
 
 async def over(services: Services, call: Call, session: NotesRequest) -> None:
-    """See to what follows from the end of a session."""
+    """Let a due dream begin after a session's end, and delete its notes if ``notes.days`` is 0."""
     await services.starter.consider(visit_of(call, session.project.cwd, session.session))
     if session.settings.notes.days == 0:
         with suppress(MemdError):  # what cannot be removed now goes with the daily pruning

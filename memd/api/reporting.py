@@ -1,4 +1,4 @@
-"""report: what memd learnt, changed and surfaced in some days, what it cost, and what waits."""
+"""report: the memories learnt, changed and used in some days, the cost, and open questions."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -18,11 +18,11 @@ from memd.projects.projects import KnownProject
 from memd.rpc.connection import Call
 from memd.state.tables import FileEvent, OftenUsed, Span, SuggestionFates, Sum, UseCounts
 
-_NAMED = 10  # of each list
+_SHOWN = 10  # of each list
 
 
 class ReportedMemory(Result):
-    """A memory with its project: a name, and where it is worked in ("" where nobody knows)."""
+    """A memory with its project's name and working directory ("" where it is unknown)."""
 
     path: str
     project: str
@@ -31,13 +31,13 @@ class ReportedMemory(Result):
 
 
 class DatedMemory(ReportedMemory):
-    """A memory, and when the last thing happened to it that this list is about (ISO 8601)."""
+    """A memory and the time of its newest event in this list (ISO 8601)."""
 
     at: str
 
 
 class CountedMemories(Result):
-    """How many memories, and ten of them."""
+    """How many memories a list has, and ten of them."""
 
     count: int
     memories: list[DatedMemory]
@@ -61,14 +61,14 @@ class WaitingProposals(Result):
 
 
 class Report(Result):
-    """What happened ``since`` a time, ``until`` now (ISO 8601); ten of each list, newest first.
+    """The events between ``since`` and ``until`` (ISO 8601); ten of each list, newest first.
 
-    ``learnt`` are memories that are new, ``changed`` those that are not; ``merged`` went into
-    others by a dream. What an import or a team brought, and what was taken back, is in none.
-    ``read`` and ``acted`` are times; ``most`` were used most. ``unused`` are those that nobody used
-    in 90 days in which memd counted, the longest unused first; ``at`` is when it began to count or
-    something last happened to them. ``dreams`` ended, ``dollars`` and ``tokens`` are those of these
-    calendar days, ``questions`` are proposals that wait.
+    ``learnt`` are new memories, ``changed`` are existing ones, and ``merged`` were merged into
+    others by a dream. Memories of an import or a team, and changes that were undone, are in none.
+    ``read`` and ``acted`` count uses; ``most`` are the memories with the most uses. ``unused`` are
+    those without a use in 90 counted days, the longest unused first; their ``at`` is their last
+    event or when counting began. ``dreams`` counts those that ended, ``dollars`` and ``tokens`` are
+    those of these calendar days, and ``questions`` are proposals that wait for a person.
     """
 
     since: str
@@ -98,10 +98,10 @@ async def report(
     cwd: str | None = None,
     days: Annotated[int, msgspec.Meta(ge=1, le=365)] = 7,
 ) -> Report:
-    """What memd learnt, merged, surfaced and cost in some days, and what nobody uses.
+    """The memories learnt, merged and used in some days, the unused ones, and the cost.
 
-    Of one project or of all. What is used is known for 90 days, changes as long as the history is
-    kept. Asking counts as no use.
+    It is for the project of ``cwd`` or for all. Uses are stored for 90 days, changes as long as the
+    history. This request does not count as a use.
     """
     directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
     known = await services.exports.projects()
@@ -119,7 +119,7 @@ def _report(
     *,
     days: int,
 ) -> Report:
-    """Put a report together. Blocks."""
+    """Return a report of one memory directory, "" for all. Blocks."""
     now, real = services.clock.now(), os.path.realpath(directory) if directory else ""
     span = Span(now - days * DAY_SECONDS, now, real)
     period = services.usage.period()
@@ -145,7 +145,7 @@ def _report(
         surfaced=uses.get("surfaced", UseCounts()),
         read=uses.get("read", UseCounts()).times,
         acted=uses.get("acted", UseCounts()).times,
-        most=[_often(projects, one) for one in period.often(span, _NAMED)],
+        most=[_often_used(projects, used) for used in period.often(span, _SHOWN)],
         unused=dated(e for e in services.usage.unused(real) if real or e.directory in projects),
         suggestions=period.fates(span),
         dreams=events.dreams,
@@ -162,8 +162,9 @@ def _report(
 def _counted(
     shape: Callable[[FileEvent], DatedMemory], events: Iterable[FileEvent]
 ) -> CountedMemories:
+    """Return the number of events, and the first ten as memories that ``shape`` makes."""
     every = list(events)
-    return CountedMemories(count=len(every), memories=[shape(one) for one in every[:_NAMED]])
+    return CountedMemories(count=len(every), memories=[shape(event) for event in every[:_SHOWN]])
 
 
 def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemory:
@@ -171,7 +172,7 @@ def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemor
     return DatedMemory(**project, path=event.path, at=iso_time(event.at))
 
 
-def _often(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMemory:
+def _often_used(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMemory:
     return OftenUsedMemory(
         **_of_project(projects, used.directory),
         path=used.path,
@@ -182,7 +183,7 @@ def _often(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMe
 
 
 def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[str, str]:
-    """Return what a row says of the project of a memory directory."""
+    """Return the name, working directory and memory directory of a project, for a row."""
     known = projects.get(directory) or KnownProject(directory, "", (), "")
     return {"project": known.name, "cwd": known.cwd or known.root, "directory": directory}
 

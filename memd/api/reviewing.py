@@ -1,4 +1,4 @@
-"""dream.review, accept and reject: what dreams wanted or ask, for a person to decide."""
+"""dream.review, accept and reject: the proposals of dreams, which a person decides."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
 
 
 class RemovalRefusedError(MemdError):
-    """A program that an assistant started answered a question that is the person's."""
+    """A program that an assistant started tried to accept a removal, which only the person may."""
 
     code = 1088
     kind = "removal_refused"
@@ -45,9 +45,9 @@ class Proposals(Result):
 async def dream_review(
     services: Services, call: Call, *, cwd: str, proposal: str = "", all_: bool = False
 ) -> Proposals:
-    """What dreams wanted and the judge kept back, each file with its diff.
+    """The changes that dreams proposed and did not make, each file with its diff.
 
-    Those that are open, unless ``all`` are asked for or one ``proposal`` is named.
+    Open proposals are returned, or with ``all`` decided ones too, or the one named ``proposal``.
     """
     directory = (await project_of(services, call, cwd)).memory_dir
     proposals = await services.reviews.review(directory, proposal, decided=all_)
@@ -71,14 +71,14 @@ async def dream_review(
 async def dream_accept(
     services: Services, call: Call, *, cwd: str, proposal: str, paths: Paths = ()
 ) -> Accepted:
-    """Make what a dream proposed true, whole or by file, as one change.
+    """Carry out a dream's proposal, whole or for some files, as one change.
 
-    Without ``paths`` all files that are open. A program that an assistant started may not say that
-    memories which nobody used are not needed any more.
+    Without ``paths`` it is carried out for all open files. A program that an assistant started may
+    not accept the removal of unused memories.
     """
     directory = (await writable(services, call, cwd)).memory_dir
-    asks = await services.reviews.asks(directory, proposal)
-    if asks and await started_by_an_assistant(services, call):
+    removes_unused = await services.reviews.asks(directory, proposal)
+    if removes_unused and await started_by_an_assistant(services, call):
         raise RemovalRefusedError(proposal)
     return await services.reviews.accept(directory, proposal, paths, client=call.caller.client)
 
@@ -100,7 +100,7 @@ async def dream_reject(
     paths: Paths = (),
     reason: Reason = "",
 ) -> Rejected:
-    """Refuse what a dream proposed, whole or by file; the next dream is told why."""
+    """Reject a dream's proposal, whole or for some files; the next dream gets the ``reason``."""
     directory = (await project_of(services, call, cwd)).memory_dir
     return await services.reviews.reject(directory, proposal, paths, reason=reason)
 

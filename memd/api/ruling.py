@@ -1,4 +1,4 @@
-"""rule.add, list, test and off, and what a client's hook is told before a tool runs."""
+"""rule.add, list, test and off, and the answer to a client's hook before a tool runs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,12 +29,12 @@ from memd.rules.values import (
 from memd.store.drafts import ConflictError
 from memd.store.service import MemoryNotFoundError, StorageFailedError
 
-_STARTED_IN = "CLAUDE_PROJECT_DIR"  # where the session began, whatever it changed into since
+_STARTED_IN = "CLAUDE_PROJECT_DIR"  # where the session began, even if it changed directory since
 Words = Annotated[str, msgspec.Meta(max_length=10_000)]
 
 
 class RuleRefusedError(MemdError):
-    """A program that an assistant started asked for a yes that is the person's."""
+    """A program that an assistant started tried to switch a rule, which only the person may."""
 
     code = 1089
     kind = "rule_refused"
@@ -46,11 +46,11 @@ class RuleRefusedError(MemdError):
 
 @method("rule.list", "read", NoProjectError)
 async def rule_list(services: Services, call: Call, *, cwd: str) -> RuleList:
-    """The rules of a project, and memories that could be some.
+    """The rules of a project, and memories that could be made rules.
 
-    A rule holds while its ``state`` is ``on``: until its memory says something else than what was
-    consented to. A candidate has a line ``check:``, or the person had to say again what it says
-    and it quotes a command.
+    A rule holds while its ``state`` is ``on``; it changes when its memory's text differs from the
+    one that the person consented to. A candidate is a memory with a line ``check:``, or one that
+    quotes a command and repeats what the person had said before.
     """
     return await services.rules.list((await project_of(services, call, cwd)).memory_dir)
 
@@ -78,10 +78,10 @@ async def rule_add(
     answer: Literal["ask", "deny"] = "ask",
     request_id: str = "",
 ) -> RuleAdded:
-    """Switch the rule of a memory on, with the words that it has now.
+    """Switch the rule of a memory on, with the memory's present text.
 
-    ``check`` is written into the memory first, where it is given. A program that an assistant
-    started may not.
+    If ``check`` is given, it is written into the memory first. A program that an assistant started
+    is refused.
     """
     project = await writable(services, call, cwd)
     if await started_by_an_assistant(services, call):
@@ -95,7 +95,7 @@ async def rule_add(
 async def rule_test(
     services: Services, call: Call, *, cwd: str, tool: str, input_: dict[str, Any]
 ) -> RuleAnswer:
-    """What the rules of a project would say to a tool's call. Nothing runs and nothing is counted.
+    """The answer of a project's rules to a tool call. Nothing is run and nothing is counted.
 
     ``input`` is what an assistant gives the tool, such as ``{"command": "git push"}`` for Bash.
     """
@@ -105,9 +105,9 @@ async def rule_test(
 
 @method("rule.off", "write", NoProjectError, RuleRefusedError, RuleNotFoundError)
 async def rule_off(services: Services, call: Call, *, cwd: str, rule: str) -> ToolRule:
-    """Switch a rule off; the line stays in its memory. A program that an assistant started may not.
+    """Switch a rule off; its line stays in the memory. Programs that assistants start are refused.
 
-    One whose memory is gone is forgotten.
+    A rule whose memory is gone is deleted.
     """
     project = await project_of(services, call, cwd)
     if await started_by_an_assistant(services, call):
@@ -118,7 +118,10 @@ async def rule_off(services: Services, call: Call, *, cwd: str, rule: str) -> To
 async def before_a_tool(
     services: Services, call: Call, dialect: Dialect, name: str, payload: Payload, *, until: float
 ) -> dict[str, Any] | None:
-    """Return what a hook prints before a tool runs, ``None`` where no rule says anything."""
+    """Return the hook output that refuses a tool call or asks about it, ``None`` to allow it.
+
+    The rules are those of the projects of the tool's directory and of the session's first one.
+    """
     try:
         if not await services.rules.any_on():
             return None
@@ -136,7 +139,7 @@ async def before_a_tool(
 def _directories(
     services: Services, environment: Mapping[str, str], places: set[str]
 ) -> tuple[str, ...]:
-    """Return the memory directories of some working directories. Blocks."""
+    """Return the memory directories of working directories, without duplicates. Blocks."""
     result = []
     for place in sorted(places):
         with suppress(NoProjectError):

@@ -1,4 +1,4 @@
-"""The rooms that handlers call, handed over as one value by the composition."""
+"""The rooms that handlers call, as one value that the daemon makes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,12 +32,13 @@ from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
 
-_SESSIONS, _NAME = 20, 200  # sessions, and characters of the name of one
+_SESSIONS = 20
+_SESSION_CHARACTERS = 200  # of the name of a session
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """What became of a request to dream: the job, or the gate that is closed."""
+    """The result of a request to dream: its job, or the gate that is closed; the other is ""."""
 
     job: str = ""
     gate: str = ""
@@ -45,9 +46,10 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """When the next dream may begin: all gates, why an automatic one waits, and one that runs.
+    """When the next dream may begin.
 
-    ``waits`` is "" where nothing keeps it; ``running`` is a job that waits or runs.
+    ``outlook`` has all gates. ``waits`` says why an automatic dream waits, or is "". ``running`` is
+    the job of a dream that waits or runs.
     """
 
     outlook: Outlook
@@ -56,30 +58,30 @@ class Prospect:
 
 
 class Starter(Protocol):
-    """What begins dreams; the composition brings it (``daemon/dreaming.py``)."""
+    """Starts dreams; the daemon implements it (``daemon/dreaming.py``)."""
 
     async def request(self, visit: Visit, *, force: bool) -> Requested:
-        """Submit a dream that a person asks for, unless a gate is closed."""
+        """Submit a dream that a person requests, unless a gate is closed."""
         ...
 
     async def consider(self, visit: Visit) -> str:
-        """Let an automatic dream begin if it is due and quiet; return its job, "" for none."""
+        """Start an automatic dream if one is due and nothing prevents it; return its job, or ""."""
         ...
 
     async def prospect(self, project: Project, settings: Settings) -> Prospect:
-        """Return when the next dream may begin and what keeps it; takes nothing."""
+        """Return when the next dream may begin and what prevents it; starts none."""
         ...
 
 
 class Endable(Protocol):
-    """The daemon as far as it can be asked to end."""
+    """The part of the daemon that ends it."""
 
     def stop(self) -> None:
-        """Have it drain and end."""
+        """Finish the running jobs and end."""
         ...
 
     def restart(self) -> None:
-        """Have it give way to its next version."""
+        """Replace the daemon by its installed version."""
         ...
 
 
@@ -97,8 +99,9 @@ class SeenSession:
 class Services:
     """Everything a handler may need.
 
-    ``notes`` tells what was mended, and grows while the daemon runs. ``sessions`` are those that
-    were heard of last, the newest last; they are used on the event loop only.
+    ``started`` is in monotonic seconds. ``notes`` are sentences about repairs; more may come while
+    the daemon runs. ``sessions`` are the last active ones, the newest last; they are used on the
+    event loop only.
     """
 
     store: Store
@@ -139,10 +142,12 @@ class Services:
     )
 
     def visited(self, call: Call, project: Project, session: str) -> None:
-        """Note that a session works on a project, whose team may be asked what is new there."""
+        """Note that a session works on a project, so that its team's entries are pulled."""
         self.team.visited(project.memory_dir)
         client = call.caller.client
         if session:
-            seen = SeenSession(client, session[:_NAME], project.root, self.clock.now())
+            seen = SeenSession(
+                client, session[:_SESSION_CHARACTERS], project.root, self.clock.now()
+            )
             self.sessions.pop((client, seen.session), None)  # the newest comes last
             self.sessions[client, seen.session] = seen

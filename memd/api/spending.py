@@ -18,9 +18,9 @@ U = TypeVar("U", bound=Sum)
 
 
 class SpendToday(Result):
-    """Today's spending and its bound; ``caps`` has the cap of each kind that stands still.
+    """Today's spending and its cap; ``caps`` has the cap for each kind of work that it stopped.
 
-    ``runs_per_day`` is the bound where a program on the person's own plan answers, else null.
+    ``runs_per_day`` is the cap where a program on the person's own plan is the model, else null.
     """
 
     used: Sum
@@ -30,7 +30,7 @@ class SpendToday(Result):
 
 
 class Spending(Result):
-    """What models used; ``rows`` are by ``by``, days the newest first, the rest the dearest."""
+    """What models used, in ``rows`` by day (newest first) or by another column (dearest first)."""
 
     days: int
     by: str
@@ -48,9 +48,9 @@ async def spend(
     by: Literal["day", "kind", "project", "model"] = "day",
     kind: Annotated[str, msgspec.Meta(max_length=100)] = "",
 ) -> Spending:
-    """What models used and cost, by day, kind, project or model.
+    """What models used and cost in the last ``days``, by day, kind, project or model.
 
-    The last ``days``, today's too, by one of the columns; of one ``kind`` of work or of all.
+    Today is one of the days. With ``kind`` only that kind of work counts.
     """
     settings, _ = await services.store.settings(None)
     now = services.clock.now()
@@ -65,7 +65,7 @@ async def spend(
 
 
 async def today(services: Services, settings: Settings) -> SpendToday:
-    """Return today's spending."""
+    """Return today's spending and the caps that it reached."""
     now = services.clock.now()
     used = await to_thread.run_sync(services.spent.today, now)
     by_runs = settings.model.provider == COMMAND
@@ -79,6 +79,7 @@ async def today(services: Services, settings: Settings) -> SpendToday:
 
 
 def _rounded(used: U) -> U:
+    """Return a sum with its dollars rounded to six digits."""
     return replace(used, dollars=round(used.dollars, 6))
 
 

@@ -1,4 +1,4 @@
-"""status: how the daemon is, what it does and what waits for a person."""
+"""status: the state of the daemon, its running work, and what waits for a person."""
 
 import os
 import sys
@@ -19,11 +19,11 @@ from memd.rpc.connection import Call
 from memd.rules.values import RuleCounts
 from memd.state.tables import Breaker, ContextTotals, RunningRow, SuggestionCounts
 
-_COUNTED = ("created", "changed", "merged", "removed", "questions")  # of a dream's report
+_COUNTED_LISTS = ("created", "changed", "merged", "removed", "questions")  # of a dream's report
 
 
 class RunningJob(Result):
-    """A job that runs, since when (seconds since 1970), and the numbers that it told of itself."""
+    """A running job, ``since`` when (seconds since 1970), and the numbers of its progress."""
 
     job: str
     kind: str
@@ -34,7 +34,7 @@ class RunningJob(Result):
 
 
 class DreamEnded(Result):
-    """The newest dream that ran: when it ended, and what it did to how many memories."""
+    """The newest dream that ran: when it ended, and how many memories each of its lists has."""
 
     job: str
     directory: str
@@ -44,20 +44,19 @@ class DreamEnded(Result):
 
 
 class Status(Result):
-    """How the daemon is; sizes in bytes, times in seconds; ``spend`` is today's.
+    """The state of the daemon; sizes in bytes, times in seconds; ``spend`` is today's.
 
-    ``jobs`` counts the newest by state, and those that are ``parked``; ``running`` are those at
-    work. Background work is paused since ``paused_since`` (seconds since 1970), or null.
-    ``proposals`` counts what dreams want a person to decide, by memory directory, for the
-    directories among ``projects``. ``suggestions`` counts those of all projects that wait, went out
-    to a session, or were decided of late. ``held`` are messages between agents that wait for the
-    person. ``contexts`` counts conversations, stored results and their bytes, and lost prompt
-    caches with the tokens that were paid again. ``teams`` has the state of each directory that
-    joined a team, as ``team.status`` has it, and ``conflicts`` how many files wait there. ``rules``
-    counts those of all projects by whether they hold.
-    ``sessions`` are those that were heard of last, the newest first. ``health`` are the self-checks
-    that are not ok, of those that ask no server; ``doctor`` has all. ``program`` is the Python that
-    runs the daemon, and its next version.
+    ``jobs`` counts the newest jobs by state, and the ``parked`` ones; ``running`` are those that
+    run. ``paused_since`` is when background work was paused (seconds since 1970), or null.
+    ``proposals`` counts open proposals by memory directory, for the directories in ``projects``.
+    ``suggestions`` counts those of all projects that wait, were shown to a session, or were decided
+    lately. ``held`` counts messages between agents that wait for the person. ``contexts`` counts
+    conversations, stored results and their bytes, and lost prompt caches with the tokens that were
+    paid again. ``teams`` has the state of each directory that joined a team, as in ``team.status``,
+    and ``conflicts`` the number of files that wait there. ``rules`` counts the rules of all
+    projects by state. ``sessions`` are the last active ones, the newest first. ``health`` are the
+    self-checks that are not ok, of those that ask no server; ``doctor`` has all. ``program`` is the
+    Python that runs the daemon and will run its next version.
     """
 
     name: str
@@ -96,7 +95,7 @@ async def status(services: Services, _call: Call) -> Status:
     state = await services.jobs.state()
     settings, problems = await services.store.settings(None)
     directories = await services.store.directories()
-    projects = sorted(one for one in directories if not is_of_agent(one))
+    projects = sorted(directory for directory in directories if not is_of_agent(directory))
     waiting = await services.reviews.waiting()
     teams, conflicts = await _teams(services)
     checks = await quick_checks(services, problems)
@@ -111,7 +110,7 @@ async def status(services: Services, _call: Call) -> Status:
         connections=services.hub.connections(),
         rss=await to_thread.run_sync(resident_bytes),
         jobs=counts.jobs,
-        running=[_running(services, row) for row in counts.running],
+        running=[_running_job(services, row) for row in counts.running],
         paused_since=state.paused_since,
         breakers=state.breakers,
         projects=projects,
@@ -131,7 +130,8 @@ async def status(services: Services, _call: Call) -> Status:
     )
 
 
-def _running(services: Services, row: RunningRow) -> RunningJob:
+def _running_job(services: Services, row: RunningRow) -> RunningJob:
+    """Return a running job with the numbers of its progress; its texts are left out."""
     facts = services.jobs.progress.of(row.job) or {}
     numbers = {name: value for name, value in facts.items() if type(value) in {int, float}}
     return RunningJob(
@@ -145,11 +145,12 @@ def _running(services: Services, row: RunningRow) -> RunningJob:
 
 
 async def _last_dream(services: Services) -> DreamEnded | None:
+    """Return the newest dream that ran in any project, ``None`` where none has."""
     job = await services.jobs.newest("", "dream")
     if job is None:
         return None
     report = job.result or {}
-    lists = {name: report.get(name) for name in _COUNTED}
+    lists = {name: report.get(name) for name in _COUNTED_LISTS}
     return DreamEnded(
         job=job.id,
         directory=job.directory,

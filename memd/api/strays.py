@@ -1,4 +1,4 @@
-"""agent.merge: memories of sub-agents that lie where their client was started, taken home."""
+"""agent.merge: move sub-agents' memories from where a client was started to the project's root."""
 
 from anyio import to_thread
 
@@ -12,7 +12,10 @@ from memd.rpc.connection import Call
 
 
 class StrayMerged(Result):
-    """A stray memory of a sub-agent, where it belongs, what was taken there and what was not."""
+    """A misplaced memory directory of a sub-agent, and what was moved from it to ``target``.
+
+    ``merged`` are the memories that were moved, ``left`` those that were not, or the reason.
+    """
 
     directory: str
     agent: str
@@ -23,7 +26,7 @@ class StrayMerged(Result):
 
 
 class StraysMerged(Result):
-    """The memories of sub-agents that lay astray."""
+    """The misplaced memory directories of sub-agents."""
 
     strays: list[StrayMerged]
 
@@ -32,10 +35,10 @@ class StraysMerged(Result):
 async def agent_merge(
     services: Services, call: Call, *, cwd: str, dry_run: bool = False
 ) -> StraysMerged:
-    """Take memories of sub-agents that lie below launch directories to the project's root.
+    """Move memories of sub-agents to the project's root from where their client was started.
 
-    Each memory is a change of both directories, which can be undone. What differs from a memory of
-    the same name gets a name with a number.
+    Each move is a change of both directories, which can be undone. A memory that differs from one
+    of the same name gets a name with a number.
     """
     project = await writable(services, call, cwd)
     by = by_client(call, "agent.merge", origin=ASSISTANT)

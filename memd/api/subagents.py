@@ -1,4 +1,4 @@
-"""What a sub-agent's start brings: its own memory, where its client does not load that itself."""
+"""The text added at a sub-agent's start: its own memory, if its client does not load that."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,12 +25,16 @@ async def section(
     agent: str,
     environment: Mapping[str, str],
 ) -> str:
-    """Return the memory section of a sub-agent for which the settings name a scope, else ""."""
+    """Return the memory section of a sub-agent, or "".
+
+    It is "" where the settings name no scope for the sub-agent, the client loads its memory itself,
+    or the memory cannot be read.
+    """
     scope = settings.agents.memory.get(agent, "")
     if not scope:
         return ""
     projects = services.store.projects
-    with suppress(MemdError):  # a link in its way, say: it works without a memory then
+    with suppress(MemdError):  # a symbolic link in the path, for example: it starts without memory
         if await to_thread.run_sync(projects.loads_memory, project, agent, environment):
             return ""
         room = limits.BLOCK_CHARACTERS - TAGS
@@ -50,15 +54,16 @@ async def section(
 
 
 def fit(prompt: str, room: int, index: str) -> str:
-    """Return a prompt within so many UTF-16 units, as clients count; whole lines, and a note.
+    """Return a prompt cut to ``room`` UTF-16 units, which is how clients count.
 
-    An index that is cut stays in its quote.
+    A prompt that is too long is cut after a whole line, its open quote of the index is closed, and
+    a note names the file ``index``.
     """
     units = prompt.encode("utf-16-le")
     if len(units) <= 2 * room:
         return prompt
     note = f"\n(There is more: read {index} for the whole index.)"
-    left = room - len(note) - len(_QUOTED) - 1
-    cut = units[: 2 * left].decode("utf-16-le", errors="ignore").rpartition("\n")[0]
+    kept_units = room - len(note) - len(_QUOTED) - 1
+    cut = units[: 2 * kept_units].decode("utf-16-le", errors="ignore").rpartition("\n")[0]
     closing = f"\n{_QUOTED}" if cut.rfind(_QUOTE) > cut.rfind(_QUOTED) else ""
     return f"{cut}{closing}{note}"

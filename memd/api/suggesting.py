@@ -1,4 +1,4 @@
-"""suggestion.list, accept, edit, dismiss and offer: what was said and is not remembered yet."""
+"""suggestion.list, accept, edit, dismiss and offer: statements that may become memories."""
 
 from typing import Annotated, Literal
 
@@ -23,7 +23,7 @@ _ERRORS = (
     SecretRefusedError,
     StorageFailedError,
 )
-_SECONDS = 1.0  # that an offer may take where nobody says how long it waits
+_SECONDS = 1.0  # that suggestion.offer may take; its caller names no time
 
 
 class Waiting(Result):
@@ -39,17 +39,17 @@ class Dismissed(Result):
 
 
 class Offered(Result):
-    """A text for the conversation, "" where nothing is to be shown."""
+    """A text to add to the conversation, "" where there is nothing to show."""
 
     block: str
 
 
 @method("suggestion.list", "read", NoProjectError)
 async def suggestion_list(services: Services, call: Call, *, cwd: str) -> Waiting:
-    """What was said in a project, may be worth remembering and is not decided.
+    """The open suggestions of a project: statements that may be worth remembering.
 
-    One whose ``origin`` is ``user`` is a quotation; any other is a model's wording for which the
-    conversation had no evidence.
+    A suggestion with the ``origin`` ``user`` is a quotation. Any other is a model's wording without
+    evidence in the conversation.
     """
     project = await project_of(services, call, cwd)
     return Waiting(suggestions=await services.suggestions.waiting(project.memory_dir))
@@ -67,8 +67,8 @@ async def suggestion_accept(
 ) -> Taken:
     """Make a memory of a suggestion, as one change.
 
-    With a ``text`` or ``type`` of its own instead of what was said and what was guessed; the
-    quotation stays with the memory.
+    ``text`` replaces the suggested wording and ``type`` the guessed type. The quotation stays in
+    the memory.
     """
     directory = (await writable(services, call, cwd)).memory_dir
     return await services.suggestions.accept(
@@ -106,10 +106,10 @@ async def suggestion_dismiss(
 async def suggestion_surface(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> Offered:
-    """What a client may add to a session's conversation for its assistant to decide.
+    """Suggestions that a client may add to a session's conversation for its assistant to decide.
 
-    At most three suggestions in 600 characters, each to at most two sessions. The hook gets this
-    with its own answer and need not call.
+    They are at most three in 600 characters, and each is shown to at most two sessions. A hook gets
+    them with its own answer and need not call this.
     """
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     block = await services.suggestions.surface(project, settings, session_id, _SECONDS)

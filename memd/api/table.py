@@ -40,7 +40,7 @@ from memd.rpc.connection import Handler
 
 
 def methods() -> tuple[Method[Any, Any], ...]:
-    """Return the table, a fresh one for each daemon."""
+    """Return all methods; ``hook`` has a new memory of events at each call."""
     rows: tuple[Method[Any, Any], ...] = (
         *operation.METHODS,
         *status.METHODS,
@@ -75,5 +75,5 @@ def methods() -> tuple[Method[Any, Any], ...]:
 
 
 def handlers(services: Services) -> Mapping[str, Handler]:
-    """Return the handlers by method, each bound to the services."""
+    """Return the handlers by method name, each bound to the services."""
     return {row.name: partial(row.answer, services) for row in methods()}

@@ -1,6 +1,6 @@
-"""team.*: joining a project's team, what goes out and comes in, and what waits for a person.
+"""team.*: join a project's team, send and receive memories, and decide conflicts.
 
-A path is that of the memory, with or without ``team/`` before it.
+A path is that of a memory, with or without ``team/`` before it.
 """
 
 from functools import partial
@@ -43,14 +43,14 @@ _SENDS = (*_ERRORS, TeamHeldError)
 
 
 class TeamJoin(Result):
-    """What joining does, and with ``preview`` not more; ``joined`` is what it did."""
+    """What joining would send, and its result; ``joined`` is null for a preview."""
 
     preview: JoinPreview
     joined: Joined | None
 
 
 class TeamDiff(Result):
-    """What goes out next, and both texts of each conflict."""
+    """The differences that are sent next, and both texts of each conflict."""
 
     files: tuple[TextDiff, ...]
 
@@ -62,13 +62,13 @@ class TeamVersions(Result):
 
 
 class TeamMembers(Result):
-    """Whose memories stand here, those with the most first."""
+    """The members whose memories are here, those with the most first."""
 
     members: tuple[TeamMember, ...]
 
 
 class Shared(ChangeMade):
-    """The change that moved a memory, and where it stands now."""
+    """The change that moved a memory, and its new path."""
 
     path: str
 
@@ -87,22 +87,22 @@ async def team_join(
     """Join the team of a project's repository, or say what that would do.
 
     ``repo`` is the repository, by default the one that ``origin`` names in ``.git/config``. The
-    ``code`` of an invitation is needed where this device has no token for the server. What joins is
-    the project's memory directory; nothing in a repository does that by itself.
+    ``code`` of an invitation is needed where this device has no token for the server. The project's
+    memory directory joins; no file of a repository can make it join.
     """
     project = await writable(services, call, cwd)
     expected = await services.team.preview(project, url, repo)
     if preview:
         return TeamJoin(preview=expected, joined=None)
-    joined = await services.team.join(project, url, repo, code, partial(_came, call))
+    joined = await services.team.join(project, url, repo, code, partial(_report_files, call))
     return TeamJoin(preview=expected, joined=joined)
 
 
 @method("team.leave", "write", *_ERRORS, UnwrittenFileError)
 async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool = False) -> LeftTeam:
-    """Leave: this device's token is revoked unless another directory needs it; the files stay.
+    """Leave the team; this device's token is revoked unless another directory needs it.
 
-    With ``remove`` they go, as a change.
+    The team's files stay here, or with ``remove`` are deleted, as a change.
     """
     project = await project_of(services, call, cwd)
     return await services.team.leave(project.memory_dir, remove=remove)
@@ -110,29 +110,29 @@ async def team_leave(services: Services, call: Call, *, cwd: str, remove: bool =
 
 @method("team.status", "read", *_READ_ERRORS)
 async def team_status(services: Services, call: Call, *, cwd: str) -> TeamStatus:
-    """How far a project is equal with its team, and what waits for a person; asks no server."""
+    """How far a project is in step with its team, and what waits for a person; asks no server."""
     return await services.team.status((await project_of(services, call, cwd)).memory_dir)
 
 
 @method("team.pull", "write", *_ERRORS)
 async def team_pull(services: Services, call: Call, *, cwd: str) -> SyncResult:
-    """Take what others wrote, now.
+    """Fetch the memories that other members wrote, now.
 
-    Progress says how many ``files`` came so far.
+    Progress has the number of ``files`` that came so far.
     """
     directory = (await writable(services, call, cwd)).memory_dir
-    return await services.team.pull(directory, partial(_came, call))
+    return await services.team.pull(directory, partial(_report_files, call))
 
 
 @method("team.push", "write", *_ERRORS)
 async def team_push(services: Services, call: Call, *, cwd: str) -> SyncResult:
-    """Send what changed, now, even where the server refused it before."""
+    """Send the changed memories now, even those that the server refused before."""
     return await services.team.push((await writable(services, call, cwd)).memory_dir)
 
 
 @method("team.diff", "read", *_READ_ERRORS)
 async def team_diff(services: Services, call: Call, *, cwd: str, path: str = "") -> TeamDiff:
-    """How what stands here differs from what the team has; asks no server."""
+    """The differences between the team's memories here and as last fetched; asks no server."""
     directory = (await project_of(services, call, cwd)).memory_dir
     return TeamDiff(files=await services.team.diff(directory, _path(path) if path else ""))
 
@@ -147,7 +147,7 @@ async def team_log(
     limit: Limit = 50,
     before: Revision | None = None,
 ) -> TeamVersions:
-    """The versions of one memory on the server, newest first; ``before`` is a revision."""
+    """The versions of one memory on the server, newest first, those ``before`` a revision."""
     directory = (await project_of(services, call, cwd)).memory_dir
     versions = await services.team.log(directory, _path(path), before=before, limit=limit)
     return TeamVersions(versions=versions)
@@ -178,9 +178,9 @@ async def team_remove(
 async def team_restore(
     services: Services, call: Call, *, cwd: str, path: str, revision: Revision | None = None
 ) -> SyncResult:
-    """Write a version of the server's history here and send it.
+    """Write an older version of a memory from the server's history here and send it.
 
-    The last one before a removal unless a ``revision`` is given.
+    By default it is the last one before a removal, else that of the ``revision``.
     """
     directory = (await writable(services, call, cwd)).memory_dir
     return await services.team.restore(directory, _path(path), revision)
@@ -198,7 +198,7 @@ async def team_resolve(
 ) -> SyncResult:
     """Decide a conflict.
 
-    The server's text stays, ours is put on top of it, or with ``edit`` a ``text``.
+    With ``theirs`` the server's text stays; ``ours`` replaces it, or with ``edit`` the ``text``.
     """
     directory = (await writable(services, call, cwd)).memory_dir
     return await services.team.resolve(directory, _path(path), how, text)
@@ -206,7 +206,7 @@ async def team_resolve(
 
 @method("team.keep", "write", *_SENDS)
 async def team_keep(services: Services, call: Call, *, cwd: str, path: str) -> SyncResult:
-    """Send a held file although it was removed, or look again whether it may go."""
+    """Send a held file although it was removed, or check again whether it may be sent."""
     return await services.team.keep((await writable(services, call, cwd)).memory_dir, _path(path))
 
 
@@ -218,18 +218,18 @@ async def team_drop(services: Services, call: Call, *, cwd: str, path: str) -> S
 
 @method("team.accept", "write", *_ERRORS)
 async def team_accept(services: Services, call: Call, *, cwd: str) -> SyncResult:
-    """Go on with a server that removed much, or is not as it was."""
+    """Continue with a server that removed many memories or looked wrong, and was paused for it."""
     return await services.team.accept((await writable(services, call, cwd)).memory_dir)
 
 
 @method("team.members", "read", *_READ_ERRORS)
 async def team_members(services: Services, call: Call, *, cwd: str) -> TeamMembers:
-    """Whose memories stand here; asks no server."""
+    """The members whose memories are here; asks no server."""
     directory = (await project_of(services, call, cwd)).memory_dir
     return TeamMembers(members=await services.team.members(directory))
 
 
-async def _came(call: Call, files: int) -> None:
+async def _report_files(call: Call, files: int) -> None:
     """Report how many files came so far."""
     await call.progress({"files": files})
 

@@ -1,6 +1,6 @@
 """project.list, usage.list and usage.recent: where memories are, and which of them are used.
 
-Looking counts as no use: nothing here does, no search and no explanation.
+None of these methods counts as a use of a memory, nor does a search or an explanation.
 """
 
 import os
@@ -30,12 +30,12 @@ from memd.state.tables import DirectoryUse, MemoryUse
 
 T = TypeVar("T")
 R = TypeVar("R")
-_Key = tuple[float, float, str]
+_Key = tuple[float, float, str]  # by which rows are sorted; a cursor is a key as text
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A project: where it is worked in, and when somebody last was, in seconds since 1970."""
+    """A project: its working directory, and when it was last used, in seconds since 1970."""
 
     cwd: str
     name: str
@@ -44,10 +44,10 @@ class _Place:
 
 
 class ListedProject(Result):
-    """A project: where it is worked in, what it is called, and what it has.
+    """A project: its working directory, its name, and how much it has.
 
-    ``last_at`` is when somebody last worked there (ISO 8601), null where memd did not see it.
-    ``team`` says whether it joined one. ``proposals`` and ``suggestions`` wait for a person.
+    ``last_at`` is when somebody last worked there (ISO 8601), null where memd does not know.
+    ``team`` says whether it joined one. ``proposals`` and ``suggestions`` count open ones.
     """
 
     cwd: str
@@ -62,7 +62,7 @@ class ListedProject(Result):
 
 
 class ListedProjects(Result):
-    """Projects, where somebody worked last first; ``next`` names the page after this one."""
+    """Projects, the last used first; ``next`` is the cursor of the next page, if any."""
 
     projects: list[ListedProject]
     next: str | None = None
@@ -71,8 +71,8 @@ class ListedProjects(Result):
 class UsedMemory(Result):
     """A memory and how it was used; times are ISO 8601 or null for never.
 
-    ``sessions`` counts those that it was surfaced to. ``unused``: it is older than 90 days and in
-    90 days in which memd counted it was not used; one of a team never is.
+    ``sessions`` counts those that it was surfaced to. ``unused``: it is older than 90 days and was
+    not used in 90 days in which memd counted uses. A team's memory is never ``unused``.
     """
 
     path: str
@@ -92,7 +92,7 @@ class UsedMemory(Result):
 
 
 class UsedMemories(Result):
-    """How memories were used ``since`` counting began there (null: it did not yet)."""
+    """How memories were used ``since`` counting began there (null where it has not begun)."""
 
     since: str | None
     memories: list[UsedMemory]
@@ -100,7 +100,7 @@ class UsedMemories(Result):
 
 
 class Surfacing(Result):
-    """A memory that went out with a prompt; ``cwd`` is where somebody works with it, or ""."""
+    """A memory that was given to a prompt; ``cwd`` is the project's working directory, or ""."""
 
     id: int
     at: str
@@ -111,7 +111,7 @@ class Surfacing(Result):
 
 
 class Surfacings(Result):
-    """What went out, newest first."""
+    """Memories that were given to prompts, newest first."""
 
     surfacings: list[Surfacing]
 
@@ -120,21 +120,21 @@ class Surfacings(Result):
 async def project_list(
     services: Services, _call: Call, *, limit: Limit = 50, after: str = ""
 ) -> ListedProjects:
-    """All projects with memories that can be found, where somebody worked last first.
+    """All projects with memories whose working directory is known, the last used first.
 
-    ``after`` is the ``next`` of the page before.
+    ``after`` is the ``next`` of the previous page.
     """
     known = await services.exports.projects()
     waiting = await services.reviews.waiting()
 
-    def listed() -> tuple[list[ListedProject], str | None]:
-        joined = {os.path.realpath(one.directory) for one in services.memberships.all()}
+    def project_page() -> tuple[list[ListedProject], str | None]:
+        joined = {os.path.realpath(each.directory) for each in services.memberships.all()}
         measured = services.store.reading.measured
         shape = partial(_listed, measured=measured, joined=joined, waiting=waiting)
         rows = sorted(((-each.at, 0.0, each.directory), each) for each in known)
-        return _page(_places(_behind(rows, after)), limit, shape)
+        return _page(_working_places(_after(rows, after)), limit, shape)
 
-    projects, more = await to_thread.run_sync(listed)
+    projects, more = await to_thread.run_sync(project_page)
     for each in projects:
         each.suggestions = len(await services.suggestions.waiting(each.directory))
     return ListedProjects(projects=projects, next=more)
@@ -152,27 +152,26 @@ async def usage_list(
     limit: Limit | None = None,
     after: str = "",
 ) -> UsedMemories:
-    """How the memories of a project are used; asking counts as no use.
+    """How the memories of a project are used; this request does not count as a use.
 
-    All of them or those at some ``paths``, the ``unused`` alone if wanted: the ``least`` or
-    ``most`` used first, or those that were used most ``recent``. ``after`` is the ``next`` of the
-    page before.
+    ``paths`` selects some memories, and ``unused`` those that are not used. The ``order`` is least
+    used, most used or most recently used first. ``after`` is the ``next`` of the previous page.
     """
     project = await project_of(services, call, cwd)
     snapshot = await services.store.snapshot(project.memory_dir)
 
-    def listed() -> UsedMemories:
+    def memory_page() -> UsedMemories:
         counted = services.usage.of(os.path.realpath(project.memory_dir), paths)
-        named = None if paths is None else frozenset(paths)
-        wanted = [h for h in snapshot.headers if named is None or h.path in named]
+        only = None if paths is None else frozenset(paths)
+        wanted = [h for h in snapshot.headers if only is None or h.path in only]
         if unused:
             wanted = [h for h in wanted if h.path in counted.unused]
         uses = {header.path: counted.memories.get(header.path, MemoryUse()) for header in wanted}
         rows = sorted((_key(order, uses[header.path], header.path), header) for header in wanted)
-        page, more = _page(_behind(rows, after), limit, partial(_used, counted))
+        page, more = _page(_after(rows, after), limit, partial(_used, counted))
         return UsedMemories(since=_iso(counted.since), memories=page, next=more)
 
-    return await to_thread.run_sync(listed)
+    return await to_thread.run_sync(memory_page)
 
 
 @method("usage.recent", "read", NoProjectError)
@@ -186,10 +185,10 @@ async def usage_recent(
     limit: Limit = 50,
     before: int = 0,
 ) -> Surfacings:
-    """What went out with prompts, when and to which session, newest first; kept for 90 days.
+    """The memories that were given to prompts, when and to which session, of the last 90 days.
 
-    Of all projects or one, of a session, of a memory; ``before`` is the ``id`` of the last one of
-    the page before.
+    The newest come first. ``cwd``, ``session_id`` and ``path`` select those of a project, a session
+    and a memory. ``before`` is the ``id`` of the last one on the previous page.
     """
     directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
     known = await services.exports.projects()
@@ -199,8 +198,11 @@ async def usage_recent(
     return Surfacings(surfacings=await to_thread.run_sync(work))
 
 
-def _places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple[_Key, _Place]]:
-    """Yield where each project is worked in; one is looked for when its row is wanted."""
+def _working_places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple[_Key, _Place]]:
+    """Yield each project with its working directory, which is looked up only now. Blocks.
+
+    A project whose working directory cannot be found is left out.
+    """
     for key, each in rows:
         cwd = working_directory(each)
         if cwd:
@@ -215,8 +217,9 @@ def _listed(
     joined: Collection[str],
     waiting: Mapping[str, int],
 ) -> ListedProject:
+    """Return the row of a project, its suggestions not counted yet. Blocks."""
     count = size = 0
-    with suppress(MemdError):  # it cannot be read: its own methods say why
+    with suppress(MemdError):  # a directory that cannot be read counts 0; memory.list says why
         count, size = measured(place.directory)
     return ListedProject(
         cwd=place.cwd,
@@ -241,6 +244,7 @@ def _recent(
     limit: int,
     before: int,
 ) -> list[Surfacing]:
+    """Return what ``usage.recent`` lists; "" selects all directories, paths or sessions. Blocks."""
     real = os.path.realpath(directory) if directory else ""
     wanted = {"directory": real, "path": path, "session": session}
     cwds = {each.directory: each.cwd or each.root for each in known}
@@ -259,6 +263,7 @@ def _recent(
 
 
 def _key(order: str, use: MemoryUse, path: str) -> _Key:
+    """Return the key by which a memory is sorted in an order, the smallest first."""
     match order:
         case "most":
             return (-use.times, -use.last, path)
@@ -291,15 +296,15 @@ def _iso(at: float | None) -> str | None:
     return None if at is None else iso_time(at)
 
 
-def _behind(rows: list[tuple[_Key, T]], after: str) -> list[tuple[_Key, T]]:
-    """Return the sorted rows behind a cursor. Raises CursorRefusedError."""
-    return rows[bisect_right(rows, _key_of(after), key=itemgetter(0)) :] if after else rows
+def _after(rows: list[tuple[_Key, T]], cursor: str) -> list[tuple[_Key, T]]:
+    """Return the sorted rows after a cursor, all for "". Raises CursorRefusedError."""
+    return rows[bisect_right(rows, _key_of(cursor), key=itemgetter(0)) :] if cursor else rows
 
 
 def _page(
     rows: Iterable[tuple[_Key, T]], limit: int | None, shape: Callable[[T], R]
 ) -> tuple[list[R], str | None]:
-    """Return as many rows as are wanted and an answer has room for, and what is next."""
+    """Return the first rows that fit into an answer, and the next cursor or ``None``."""
     page: list[R] = []
     room, cursor = PAGE_BYTES, ""
     for key, row in rows:

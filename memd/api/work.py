@@ -1,4 +1,4 @@
-"""extract, and the jobs that background work runs as."""
+"""extract and job.*: look for memories in a conversation, and manage background jobs."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ E = TypeVar("E", bound="Ended")
 
 
 class NothingToReadError(WrongParameterError):
-    """A method needs a transcript or messages, one of the two."""
+    """A request has both a transcript and messages, or neither."""
 
     hint = "give transcript_path (absolute, *.jsonl) or messages, not both"
 
@@ -32,9 +32,9 @@ class NothingToReadError(WrongParameterError):
 
 
 class Ended(Result):
-    """What became of a job that a method started; ``change`` undoes it, ``usage`` is in tokens.
+    """The state of a job that a method started; ``change`` is the one to undo, ``usage`` tokens.
 
-    There is no ``job`` where a gate was closed, and nothing after it before the job has ended.
+    ``job`` is null where a gate was closed. The members after it are null until the job has ended.
     """
 
     status: str
@@ -47,7 +47,7 @@ class Ended(Result):
 
 
 class Extracted(Ended):
-    """What became of an extraction."""
+    """The result of an extraction."""
 
     saved: list[str] | None = None
     updated: list[str] | None = None
@@ -62,12 +62,12 @@ class Extracted(Ended):
 
 
 class JobFacts(Result):
-    """One job as ``job.*`` show it; times in seconds since 1970.
+    """One job as ``job.*`` return it; times in seconds since 1970.
 
-    A ``parked`` job failed and can be put back. ``holder`` is the PID of the daemon that is at it.
-    ``record`` has the turns of its last run of a model, where they were asked for. ``progress`` of
-    ``job.get`` has the newest facts that a running job told, its ``phase``, and ``texts``: what
-    the model said in its last 30 turns, each with the turn and the tools it called, oldest first.
+    A ``parked`` job failed and can be put back. ``holder`` is the PID of the daemon that runs it.
+    ``record`` has the turns of its last run of a model, if they were requested. ``progress`` is
+    filled by ``job.get`` alone, for a running job: its newest facts, its ``phase``, and ``texts``,
+    the model's last 30 turns with the tools that it called, oldest first.
     """
 
     job: str
@@ -95,7 +95,7 @@ class JobPage(Result):
 
 
 class Cancelled(Result):
-    """Whether there was something to cancel."""
+    """Whether the job was cancelled; one that has ended cannot be."""
 
     cancelled: bool
 
@@ -119,7 +119,7 @@ async def extract(
     cache: dict[str, Any] | None = None,
     wait: bool = False,
 ) -> Extracted:
-    """Look for what is worth remembering in a conversation; answers at once."""
+    """Look for memories in a conversation, by a job; answers at once unless ``wait`` is given."""
     if (transcript_path is None) == (messages is None):
         raise NothingToReadError
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
@@ -140,13 +140,13 @@ async def extract(
 async def submit(
     services: Services, call: Call, project: Project, settings: Settings, about: Mapping[str, Any]
 ) -> Extracted:
-    """Submit an extraction unless a gate is closed; ``about`` is what its job has to know.
+    """Submit an extraction, or return the gate that is closed; ``about`` has the job's facts.
 
     Raises TranscriptRefusedError.
     """
     reason = services.extract.gate(settings, project)
     if not reason and not settings.extract.allow_remote:
-        reason = _nobody(call)
+        reason = _unattended_reason(call)
     if reason:
         return Extracted(status="skipped", reason=reason)
     if about["transcript_path"] is not None:
@@ -160,7 +160,7 @@ async def submit(
 async def job_get(services: Services, _call: Call, *, job: str, record: bool = False) -> JobFacts:
     """One job.
 
-    With ``record`` the answer has what a model did, turn by turn.
+    With ``record`` the answer has the turns of its last run of a model.
     """
     facts = shaped(await services.jobs.get(job), JobFacts)
     facts.progress = services.jobs.progress.of(job)
@@ -177,7 +177,7 @@ async def job_wait(services: Services, _call: Call, *, job: str) -> JobFacts:
 
 @method("job.cancel", "write", JobNotFoundError)
 async def job_cancel(services: Services, _call: Call, *, job: str) -> Cancelled:
-    """End a job now; what it had not committed is as before."""
+    """Cancel a job now; changes that it has not committed are dropped."""
     return Cancelled(cancelled=await services.jobs.cancel(job))
 
 
@@ -196,42 +196,42 @@ async def job_list(
     limit: Limit = 50,
     parked: bool = False,
 ) -> JobPage:
-    """The newest jobs, of one project or of all; or those that are parked.
-
-    Without ``cwd`` the jobs of all projects.
-    """
+    """The newest jobs, or the ``parked`` ones, of the project of ``cwd`` or of all projects."""
     directory, below = "", tuple[str, ...]()
     if cwd is not None:
         project = await project_of(services, call, cwd)
-        directory, below = project.memory_dir, transcript_folders(project)  # there are notes
+        directory, below = (
+            project.memory_dir,
+            transcript_folders(project),
+        )  # jobs of notes are there
     jobs = await services.jobs.list(directory, limit, parked=parked, below=below)
     return JobPage(jobs=shaped(jobs, list[JobFacts]))
 
 
-def _nobody(call: Call) -> str:
-    """Return the reason if the client says that nobody sits in front of it, else ""."""
+def _unattended_reason(call: Call) -> str:
+    """Return "remote" or "unattended" if the client says that no person uses it, else ""."""
     environment = call.caller.environment
     remote = environment.get("CLAUDE_CODE_REMOTE", "").strip().lower()
     if remote not in {"", "0", "false", "no", "off"}:
         return "remote"
-    # What `claude -p` tells its hooks, the editors that run it for a person do not.
+    # `claude -p` sets this to 0 for its hooks; editors that run it for a person do not.
     return "unattended" if environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "0" else ""
 
 
 def request_of(call: Call, cwd: str) -> dict[str, Any]:
-    """Return what a job has to know of who asked."""
+    """Return the facts about the caller that a job stores."""
     caller = call.caller
     return {"cwd": cwd, "client": caller.client, "environment": dict(caller.environment)}
 
 
 def visit_of(call: Call, cwd: str, session: str) -> Visit:
-    """Return who is at work where."""
+    """Return a visit: the caller's session and client in a working directory."""
     caller = call.caller
     return Visit(cwd, caller.client, caller.environment, session)
 
 
 async def ended(services: Services, job: str, shape: type[E]) -> E:
-    """Return a job's end as its method answers it, once it has ended."""
+    """Wait until a job has ended, and return its result as ``shape``."""
     finished = await services.jobs.wait(job)
     facts: dict[str, Any] = {"status": finished.state, "job": job}
     if finished.error:
