@@ -1,4 +1,4 @@
-"""The nouns of agents and of messages between them that several floors share, and their limits."""
+"""Values and limits of agents and of the messages between them, which several floors share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,12 +9,12 @@ from memd.core.values import Scope
 AGENTS = 500
 CHILDREN = 64  # of one agent
 AGENT_NAME_CHARACTERS = 64
-# Nobody poses as the person, as memd, or as who is not registered.
+# With one of these names an agent would look like the person, memd or an unregistered caller.
 RESERVED_NAMES = ("*", "all", "user", "human", "system", "memd", "unregistered")
-IDLE_SECONDS = 300.0  # without a turn
-SILENT_SECONDS = 120.0  # without a call, where no process is known
-ABSENT_SECONDS = 7 * 86_400.0  # gone and without mail, after which nobody misses an agent
-FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is not remembered
+IDLE_SECONDS = 300.0  # without a turn, after which an agent is idle
+SILENT_SECONDS = 120.0  # without a call, after which an agent without a known process is gone
+ABSENT_SECONDS = 7 * 86_400.0  # after which an agent that is gone and has no messages is removed
+FORGOTTEN_SECONDS = 24 * 3600.0  # after which an ended agent is removed
 
 # Messages
 BODY_BYTES = 32 * 1024
@@ -41,7 +41,7 @@ HOOK_MESSAGE_CHARACTERS = 4_000  # UTF-16 units of one event
 
 
 class AgentScope(StrEnum):
-    """Where a sub-agent's memory lies: everywhere, with the project, or here alone."""
+    """Who shares a sub-agent's memory: all projects, the project's checkout, or this machine."""
 
     USER = "user"
     PROJECT = "project"
@@ -52,7 +52,7 @@ AnyScope = Scope | AgentScope  # of a method that takes both
 
 
 class AgentState(StrEnum):
-    """Whether an agent is there."""
+    """Whether an agent still runs."""
 
     LIVE = "live"
     IDLE = "idle"
@@ -72,7 +72,7 @@ class MessageKind(StrEnum):
 
 
 class MessageState(StrEnum):
-    """What became of one receiver's copy; all but the first three are an end."""
+    """The state of one receiver's copy of a message; all but the first three are final."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -126,7 +126,7 @@ class SystemProcess:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sent a message, as it was then; ``agent`` is 0 for who is not registered."""
+    """The sender of a message at the time of sending; ``agent`` is 0 for an unregistered one."""
 
     agent: int
     address: str

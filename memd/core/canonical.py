@@ -1,9 +1,9 @@
-"""What two programs have to agree on to speak of the same conversation and its blocks. Pure.
+"""Hashes of conversations and blocks, on which memd and its clients have to agree. Pure.
 
 A conversation's hash after i messages is h(i) = SHA-256(h(i-1) + canonical(message i)), and h(0) is
-32 zero bytes. Canonical is JSON in UTF-8 with its members sorted by name and no white space. Left
-out are a message's ``id``, ``uuid`` and ``usage``, which tell of a message and are not sent, and
-the marks of the prompt cache (``cache_control``) of messages, blocks and the blocks of results.
+32 zero bytes. Canonical is JSON in UTF-8 with its members sorted by name and no white space. A
+message's ``id``, ``uuid`` and ``usage`` are left out, since they are not sent to a model, and so
+are the marks of the prompt cache (``cache_control``) in messages, blocks and blocks of results.
 """
 
 import json
@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 START = bytes(32)
-THINKING = ("thinking", "redacted_thinking")  # blocks that are bound to all before them
+THINKING = ("thinking", "redacted_thinking")  # blocks that are valid only after the same messages
 LEAST_CHARACTERS = 4_000  # a shorter result is never replaced, so nothing is decided about it
 _UNSENT = frozenset(("id", "uuid", "usage", "cache_control"))
 _MARK = frozenset(("cache_control",))
@@ -22,10 +22,10 @@ _JSON = json.JSONEncoder(
 
 
 def canonical(message: Mapping[str, Any]) -> bytes:
-    """Return the one form of a message.
+    """Return a message as canonical JSON.
 
-    Raises ValueError for what is no JSON or no text (NaN, half a surrogate pair), TypeError for
-    values that JSON does not have, and RecursionError.
+    Raises ValueError for NaN and lone surrogates, TypeError for values that JSON does not have, and
+    RecursionError.
     """
     return _JSON.encode(_without(message, _UNSENT)).encode()
 
@@ -36,7 +36,7 @@ def chained(before: bytes, message: Mapping[str, Any]) -> bytes:
 
 
 def content_hash(content: Any) -> str:
-    """Return the hash, as hex, of what a block holds: a text, or a list of blocks.
+    """Return the hash, as hex, of a block's content: a text, or a list of blocks.
 
     Raises what ``canonical`` does.
     """
@@ -45,7 +45,7 @@ def content_hash(content: Any) -> str:
 
 
 def text_of(content: Any) -> str | None:
-    """Return what a result says where that is text and nothing else, ``None`` otherwise."""
+    """Return the text of a tool result's content, ``None`` where it has more than plain text."""
     if isinstance(content, str):
         return content
     blocks = content or ()
@@ -55,6 +55,7 @@ def text_of(content: Any) -> str | None:
 
 
 def _without(value: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Return the members of a message or block without these names and without cache marks."""
     result = {name: item for name, item in value.items() if name not in names}
     if "content" in result:
         result["content"] = _blocks(result["content"])

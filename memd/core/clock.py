@@ -23,5 +23,5 @@ class Clock(Protocol):
         ...
 
     def move_on_after(self, seconds: float) -> AbstractContextManager[object, bool]:
-        """Cancel what runs in a block after so many seconds of this clock, and go on behind it."""
+        """Cancel a ``with`` block after so many seconds of this clock, and continue after it."""
         ...

@@ -1,7 +1,8 @@
-"""Whether the clock can be believed, where something goes by its age or begins with a day. Pure.
+"""Tell whether the clock is right, before data is removed by its age or a new day begins. Pure.
 
-A clock may jump: somebody sets it, its battery is empty, a machine wakes up. One look cannot tell a
-jump from time that passed. So a clock counts only after it ran steadily for a day while memd ran.
+A clock may jump: somebody sets it, its battery is empty, a machine wakes up. One reading cannot
+tell a jump from time that passed. So a clock is trusted only after it ran steadily for a day while
+memd ran.
 """
 
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ _SLACK_SECONDS = 60.0  # what a time server may correct
 
 @dataclass(frozen=True, slots=True)
 class ClockCheck:
-    """A look at the clock: the time it showed (seconds since 1970) and how far that is proved.
+    """A reading of the clock: the time it showed (seconds since 1970), and what speaks against it.
 
     All values are seconds. ``steady`` is how long the clock ran since it last jumped; ``jump`` is
-    how far it jumped then, 0 once a day has passed; ``behind`` is how far the newest change is
-    ahead.
+    how far it jumped then, 0 once a day has passed; ``behind`` is how far the newest recorded
+    change is later than the clock's time, 0 if it is not.
     """
 
     at: float
@@ -26,7 +27,7 @@ class ClockCheck:
 
     @property
     def proved(self) -> bool:
-        """Whether what is old by this clock is old."""
+        """Whether ages by this clock can be trusted."""
         return self.steady >= DAY_SECONDS and not self.behind
 
     def steady_at(self, now: float) -> bool:
@@ -46,10 +47,10 @@ class ClockCheck:
 
 
 def inspect(last: ClockCheck | None, newest: float, now: float, passed: float) -> ClockCheck:
-    """Return what a look at the clock says after the ``last`` one.
+    """Return a new reading of the clock, compared with the ``last`` one.
 
-    ``newest`` is the time of the newest recorded change, ``passed`` the seconds since the last
-    look by a clock that cannot be set; 0 where memd did not run meanwhile.
+    ``now`` is the clock's time and ``newest`` that of the newest recorded change. ``passed`` are
+    the monotonic seconds since the last reading, 0 where memd did not run meanwhile.
     """
     behind = newest - now if newest - now > _SLACK_SECONDS else 0.0
     if last is None:
@@ -63,13 +64,15 @@ def inspect(last: ClockCheck | None, newest: float, now: float, passed: float) -
 
 
 def day_to_book(today: str, booked: str, *, steady: bool) -> str:
-    """Return the day (ISO 8601) on which spending counts; ``booked`` had the last one, if any.
+    """Return the day (ISO 8601) for new spending; ``booked`` is the day of the last one, or "".
 
-    A clock that was set back begins no new day, until it has run steadily.
+    After the clock was set back spending still counts for the later day, until the clock has run
+    steadily.
     """
     return today if steady or today >= booked else booked
 
 
 def _days(seconds: float) -> str:
+    """Return a duration in words: in days from two days on, else in hours."""
     days = abs(seconds) / DAY_SECONDS
     return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.1f} hours"  # noqa: PLR2004 - days

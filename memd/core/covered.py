@@ -1,6 +1,6 @@
-"""Texts that a project's instruction files say already, as the rooms that learn are told of them.
+"""Types for functions that find a text in a project's instruction files.
 
-What tells them is made by the room ``instructions``, which the composition hands to the others.
+The room ``instructions`` makes such functions, and the daemon hands them to the rooms that learn.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from memd.core.settings import Settings
 from memd.core.values import Project
 
-# The path of the instruction file that says a text already, "" where none does. Pure.
+# Returns the path of the instruction file that says a text already, "" where none does. Pure.
 Covered = Callable[[str], str]
-# What tells it for a project, by its settings.
+# Returns such a function for a project with its settings.
 CoveredIn = Callable[[Project, Settings], Awaitable[Covered]]
 
 
 @dataclass(frozen=True, slots=True)
 class CoveredText:
-    """What was not saved, shortened, and the path of the instruction ``file`` that says it."""
+    """A text that was not saved, shortened, and the instruction ``file`` that says it already."""
 
     text: str
     file: str
 
 
 def in_no_file(_text: str) -> str:
-    """Return "": no instruction file says a text."""
+    """Return "", as if no instruction file said the text."""
     return ""
 
 
 async def in_no_project(_project: Project, _settings: Settings) -> Covered:
-    """Return what tells of no file at all."""
+    """Return ``in_no_file``, as for a project without instruction files."""
     return in_no_file

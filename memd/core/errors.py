@@ -18,8 +18,8 @@ class MemdError(Exception):
     code: ClassVar[int] = 1000
     kind: ClassVar[str] = "failed"
     retryable: ClassVar[bool] = False
-    of_model: ClassVar[bool] = False  # a model or its server failed; a job's breaker goes by it
-    of_disk: ClassVar[bool] = False  # the disk refused; who waits for a job is told at once
+    of_model: ClassVar[bool] = False  # a model or its server failed; counts for a job's breaker
+    of_disk: ClassVar[bool] = False  # the disk failed; callers that wait for a job get it at once
     hint: ClassVar[str] = ""
     exit_status: ClassVar[int] = 1
 

@@ -1,4 +1,4 @@
-"""What the daemon tells subscribers, as values; the rpc room carries them."""
+"""Events that the daemon sends to subscribers; the rpc room transports them."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ MESSAGE_ENDED = "message.ended"
 _AGENTS = (AGENT_CHANGED, AGENT_PROGRESS, MESSAGE_PENDING, MESSAGE_ENDED)
 _TEAM = (TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED)
 LOG_LEVELS = ("debug", "info", "warning", "error")
-# What lines of the daemon's log are about; who shows a log to others goes by these names.
+# The events in the daemon's log; a log that is shown to others has only lines of these names.
 LOG_EVENTS = (
     *("accept_failed", "clock", "connections_exhausted", "drained", "fault", "hook"),
     *("no dream begun", "no dreams looked for", "not pruned", "out_of_memory", "peer_refused"),
@@ -40,5 +40,5 @@ class EventSink(Protocol):
     """Where events go. Never blocks and never fails the publisher; call it on the loop only."""
 
     def publish(self, event: Event) -> None:
-        """Hand one event to whoever subscribed."""
+        """Send one event to all subscribers."""
         ...

@@ -46,6 +46,7 @@ _FIXED = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "{": "(?:"}
 
 
 def _piece(text: str, *, choosing: bool) -> str:
+    """Return one token of a pattern as a regular expression; ``choosing``: it is within braces."""
     if text in _FIXED:
         return _FIXED[text]
     if text.startswith("*"):

@@ -1,8 +1,8 @@
-"""Whether a place on the disk takes writes: two failures in a row close it, a probe opens it.
+"""Decide whether to write to a disk: two failures in a row stop writes until a probe succeeds.
 
-After a failed fsync nobody knows what of the last writes is on the disk. One failure may be chance;
-after two in a row writes are refused until a small write of memd's own has reached the disk. That
-is tried at most once a second, when somebody asks for a write: no timer, no restart.
+After a failed fsync nobody knows which of the last writes are on the disk. One failure may be
+chance. After two in a row writes are refused until a small write of memd's own, the probe, has
+reached the disk. The probe is tried at most once a second, and only when a write is requested.
 """
 
 import errno
@@ -10,12 +10,12 @@ from enum import Enum
 
 LIMIT = 2
 PROBE_SECONDS = 1.0
-# The process or the kernel is short of something; that says nothing about the disk.
+# The process or the kernel has too few descriptors or too little memory; the disk may be fine.
 _NOT_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 
 
 class WriteDecision(Enum):
-    """What to do with a wish to write."""
+    """Whether to write, to probe the disk first, or to refuse."""
 
     GO = "go"
     PROBE = "probe"
@@ -23,7 +23,7 @@ class WriteDecision(Enum):
 
 
 class Health:
-    """How the last waits for one disk ended. Used by one thread at a time."""
+    """The failures of the last writes to one disk. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self.cause = ""
@@ -31,19 +31,19 @@ class Health:
         self._probed: float | None = None
 
     def succeeded(self) -> None:
-        """Note that something reached the disk."""
+        """Note that a write reached the disk."""
         self._failures, self._probed, self.cause = 0, None, ""
 
     def failed(self, code: int | None, cause: str) -> None:
-        """Note that something did not; ``code`` is its errno where there is one."""
+        """Note that a write failed; ``code`` is its errno where there is one."""
         if code not in _NOT_THE_DISK:
             self._failures += 1
             self.cause = cause
 
     def decision(self, now: float) -> WriteDecision:
-        """Return what to do with a wish to write; ``now`` is in seconds.
+        """Return whether to write, to probe or to refuse; ``now`` is in seconds.
 
-        PROBE is said at most once a second, also when the clock was set back meanwhile.
+        PROBE is returned at most once a second, or at once after the clock was set back.
         """
         if self._failures < LIMIT:
             return WriteDecision.GO

@@ -1,19 +1,19 @@
-"""How long things took, counted between fixed bounds.
+"""Durations, counted between fixed bounds.
 
-A daemon that runs for a year keeps one small list for each method, and two readings of it tell what
-happened in between.
+A daemon that runs for a year has one small list for each method, and the difference of two readings
+of it is what happened in between.
 """
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-# Seconds, from a hello to a request that waits for a model. The last count is for what took longer.
+# Seconds, from a hello to a request that waits for a model. The last count is of longer ones.
 BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1),
     *(0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-OTHER = "other"  # the label of whatever is not in a table of memd
+OTHER = "other"  # the label of a method that memd does not have
 
 
 class Histogram:
@@ -32,18 +32,19 @@ class Histogram:
 
 
 def quantile(counts: Sequence[int], share: float, bounds: Sequence[float] = BOUNDS) -> float | None:
-    """Return about the value below which a share of all values lies; ``None`` where there is none.
+    """Return an estimate of the value below which a share of all values lies.
 
-    Between two bounds values count as evenly spread; what is above the last one is at least that.
+    Values between two bounds are taken as evenly spread; for values above the last bound that bound
+    is returned. ``None`` where no value was counted.
     """
-    wanted = sum(counts) * share
-    if not wanted:
+    remaining = sum(counts) * share
+    if not remaining:
         return None
     low = 0.0
     for count, high in zip(counts, bounds, strict=False):
-        if count and wanted <= count:
-            return low + (high - low) * wanted / count
-        wanted -= count
+        if count and remaining <= count:
+            return low + (high - low) * remaining / count
+        remaining -= count
         low = high
     return low
 
@@ -51,7 +52,7 @@ def quantile(counts: Sequence[int], share: float, bounds: Sequence[float] = BOUN
 class RequestTimes:
     """How long each method took to answer, and how often it failed, by the kind of the error.
 
-    Methods are those of the table, and ``OTHER``; whoever counts sees to that.
+    The caller passes only memd's own methods and ``OTHER``, so the number of entries is bounded.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,7 @@ class RequestTimes:
 
 
 class CacheHits:
-    """How often a cache was asked and had the answer. Threads that count at once may lose one."""
+    """Counts of a cache's lookups and hits. Threads that count at the same time may lose one."""
 
     __slots__ = ("hits", "lookups")
 

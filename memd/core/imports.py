@@ -1,4 +1,4 @@
-"""The nouns of export and import that several floors share: originals and past changes."""
+"""Values of export and import that several floors share: original files and past changes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from memd.core.values import IMPORT, Change, Imported
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What an import brought as one file, as the state file remembers it.
+    """One imported file, as the state file records it.
 
-    ``exported`` is the SHA-256 of the archive's bytes, which ``origin`` belongs to: what the
-    archive said of whose words these are; "" where it had no such file. ``live`` is that of what
-    memd wrote then, its own marks included, "" where that is not known yet. While the file has the
-    hash ``live``, an export gives the archive's bytes back.
+    ``exported`` is the SHA-256 of the bytes in the archive, "" where it had no such file, and
+    ``origin`` is the archive's statement on whose words these are. ``live`` is the SHA-256 of the
+    file that memd wrote, with its own marks, "" while it is unknown. As long as the file has the
+    hash ``live``, an export writes the archive's bytes again.
     """
 
     path: str
@@ -49,7 +49,7 @@ class PastChange:
 
     @property
     def words(self) -> str:
-        """What somebody called something in it, a line each: no hashes, which look like keys."""
+        """Its names and texts, one on each line; without the hashes, which look like keys."""
         facts = (self.client, self.session, self.model, self.reason, self.origin)
         return "\n".join((*facts, *(file.path for file in self.files)))
 
@@ -65,7 +65,7 @@ class RawNotes:
 
 
 def imported_from(kind: str) -> str:
-    """Return the origin of a change that an import made, of a kind of source."""
+    """Return the origin of a change that was imported from this kind of source."""
     return f"{IMPORT}:{kind}"
 
 
@@ -75,7 +75,7 @@ def is_import(origin: str) -> bool:
 
 
 def action_of(file: PastFile) -> str:
-    """Return what a past change did to a file in one word, as the journal says it."""
+    """Return the journal's word for a change of a file: created, updated or deleted."""
     if file.before is None:
         return "created"
     return "deleted" if file.after is None else "updated"
@@ -90,8 +90,8 @@ def past_of(change: Change) -> PastChange:
 
 
 def imported(originals: Iterable[Original]) -> Imported:
-    """Return the effect with which originals become true together with a change set.
+    """Return the effect that stores originals in the same transaction as a change set.
 
-    One that does not know its ``live`` gets the hash that the file has after the set.
+    An original whose ``live`` is "" gets the hash that the file has after the change set.
     """
     return Imported(msgspec.json.encode(list(originals)).decode())

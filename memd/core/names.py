@@ -1,9 +1,9 @@
-"""Which names a memory may have: one strict rule for names from outside, one lenient for a disk's.
+"""The names a memory may have: a strict rule for names from outside, a lenient one for files.
 
 Rules of this file
-- A name that a client, an agent or a team server sends is ASCII, relative, of few components and
-  boring. What an encoding, a look-alike or another file system could read as something else is
-  refused before any file system is asked.
+- A name that a client, an agent or a team server sends is ASCII, relative, and has few components
+  without special characters. A name that a decoder, a look-alike or another file system could read
+  as something else is refused before any file system is asked.
 - A name that a person already gave to a file may be anything; ``in_catalogue`` only says whether
   that file is a memory.
 """
@@ -27,7 +27,7 @@ _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Windows opens the device whatever follows the first dot.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 _SHOWN_CHARACTERS = 120
-_DECODINGS = 8  # a payload nests percent-encodings two or three deep; an end is certain
+_DECODINGS = 8  # attacks nest percent-encodings two or three deep; this bounds the work
 
 # Why something is refused, in words for the sentence of its error.
 _EMPTY = "it is empty"
@@ -59,7 +59,7 @@ class NameRefusedError(MemdError):
 
 
 def printable(name: str, limit: int = _SHOWN_CHARACTERS) -> str:
-    """Return a name that is safe to show: what is not printable is escaped, the rest cut."""
+    """Return a name that is safe to show: cut to ``limit`` characters, unprintable ones escaped."""
     cut = name if len(name) <= limit else name[:limit] + "…"
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut
@@ -89,10 +89,10 @@ def check_name(name: str, *, index: bool = False) -> str:
 
 
 def check_odd_name(name: str) -> str:
-    """Return the name of a memory that a person chose, as it may come back from an archive.
+    """Return the name of a memory from an archive, which a person may have chosen.
 
-    It may be anything that a memory's name on a disk is, unless it misleads. Raises
-    NameRefusedError.
+    Every name that a memory's file may have is allowed, unless it can be read as another path.
+    Raises NameRefusedError.
     """
     if not in_catalogue(name) and name not in INDEXES:
         raise NameRefusedError(name, _NO_MEMORY)
@@ -129,13 +129,13 @@ def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | No
     They may differ in their own case or in that of a folder: two such names are one file on some
     systems. The names may be among the existing ones.
     """
-    spelled: dict[str, dict[str, str]] = {}  # beginning without case: as spelled, by which name
+    spelled: dict[str, dict[str, str]] = {}  # folded beginning: {its spelling: the name with it}
     for name in names:
         for beginning in beginnings(name):
             spelled.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
     for other in existing:
         if other.partition("/")[0].casefold() not in spelled:
-            continue  # most of many names end here
+            continue  # quick way out: this is true of most names
         for beginning in beginnings(other):
             for spelling, name in spelled.get(beginning.casefold(), {}).items():
                 if spelling != beginning:
@@ -161,7 +161,7 @@ def concerns(path: str) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """Say whether memd gives such names to files that are not, or no more, in place."""
+    """Say whether a name is one of memd's own temporary files."""
     return name.startswith(".memd-") and name.endswith(".tmp")
 
 
@@ -199,13 +199,13 @@ def _check_shape(name: str, parts: list[str]) -> None:
 
 
 def _why(part: str) -> str:
-    """Say in words why a component has a character that it must not have."""
+    """Return in words why a component that has a forbidden character is refused."""
     why = _MISLEADS if ".." in _plain(part) else _misleading(part)
     return why or "only ASCII letters, digits, '.', '_' and '-' may stand in it"
 
 
 def _misleading(part: str) -> str:
-    """Return why a component may be taken for something else than a name, "" if it may not."""
+    """Return why a component could be read as a path or has a control character, "" if neither."""
     plain = _plain(part)
     if any(c in plain for c in "/\\") or plain in (".", ".."):
         return _MISLEADS
@@ -215,7 +215,7 @@ def _misleading(part: str) -> str:
 
 
 def _plain(part: str) -> str:
-    """Return what a component becomes once it is decoded as often as somebody may do it."""
+    """Return a component after repeated percent-decoding and Unicode normalisation (NFKC)."""
     for _ in range(_DECODINGS):
         part = unquote(part)
     return unicodedata.normalize("NFKC", part)

@@ -16,13 +16,13 @@ class Layer:
 
 
 class OneOf:
-    """Says of a value that it is none of some names."""
+    """Checks that a value is one of some names."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
 
     def __call__(self, value: Any) -> str:
-        """Return what is wrong with a value, "" if nothing is."""
+        """Return a problem in words, "" if the value is one of the names."""
         return "" if value in self.names else f"must be one of {', '.join(self.names)}"
 
 
@@ -36,23 +36,24 @@ def option(
     booleans: bool = False,
     problem: Callable[[Any], str] | None = None,
 ) -> Any:
-    """Declare one option: its default, what it does, and its bounds when it is a number.
+    """Declare one option: its default, its documentation, and its bounds if it is a number.
 
-    A secret one is in no ``repr``. A text with ``booleans`` may be written as true or false, too.
-    ``problem`` says in words what is wrong with a value.
+    A ``secret`` option is left out of ``repr``. With ``booleans`` a text may also be written as the
+    TOML value true or false. ``problem`` is a function that returns in words what is wrong with a
+    value, or "".
     """
     metadata = {"doc": doc, "low": low, "high": high, "problem": problem, "booleans": booleans}
     return field(default=default, metadata=metadata, repr=not secret)
 
 
 def numbers(doc: str, low: int) -> Any:
-    """Declare a table of whole numbers by names of the user's choice; none by default."""
+    """Declare a table of whole numbers from ``low`` on, with keys that the user chooses."""
     metadata = {"doc": doc, "low": low, "high": None}
     return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
 
 
 def names(doc: str, *allowed: str) -> Any:
-    """Declare a table of some names by names of the user's choice; none by default."""
+    """Declare a table whose values are ``allowed`` names, with keys that the user chooses."""
     metadata = {"doc": doc, "low": None, "high": None, "allowed": allowed}
     return field(default_factory=lambda: {}, metadata=metadata)  # noqa: PIE807 - a class is a table
 
@@ -60,7 +61,11 @@ def names(doc: str, *allowed: str) -> Any:
 def applied(
     current: Any, options: Mapping[str, Any], source: str, prefix: str, problems: list[str]
 ) -> Any:
-    """Return options with those of one layer in place; add a sentence for each bad one."""
+    """Return ``current`` with the options of one layer applied.
+
+    An unknown or invalid option is skipped, and a sentence on it is added to ``problems``. Names in
+    these sentences begin with ``prefix``.
+    """
     known: dict[str, Any] = {item.name: item for item in fields(current)}
     for key, value in options.items():
         name = f"{prefix}{key}"
@@ -83,7 +88,7 @@ def applied(
 
 
 def options_of(cls: type, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
-    """Yield each option's dotted name, default and words, in the order of declaration."""
+    """Yield each option's dotted name, default and documentation, in the order of declaration."""
     for item in fields(cls):
         factory: Any = item.default_factory  # MISSING, or the class of a table
         if isinstance(factory, type):
@@ -94,10 +99,10 @@ def options_of(cls: type, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
 
 
 def shareable(current: Any, prefix: str = "") -> Iterator[tuple[str, bool | int | float | str]]:
-    """Yield each option's dotted name and value, as far as no person's own words are in it.
+    """Yield each option's dotted name and a value without any text of the person.
 
-    Numbers, switches, names of a fixed set and defaults are given. Of any other value only that
-    there is one, and of a table or a list how many entries it has.
+    Numbers, switches, names of a fixed set and defaults are given as they are. Any other text is
+    given as "(set)", and a table or a list as the number of its entries.
     """
     for item in fields(current):
         value, name = getattr(current, item.name), f"{prefix}{item.name}"
@@ -123,7 +128,7 @@ _WORDS: Mapping[type, str] = {
 
 
 def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
-    """Return the value of an option, and what is wrong with it, "" if nothing is."""
+    """Return the checked value of an option, and a problem in words, "" if there is none."""
     low, high = item.metadata["low"], item.metadata["high"]
     if item.default is MISSING:
         table = value if isinstance(value, Mapping) else {"": None}

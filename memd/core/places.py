@@ -1,6 +1,6 @@
-"""Where things lie for this user, computed from the environment alone.
+"""Paths of this user's socket, state and settings, computed from the environment alone.
 
-Kept free of heavy imports: the command line and the hook's set-up start with it.
+It has no slow imports, since the command line and the hook's set-up import it at their start.
 """
 
 import os
@@ -16,7 +16,7 @@ STATE_DIR = "MEMD_STATE_DIR"
 CONFIG = "MEMD_CONFIG"
 BASE_DIR = "MEMD_BASE_DIR"
 SYSTEM_POLICY = "/etc/memd/memd.toml"
-# What a client forwards of its own environment; nothing else is ever read from it.
+# The variables that a client forwards from its environment; no others are read.
 FORWARDED = (
     "MEMD_MEMORY_PATH",
     "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
@@ -39,10 +39,10 @@ FORWARDED = (
 )
 
 
-# What a daemon gets of the environment of the client that starts it: the user, where things lie,
-# language and time. Nothing else: a client's own keys and switches are not the daemon's.
-_GIVEN = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-_GIVEN_PREFIXES = ("LC_", "MEMD_", "XDG_")
+# The variables that a daemon gets from the client that starts it: user, paths, language and time
+# zone. The client's keys and switches are left out, since the daemon serves other clients too.
+_INHERITED = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+_INHERITED_PREFIXES = ("LC_", "MEMD_", "XDG_")
 
 
 class SocketPathTooLongError(MemdError):
@@ -82,22 +82,22 @@ class Places:
 
     @property
     def lock(self) -> str:
-        """The file whose lock decides who serves; never unlinked."""
+        """The file whose lock the running daemon has; it is never removed."""
         return f"{self.state_dir}/memd.lock"
 
     @property
     def spent(self) -> str:
-        """What the last day cost, should the state file be lost."""
+        """The file with the last day's spending, for the case that the state file is lost."""
         return f"{self.data_dir}/spent.json"
 
     @property
     def headers(self) -> str:
-        """The folder of what is known of memories' heads; it may be deleted."""
+        """The folder of the cache of memories' headers; it may be deleted."""
         return f"{self.state_dir}/headers"
 
     @property
     def spool(self) -> str:
-        """The folder of events that a hook could tell nobody."""
+        """The folder of events that a hook stored because no daemon answered."""
         return f"{self.state_dir}/spool"
 
     @property
@@ -148,16 +148,17 @@ def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
 def for_daemon(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which a client starts a daemon.
 
-    What decides for that client's own session would decide for everyone, so it stays behind too.
+    Variables that a client forwards are left out as well: they are about that client's own session.
     """
-    left = {*FORWARDED} - {BASE_DIR}
+    left_out = {*FORWARDED} - {BASE_DIR}
     return {
         name: value
         for name, value in environ.items()
-        if (name in _GIVEN or name.startswith(_GIVEN_PREFIXES)) and name not in left
+        if (name in _INHERITED or name.startswith(_INHERITED_PREFIXES)) and name not in left_out
     }
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
+    """Return the absolute path in an XDG variable, else the default."""
     value = environ.get(name, "")
     return value.rstrip("/") if value.startswith("/") else default

@@ -3,8 +3,8 @@
 Rules of this file
 - The longest name in the table that a model's name equals, or continues after ``-``, ``@``, ``:``
   or ``[``, gives its price: a dated version costs what its model does.
-- A model without a fitting name costs, in each column, what the dearest does: a cap must not be
-  passed because a name was new. Whoever runs a model at home writes a line of zeros.
+- A model that no name fits costs the highest price of each column, so that an unknown name cannot
+  exceed a cap. A user with a model at home writes a line of zeros.
 - The user's lines come before the defaults in ``prices.txt``, which hold the dearer price where a
   price depends on the length of a prompt.
 """
@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 _COLUMNS = 5
 _MILLION = 1_000_000
-_DEAREST_DOLLARS = 100_000.0  # a million tokens that cost more are a slip of the pen
+_DEAREST_DOLLARS = 100_000.0  # for a million tokens; a higher price is taken for a typing error
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +40,22 @@ class Price:
 
 
 def price(model: str, table: str = "") -> Price:
-    """Return what a model costs by the user's lines, else by the defaults, else by the dearest."""
-    own, known = _parse(table), _defaults()
-    result = _longest(model, own) or _longest(model, known)
-    return result or _dearest(known)
+    """Return a model's price from the user's lines, else from the defaults, else the dearest."""
+    users, defaults = _parse(table), _defaults()
+    result = _longest_match(model, users) or _longest_match(model, defaults)
+    return result or _dearest(defaults)
 
 
 def problem(table: str) -> str:
     """Return what is wrong with the user's lines, in words that follow the option's name."""
     for number, line in enumerate(table.splitlines(), 1):
-        if _said(line) and _entry(line) is None:
+        if _without_comment(line) and _entry(line) is None:
             return f"must hold lines of a model's name and four prices; line {number} does not"
     return ""
 
 
-def _longest(model: str, table: Mapping[str, Price]) -> Price | None:
+def _longest_match(model: str, table: Mapping[str, Price]) -> Price | None:
+    """Return the price of the longest name that fits a model, ``None`` where none does."""
     fitting = [name for name in table if _fits(model, name)]
     return table[max(fitting, key=len)] if fitting else None
 
@@ -86,18 +87,18 @@ def _parse(table: str) -> Mapping[str, Price]:
 
 def _entries(table: str) -> Iterator[tuple[str, Price]]:
     for line in table.splitlines():
-        entry = _entry(line) if _said(line) else None
+        entry = _entry(line) if _without_comment(line) else None
         if entry is not None:
             yield entry
 
 
-def _said(line: str) -> str:
+def _without_comment(line: str) -> str:
     return line.partition("#")[0].strip()
 
 
 def _entry(line: str) -> tuple[str, Price] | None:
     """Return the model and the price of a line, ``None`` if it is not one."""
-    words = _said(line).split()
+    words = _without_comment(line).split()
     if len(words) != _COLUMNS:
         return None
     try:

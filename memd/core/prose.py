@@ -1,8 +1,7 @@
-"""Prompts as prose: templates in files, and how they are filled. Pure.
+"""Templates of prompts, and how they are filled. Pure.
 
-The prose that several prompts share (what a memory can be, what never becomes one, how one is
-saved) lies in ``templates/`` here, everything else beside the code that uses it; each sentence has
-one place. In a template
+Texts that several prompts share (what a memory can be, what never becomes one, how one is saved)
+are in ``templates/`` here, all others beside the code that uses them. In a template
 - a line ``@flag text`` is there only when the flag is set, ``@!flag text`` only when it is not;
 - ``{{name}}`` stands for a value. All are filled in one pass, so nothing that a value holds is
   ever taken for a placeholder.

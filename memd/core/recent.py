@@ -1,4 +1,4 @@
-"""A dict with a bound, for what is remembered of each directory, project or session."""
+"""A dict with a bound, for caches by directory, project or session."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,9 +14,9 @@ def _never(_: object) -> bool:
 
 
 class Recent(dict[K, V]):
-    """Keeps ``most`` entries: when one more is set, the first of them goes.
+    """A dict of at most ``most`` entries: when one more is set, the oldest is removed.
 
-    Entries whose value is ``in_use`` stay. What is lost must be something that can be found again.
+    Entries whose value is ``in_use`` are not removed. Only store what can be computed again.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Recent(dict[K, V]):
         return result
 
     def _shrink(self, newest: K) -> None:
+        """Remove the oldest entries that are not in use, but never ``newest``."""
         for key, value in list(self.items()):  # a copy, since other threads may set entries
             if len(self) <= self._most:
                 return

@@ -1,4 +1,4 @@
-"""The door of google-re2: patterns that match in linear time, whatever text and pattern are.
+"""The only module that uses google-re2: patterns that match in linear time for any text.
 
 Python's ``re`` backtracks: a short pattern can keep it busy for hours. A pattern from outside is
 bounded in length and in memory; back references and look-around are refused in words.
@@ -28,8 +28,8 @@ class PatternRefusedError(MemdError):
 def own(pattern: str) -> Any:
     """Return one of memd's own patterns compiled (the library has no types).
 
-    The library is loaded at the first use: it and its patterns are 5 MB that a plain memory or a
-    log line does not need.
+    The library is imported at the first use: it and its patterns take 5 MB, which a process that
+    matches nothing does not need.
     """
     import re2  # noqa: PLC0415 - see above
 
@@ -37,9 +37,9 @@ def own(pattern: str) -> Any:
 
 
 def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
-    """Return a function that says which of these words stand in a text, in one pass over it.
+    """Return a function that finds which of these words are in a text, in one pass over it.
 
-    The library gives up on a text with very many of them; then each word is looked for by itself.
+    The library gives up on a text with very many of them; then each word is searched by itself.
     """
     import re2  # noqa: PLC0415 - as in ``own``
 
@@ -55,7 +55,7 @@ def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
         numbers = together.Match(text)
         if numbers:
             return frozenset(words[number] for number in numbers)
-        # Nothing is also what it says where it gave up.
+        # The library returns no match as well where it gave up, so a second pattern decides.
         if any_word.search(text) is None:
             return frozenset()
         return frozenset(word for word in words if word in text)
@@ -82,5 +82,5 @@ def foreign(pattern: str, *, ignore_case: bool = False) -> Any:
         return re2.compile(text, options)
     except re2.error as error:
         why = error.args[0] if error.args else ""
-        said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise PatternRefusedError(said) from error
+        cause = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        raise PatternRefusedError(cause) from error

@@ -1,4 +1,4 @@
-"""What a user may set, with defaults, bounds and words; parsing never fails.
+"""All settings with their defaults, bounds and documentation; parsing them never fails.
 
 ``parse`` takes layers of parsed TOML, the weakest first, and returns settings and problems. A bad
 option is a problem, and the weaker layer's value stays. ``docs/settings.md`` is generated from the
@@ -382,7 +382,7 @@ class Settings:
 
 
 def parse(layers: Sequence[Layer]) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings of all layers, a later one winning, and a sentence per problem."""
+    """Return the settings of all layers, of which later ones override, and a sentence a problem."""
     settings = Settings()
     problems: list[str] = []
     for layer in layers:
@@ -391,5 +391,5 @@ def parse(layers: Sequence[Layer]) -> tuple[Settings, tuple[str, ...]]:
 
 
 def declared() -> Iterator[tuple[str, Any, str]]:
-    """Yield each option's dotted name, default and words, in the order of declaration."""
+    """Yield each option's dotted name, default and documentation, in the order of declaration."""
     return options_of(Settings)

@@ -26,7 +26,7 @@ _STEPS = bytes.maketrans(
 )  # one level down, one level up, as signed bytes
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _INTEGER_CHARACTERS = 20  # of -9223372036854775808 and of 18446744073709551615
-_LARGE = 64 * 1024  # bytes; below, the collector costs nothing worth a detour
+_LARGE = 64 * 1024  # bytes; in smaller texts the garbage collector costs too little to pause it
 _NOT_UTF8 = "it is not UTF-8"
 _TOO_DEEP = f"it nests deeper than {limits.JSON_DEPTH}"
 _TOO_BIG = "an integer does not fit 64 bits"
@@ -48,8 +48,8 @@ class NotJsonError(MemdError):
 def decode(data: bytes) -> Any:
     """Return the value of one JSON text in UTF-8; raises NotJsonError and nothing else.
 
-    A frame full of brackets makes millions of objects; the cycle collector, which would go over
-    them again and again (2.4 s instead of 0.5 for 4 MiB), waits until they are made.
+    A frame full of brackets makes millions of objects. The garbage collector is paused meanwhile:
+    it would scan them again and again (2.4 s instead of 0.5 for 4 MiB).
     """
     if len(data) < _LARGE or not gc.isenabled():
         return _decode(data)
@@ -71,16 +71,16 @@ def _decode(data: bytes) -> Any:
         raise NotJsonError(str(error)) from error
     if deeper_than(data, limits.JSON_DEPTH):
         raise NotJsonError(_TOO_DEEP)
-    # Without so many digits in a row, in a text or not, no integer is too large.
+    # Integers have to be checked only where some 19 digits follow each other.
     integer = _small_integer if _DIGITS.search(data) else None
     json.loads(data, object_pairs_hook=_keys_once, parse_int=integer)
     return value
 
 
 def longer_than(data: bytes, count: int) -> bool:
-    """Return whether some bytes are a JSON list of more objects than so many.
+    """Return whether some bytes are a JSON list of more than ``count`` items, of which some objects.
 
-    That takes a tenth of the time in which they are decoded. What is no JSON is no such list.
+    This takes a tenth of the time of decoding them. Invalid JSON is no such list.
     """
     if data.count(b"{") <= count or not _LIST.match(data):
         return False
@@ -93,7 +93,7 @@ def longer_than(data: bytes, count: int) -> bool:
 def deeper_than(data: bytes, depth: int) -> bool:
     """Return whether valid JSON nests arrays and objects deeper than so many levels.
 
-    Only the brackets outside strings count; they become steps that are added up.
+    The brackets outside strings become steps of +1 and -1, and the greatest sum is the depth.
     """
     if data.count(b"[") + data.count(b"{") <= depth:
         return False
@@ -102,11 +102,13 @@ def deeper_than(data: bytes, depth: int) -> bool:
 
 
 def _keys_once(pairs: list[tuple[str, Any]]) -> None:
+    """Check an object's members. Raises NotJsonError where a key comes twice."""
     keys = {key for key, _ in pairs}
     if len(keys) != len(pairs):
         raise NotJsonError(_TWICE)
 
 
 def _small_integer(text: str) -> None:
+    """Check an integer. Raises NotJsonError where it does not fit 64 bits."""
     if len(text) > _INTEGER_CHARACTERS or not -(2**63) <= int(text) < 2**64:
         raise NotJsonError(_TOO_BIG)

@@ -1,4 +1,4 @@
-"""The nouns of team memory that several floors share: what a sync remembers, and what goes out."""
+"""Values of team memory that several floors share: the state of a sync, and what it sends."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ REMOVED = ""  # the hash of an entry that a tombstone stands for
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """An entry as it was last equal here and on the server, by hash and revision.
+    """The last version of an entry that was the same here and on the server.
 
-    ``hash`` is ``REMOVED`` where a tombstone is known. Whose words: ``member`` by ``device``,
-    ``at`` seconds since 1970, all stamped by the server.
+    ``hash`` is ``REMOVED`` for an entry that was removed. ``member`` wrote it on ``device``, ``at``
+    seconds since 1970, as the server recorded.
     """
 
     key: str
@@ -42,9 +42,9 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class PushBatch:
-    """Entries that go out together under one id, made ``at`` seconds since 1970.
+    """Entries that are sent together under one id, made ``at`` seconds since 1970.
 
-    It is in the state file with its bodies before it is sent, and is resent under its id.
+    It is stored with its texts before it is sent, and sent again under the same id after a failure.
     """
 
     id: str
@@ -54,7 +54,7 @@ class PushBatch:
 
 @dataclass(frozen=True, slots=True)
 class HeldEntry:
-    """A file that stands here and is not sent, and why: one of ``HELD``, with ``detail``."""
+    """A file that is here and is not sent; ``reason`` is one of ``HELD``, with ``detail``."""
 
     key: str
     hash: str
@@ -71,7 +71,7 @@ HELD = ("removed", "secret", "type", "refused", "full", "too_large", "only_here"
 class Conflict:
     """Two texts that did not merge, by their hashes; ``base`` is the text that both came from.
 
-    ``change`` is the change set whose ``before`` ours is. ``at`` is seconds since 1970.
+    ``change`` is the change set that replaced ``ours``. ``at`` is seconds since 1970.
     """
 
     key: str
@@ -96,13 +96,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SyncState:
-    """What a directory's sync knows between two requests, as it is in the state file.
+    """The state of a directory's sync between two requests, as stored in the state file.
 
-    ``mark`` is the ETag's text up to which all is pulled, "" for nothing. ``limits`` are those
-    learnt. ``tries`` counts failures in a row, ``until`` is when the next request may go (seconds
-    since 1970), ``paused`` why none goes by itself ("" for none), ``credentials`` what the pause
-    goes by: a digest of token and settings; one request goes at ``paused_until`` all the same.
-    ``waits`` is why a person has to accept first.
+    ``mark`` is the text of the ETag of the last pull, "" before the first. ``limits`` are those
+    that the server named. ``tries`` counts failures in a row, and ``until`` is when the next
+    request may be sent (seconds since 1970). ``paused`` says why no automatic request is sent, or
+    is "". The pause ends when the digest of token and settings differs from ``credentials``, and
+    one request is tried at ``paused_until``. ``waits`` says why a person has to accept first.
     """
 
     mark: str = ""
@@ -119,7 +119,7 @@ class SyncState:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An entry of the server that the door here refuses, and by which ``rule``."""
+    """An entry of the server that is not accepted here, and the ``rule`` it breaks."""
 
     key: str
     revision: int
@@ -129,9 +129,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Whose words a team file was when it was last equal here and there, as the server stamped it.
+    """Who wrote the last version of a team file that was the same here and on the server.
 
-    ``at`` is seconds since 1970.
+    The server recorded it; ``at`` is seconds since 1970.
     """
 
     member: str
@@ -146,10 +146,9 @@ def moved(
     held: Iterable[HeldEntry] = (),
     conflicts: Iterable[Conflict] = (),
 ) -> TeamMoved:
-    """Return the effect with which bases move together with a change set.
+    """Return the effect that stores bases in the same transaction as a change set.
 
-    ``gone`` are keys whose base goes. A conflict without a change is given that of the set.
+    ``gone`` are keys whose base is deleted. A conflict without a change gets that of the set.
     """
-    return TeamMoved(
-        *(msgspec.json.encode(list(p)).decode() for p in (bases, gone, held, conflicts))
-    )
+    parts = (bases, gone, held, conflicts)
+    return TeamMoved(*(msgspec.json.encode(list(part)).decode() for part in parts))

@@ -1,4 +1,4 @@
-"""Text as bytes and characters: cutting, hashing, ages. Pure functions."""
+"""Functions on texts: cutting, hashing, times and ages. Pure."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.core import limits
 
-SAID = "**Said:**"  # how the line of a body begins that quotes the person
+SAID = "**Said:**"  # the beginning of a body's line that quotes the person
 _DAY_NS = 24 * 60 * 60 * 1_000_000_000
 
 
@@ -22,7 +22,7 @@ def decode(content: bytes) -> str:
 
 
 def read_json(text: object) -> Any:
-    """Return the value of a JSON text, ``None`` for whatever is no JSON."""
+    """Return the value of a JSON text, ``None`` for anything that is not JSON."""
     try:
         return json.loads(text) if isinstance(text, str | bytes) else None
     except (ValueError, RecursionError):
@@ -30,7 +30,7 @@ def read_json(text: object) -> Any:
 
 
 def read_object(text: object) -> dict[str, Any]:
-    """Return the members of a JSON object, none for whatever is no JSON object."""
+    """Return the members of a JSON object, an empty dict for anything else."""
     value = read_json(text)
     return value if isinstance(value, dict) else {}
 
@@ -73,7 +73,7 @@ def age(mtime_ns: int, now: float) -> str:
 
 
 def stale_notice(mtime_ns: int, now: float) -> str | None:
-    """Return the notice that an older memory carries, or ``None`` for a fresh one."""
+    """Return the notice that is shown with an older memory, or ``None`` for a recent one."""
     days = age_days(mtime_ns, now)
     if days < limits.STALE_DAYS:
         return None

@@ -1,4 +1,4 @@
-"""The nouns that several rooms share. All are immutable."""
+"""Values that several rooms share. All are immutable."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ class MemoryType(StrEnum):
     REFERENCE = "reference"
 
 
-# What a person is and wants: no model rewords or writes these on its own.
+# Types about the person and their wishes: no model rewords or writes these on its own.
 PERSONAL = (MemoryType.USER, MemoryType.FEEDBACK)
 
-# Whose words a memory holds, the least trusted first. The first four never lose their mark.
+# Whose words a memory holds, the least trusted first. The first four stay marked as foreign.
 OUTSIDE, AGENT, IMPORT, TEAM_MATE, ASSISTANT, PERSON = (
     "outside",
     "agent",  # another agent's, in a message
@@ -34,7 +34,7 @@ FOREIGN = ORIGINS[:4]
 
 
 def least_trusted(*origins: str) -> str:
-    """Return the least trusted of some origins, "" where none of them is known."""
+    """Return the least trusted of some origins, "" where none of them is in ``ORIGINS``."""
     return min(filter(ORIGINS.__contains__, origins), key=ORIGINS.index, default="")
 
 
@@ -59,7 +59,7 @@ class Actor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Where a client's working directory keeps its memories, and whether it does.
+    """The project of a client's working directory: where its memories are, and whether it has any.
 
     ``root`` is the canonical git root or the working directory. ``source`` is the setting that
     chose ``memory_dir``. ``transcripts`` holds one folder of transcripts per working directory.
@@ -83,7 +83,7 @@ class Project:
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What the catalogue knows of one memory, read from its first 30 lines.
+    """The catalogue's facts about one memory, read from its first 30 lines.
 
     ``path`` is relative to the memory directory with ``/``. ``damaged`` says that its frontmatter
     did not parse. ``origin`` is one of ``ORIGINS``, "" where the file names none. There may be
@@ -102,12 +102,12 @@ class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def fingerprint(self) -> tuple[int, int, int]:
-        """What changes whenever the file does: (inode, mtime in ns, size)."""
+        """A value that changes with the file: (inode, mtime in ns, size)."""
         return (self.inode, self.mtime_ns, self.size)
 
 
 def newest_first(header: Header) -> tuple[int, str]:
-    """Return what headers are sorted by: the time of the last change, then the path."""
+    """Return the sort key of a header: the newest change first, then by path."""
     return (-header.mtime_ns, header.path)
 
 
@@ -128,7 +128,7 @@ class MemoryFile:
 class Snapshot:
     """A memory directory at one instant: headers newest first, the raw index or ``None``.
 
-    ``problems`` names what could not be read, one sentence each; it never spoils the rest.
+    ``problems`` has a sentence for each file that could not be read; the others are there.
     """
 
     directory: str
@@ -139,11 +139,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The changes of a directory's headers since a mark that its reader had been given.
+    """The changes of a directory's headers since the ``mark`` of the reader's last request.
 
-    ``mark`` is the one to name next time. ``whole``: the old mark is unknown; then ``changed`` are
-    all headers, in no order, and any other that the reader knows is gone. ``gone`` are paths,
-    ``count`` is the number of memories now, ``problems`` is as in ``Snapshot``.
+    ``mark`` is for the next request. ``whole``: the old mark is unknown; then ``changed`` are all
+    headers, in no order, and headers that the reader has besides are out of date. ``gone`` are
+    paths of removed memories, ``count`` is the number of memories now, ``problems`` is as in
+    ``Snapshot``.
     """
 
     directory: str
@@ -157,7 +158,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a change comes from, as the journal keeps it."""
+    """Who made a change and why, as the journal stores it."""
 
     actor: Actor
     client: str = ""
@@ -179,9 +180,9 @@ class Pointer:
 class FileEdit:
     """One file of a change set: its new content, or ``None`` to delete it.
 
-    ``base`` is the SHA-256 of what the writer had read ("" when it expects no file, ``None`` when
-    it does not say). ``mtime_ns`` is set where the change must not make the memory look newer.
-    ``origin`` is whose words it holds where that is not the origin of the whole change.
+    ``base`` is the SHA-256 of the text that the writer had read ("" if it expects no file, ``None``
+    if it does not check). ``mtime_ns`` is set where the change must not make the memory look newer.
+    ``origin`` says whose words it holds, if that differs from the origin of the whole change.
     """
 
     path: str
@@ -193,10 +194,10 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class CursorMove:
-    """The extraction cursor of a session, moved together with the memories it accounts for.
+    """The extraction cursor of a session, stored together with the memories found before it.
 
-    ``message`` is the id of the person's last message that was considered; it tells where memories
-    come from and is no part of the place itself.
+    ``message`` is the id of the person's last message before it, which memories name as their
+    source. It does not count when cursors are compared.
     """
 
     session: str
@@ -217,10 +218,10 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True)
 class LockTaken:
-    """The time of a dream's lock, which stands once the dream's change does.
+    """The time of a dream's lock, which is stored together with the dream's change.
 
-    ``directory`` is the memory directory as the lock's row names it, ``taken_ns`` when the lock
-    was taken, in ns since 1970: the time of the last consolidation from then on.
+    ``directory`` is the memory directory in the lock's row. ``taken_ns`` is when the lock was
+    taken, in ns since 1970; it counts as the time of the last consolidation.
     """
 
     directory: str
@@ -229,7 +230,7 @@ class LockTaken:
 
 @dataclass(frozen=True, slots=True)
 class ProposalDecided:
-    """What a person decided of a dream's proposal: edits of these paths are accepted or rejected.
+    """A person's decision on a dream's proposal: the edits of ``paths`` are accepted or rejected.
 
     ``paths`` is a JSON list; ``state`` is accepted or rejected, with the ``reason`` for that.
     """
@@ -242,11 +243,11 @@ class ProposalDecided:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A statement that may be worth remembering; it is filed with the change set, in its directory.
+    """A statement that may be worth remembering; it is stored with the change set's directory.
 
-    ``text`` is a quotation where ``origin`` is ``user``, said ``at`` (seconds since 1970) in the
-    ``session``; with another origin it is a model's or a stranger's wording, which only a person
-    is ever shown. ``type`` is a guess, ``reason`` why it was not saved; both may be "".
+    With the ``origin`` ``user``, ``text`` is a quotation of the person from the ``session``, ``at``
+    seconds since 1970. With another origin the wording is a model's or of unknown source, and only
+    a person is shown it. ``type`` is a guess, ``reason`` why it was not saved; both may be "".
     """
 
     session: str
@@ -259,7 +260,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class SuggestionDecided:
-    """What became of a suggestion: it is ``taken`` (a memory says it) or ``dismissed``."""
+    """The decision on a suggestion: ``taken`` (a memory says it) or ``dismissed``."""
 
     suggestion: str
     state: str
@@ -267,7 +268,7 @@ class SuggestionDecided:
 
 @dataclass(frozen=True, slots=True)
 class TeamMoved:
-    """What a pull's change set makes true of a team directory: JSON lists, see ``core/team.py``."""
+    """The new sync state of a team directory after a change set; JSON lists (``core/team.py``)."""
 
     bases: str = "[]"
     gone: str = "[]"
@@ -288,11 +289,11 @@ Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | I
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a plan wants: edits of files, index lines for new files, and effects.
+    """The changes that a plan requests: edits of files, index lines for new files, and effects.
 
-    The store updates the index itself: afterwards every pointer resolves and every topic has one;
-    in a very large directory only topics of this draft get one. ``pointers`` are lines for new
-    paths.
+    The store updates the index itself: afterwards each line names a file and each memory has a
+    line; in a very large directory only memories of this draft get one. ``pointers`` are the lines
+    for new paths.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -301,7 +302,7 @@ class Draft:
 
 
 class Tree(Protocol):
-    """A memory directory as a plan sees it, at the instant of the commit."""
+    """A memory directory at the time of the commit, which a plan can read."""
 
     def headers(self) -> tuple[Header, ...]:
         """All memories, newest first."""
@@ -338,9 +339,9 @@ class CommitResult:
     """The result of a commit. ``change`` is its id, ``None`` if there was nothing to change.
 
     ``files`` leaves the index out. ``repeated``: this request id was answered before, and nothing
-    was done now. ``merged`` are paths whose text was merged with what others wrote meanwhile.
-    ``note`` says why the index does not follow, "" if it does. ``conflicts`` are paths that an undo
-    left alone.
+    was done now. ``merged`` are paths whose text was merged with changes that others made
+    meanwhile. ``note`` says why the index was not updated, or is "". ``conflicts`` are paths that
+    an undo left alone.
     """
 
     change: str | None
@@ -364,13 +365,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One piece of a conversation, as extraction sees it.
+    """One message or tool result of a conversation, as extraction reads it.
 
     ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``,
-    or a tool's output: ``web``, ``mcp`` (a server's tools) or ``tool`` (any other); ``tool`` then
-    names the tool where that is known. ``agent``: what messages of other agents said, of which
-    nothing is learnt. ``at`` is seconds since 1970 or ``None``. ``writes`` lists file paths that
-    tool calls in it wrote, ``calls`` the assistant's tool calls, a line each, the name first.
+    ``agent`` (a message of another agent, from which nothing is learnt), or a tool's output:
+    ``web``, ``mcp`` (a server's tools) or ``tool`` (any other). ``tool`` is the tool's name, if
+    known. ``at`` is seconds since 1970 or ``None``. ``writes`` are file paths that tool calls in it
+    wrote, ``calls`` the assistant's tool calls, a line each, the name first.
     """
 
     id: str
@@ -385,9 +386,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is on the other end of a connection; known once, passed as a value.
+    """The client and the process at the other end of a connection.
 
-    ``environment`` holds only the few variables that a client forwards and memd goes by.
+    ``environment`` has only the few variables that a client forwards and memd uses.
     """
 
     connection: int

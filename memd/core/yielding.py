@@ -1,9 +1,9 @@
-"""Background work lets requests go first: a call that long loops make now and then. Pure.
+"""Cooperative yield: long loops of background work call it so that requests go first. Pure.
 
 Loops of background work call ``yield_to_requests`` for each item. It returns at once unless the
-work runs within ``yielding``, which says what to do then. That travels with the context, into
-worker threads too. A cancelled job ends at this call: never make it inside a transaction, with a
-lock held that a request needs, or between two steps that belong together.
+work runs within ``yielding``, whose function it then calls. This function is part of the context,
+which worker threads inherit. A cancelled job ends at this call: never make it inside a transaction,
+with a lock held that a request needs, or between two steps that belong together.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,39 +11,39 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-def _go_on() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
-_way: ContextVar[Callable[[], None]] = ContextVar("yield_to_requests", default=_go_on)
+_callback: ContextVar[Callable[[], None]] = ContextVar("yield_to_requests", default=_do_nothing)
 
 
 def yield_to_requests() -> None:
-    """Wait a moment where a request goes first."""
-    _way.get()()
+    """Call the function of the enclosing ``yielding``, which waits while requests are open."""
+    _callback.get()()
 
 
 @contextmanager
-def yielding(way: Callable[[], None]) -> Iterator[None]:
-    """Have ``yield_to_requests`` call ``way`` in this block."""
-    token = _way.set(way)
+def yielding(callback: Callable[[], None]) -> Iterator[None]:
+    """Have ``yield_to_requests`` call ``callback`` in this block."""
+    token = _callback.set(callback)
     try:
         yield
     finally:
-        _way.reset(token)
+        _callback.reset(token)
 
 
 @contextmanager
 def checking(first: Callable[[], None]) -> Iterator[None]:
-    """Have ``yield_to_requests`` call ``first`` in this block before what it does already.
+    """Have ``yield_to_requests`` call ``first`` in this block, then the function it called before.
 
-    What ``first`` raises ends the work.
+    An exception that ``first`` raises ends the work.
     """
-    way = _way.get()
+    outer = _callback.get()
 
     def both() -> None:
         first()
-        way()
+        outer()
 
     with yielding(both):
         yield
