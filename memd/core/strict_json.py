@@ -78,7 +78,7 @@ def _decode(data: bytes) -> Any:
 
 
 def longer_than(data: bytes, count: int) -> bool:
-    """Return whether some bytes are a JSON list of more than ``count`` items, of which some objects.
+    """Return whether some bytes are a JSON list of more than ``count`` objects.
 
     This takes a tenth of the time of decoding them. Invalid JSON is no such list.
     """

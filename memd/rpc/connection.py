@@ -1,7 +1,7 @@
-"""What a handler sees of the other end: the connection, and the call it answers.
+"""The connection to a client, and one call of it, as handlers use them.
 
-A connection is state and a queue of bytes to send; it awaits nothing. ``rpc/session.py`` moves the
-bytes. Everything here is called on the event loop only.
+A connection has the client's state and a queue of bytes to send; it awaits nothing.
+``rpc/session.py`` sends and receives the bytes. Everything here is called on the event loop only.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -20,10 +20,11 @@ EVERY_DIRECTORY = None
 
 
 class Connection:
-    """One peer. ``caller`` says who it is; ``hello`` replaces it with what the client tells.
+    """A connection to one peer. ``caller`` says who it is; ``hello`` adds what the client tells.
 
     ``wake`` is called when there is something to send, ``drop`` when the peer reads too slowly:
-    then nothing more is queued and the connection ends. ``unread`` is what it shares with others.
+    then nothing more is queued and the connection ends. ``unread`` counts the unsent bytes of all
+    connections.
     """
 
     def __init__(
@@ -44,7 +45,10 @@ class Connection:
             self._topics.setdefault(topic, set()).add(directory)
 
     def unsubscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
-        """Send no more events of these topics: of one directory, or none at all."""
+        """Stop events of these topics that concern one directory, or all events of the topics.
+
+        A subscription of all directories ends only without ``directory``.
+        """
         for topic in topics:
             if directory is EVERY_DIRECTORY:
                 self._topics.pop(topic, None)
@@ -53,12 +57,12 @@ class Connection:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that some event could be sent for."""
+        """The topics with a subscription."""
         return frozenset(topic for topic, directories in self._topics.items() if directories)
 
     @property
     def subscribed(self) -> bool:
-        """Whether some event could be sent; cheaper than ``topics``."""
+        """Whether there is any subscription; cheaper than ``topics``."""
         return any(self._topics.values())
 
     def wants(self, event: Event) -> bool:
@@ -67,7 +71,7 @@ class Connection:
         return EVERY_DIRECTORY in directories or event.directory in directories
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Queue a notification; never blocks. Raises what msgspec raises for foreign values."""
+        """Queue a notification; never blocks. Raises TypeError for values that are not JSON."""
         self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def send(self, body: bytes) -> None:
@@ -75,13 +79,15 @@ class Connection:
         try:
             if not self.outbox.dropped:
                 self.outbox.put(encode(self.framing, body))
-        except MemoryError:  # an answer that is missing could not be told from a slow one
+        except (
+            MemoryError
+        ):  # the peer would wait forever for the lost answer, so the connection ends
             self.outbox.drop()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as its handler sees it."""
+    """One request: its connection, its id, and the token for its progress."""
 
     connection: Connection
     request_id: RequestId = None
@@ -89,7 +95,7 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        """Who asks."""
+        """The client and process that sent the request."""
         return self.connection.caller
 
     async def progress(self, value: Mapping[str, Any]) -> None:
@@ -102,12 +108,12 @@ Handler = Callable[[Call, dict[str, Any]], Awaitable[Any]]
 
 
 class ServerLog(Protocol):
-    """Where the server says what happened; the daemon brings the real log."""
+    """The server's log; the daemon implements it."""
 
     def unexpected(self, error: BaseException, **facts: str) -> str:
-        """Log an exception with its traceback and return the id it can be found under."""
+        """Log an exception with its traceback and return the id of the log entry."""
         ...
 
     def note(self, event: str, **facts: str | float | bool | None) -> None:
-        """Log one thing that happened, with facts but never with what a client sent."""
+        """Log an event with facts, but never with text that a client sent."""
         ...

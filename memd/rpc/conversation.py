@@ -1,19 +1,19 @@
-"""One connection's JSON-RPC 2.0 as values: frames in, work and answers out.
+"""The JSON-RPC 2.0 of one connection: turn frames into requests, refusals and cancellations.
 
 Rules of this file
 - A frame becomes ``Work`` (one item, or a batch's items in order), a ``Cancel``, or nothing. An
   item is a ``RpcRequest`` to run or a ``RefusedRequest`` to send, one for each bad item.
 - An id is a string, a number or null. A number stands for itself however it is written (1 and 1.0
   are one id, echoed as it came). Null ids are answered but cannot be cancelled.
-- An id is taken from its request until ``finish``; using it again in between is an error, since
-  nobody could tell the two answers apart.
+- An id is in use from its request until ``finish``; using it again in between is an error, since
+  the client could not tell the two answers apart.
 - ``jsonrpc`` must be "2.0". Other members of the envelope than the standard ones are let through
   (``_meta``, ``trace``). ``params`` may be left out, null or ``[]``: all mean no parameters; other
   arrays are refused, because every method takes its parameters by name.
 - At most ``limits.REQUESTS_IN_FLIGHT`` pieces of work run at once; what exceeds it is refused with
   1004 rather than left waiting, so that a cancellation behind it is always read. A batch is one
   piece: its items run one after another.
-- What a client answers (it was never asked) and unknown ``$/`` notifications are dropped.
+- Answers of a client (memd sends no requests) and unknown ``$/`` notifications are dropped.
 """
 
 from collections.abc import Mapping
@@ -37,13 +37,13 @@ _CANCELS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a client wants progress reported under; ``mcp`` says whose convention it used."""
+    """The token with which progress is reported; ``mcp``: by MCP's convention, else by LSP's."""
 
     value: str | int
     mcp: bool
 
     def notification(self, value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the method and the parameters that report progress on this token."""
+        """Return the method and the parameters of a notification of progress."""
         if self.mcp:
             return "notifications/progress", {"progressToken": self.value, **value}
         return "$/progress", {"token": self.value, "value": dict(value)}
@@ -51,7 +51,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """One call to run. ``answered`` is false for a notification: it gets no answer at all."""
+    """One call to run. ``answered`` is false for a notification, which gets no answer at all."""
 
     method: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one frame asks for. The answers of a batch make one array."""
+    """The requests of one frame. The answers of a batch make one array."""
 
     items: tuple[RpcRequest | RefusedRequest, ...]
     batch: bool = False
@@ -87,14 +87,14 @@ Event = Work | Cancel
 
 
 class Conversation:
-    """The state between frames: which ids are taken and how much runs."""
+    """The state between frames: which ids are in use and how many pieces of work run."""
 
     def __init__(self) -> None:
-        self._taken: set[RequestId] = set()
+        self._ids_in_use: set[RequestId] = set()
         self.in_flight = 0
 
     def receive(self, frame: bytes) -> list[Event]:
-        """Take one frame and return what it asks for; never raises."""
+        """Return the work and cancellations in one frame; never raises."""
         message = _message(frame)
         if isinstance(message, MemdError):
             return [Work((RefusedRequest(None, message),))]
@@ -103,16 +103,19 @@ class Conversation:
         return self._admit([event for item in message for event in self._read(item)], batch=True)
 
     def finish(self, work: Work) -> None:
-        """Give back the ids of work that ``receive`` returned, before its answer is sent."""
+        """Release the ids of work that ``receive`` returned; call it before its answer is sent."""
         requests = [item for item in work.items if isinstance(item, RpcRequest)]
         if requests:
             self.in_flight -= 1
-            self._taken.difference_update(item.id for item in requests)
+            self._ids_in_use.difference_update(item.id for item in requests)
 
     def _admit(
         self, events: list[RpcRequest | RefusedRequest | Cancel], *, batch: bool
     ) -> list[Event]:
-        """Put the items of one frame together and count them, or refuse them all as too many."""
+        """Return the events of one frame, its items as one ``Work``.
+
+        Where too much work runs already, all items are refused.
+        """
         cancels: list[Event] = [event for event in events if isinstance(event, Cancel)]
         items = tuple(event for event in events if not isinstance(event, Cancel))
         if any(isinstance(item, RpcRequest) for item in items):
@@ -125,19 +128,20 @@ class Conversation:
     def _refuse_all(
         self, items: tuple[RpcRequest | RefusedRequest, ...]
     ) -> tuple[RpcRequest | RefusedRequest, ...]:
+        """Return a refusal for each request, and release its id; notifications are dropped."""
         error = BusyError("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
         refused: list[RpcRequest | RefusedRequest] = []
         for item in items:
             if isinstance(item, RefusedRequest):
                 refused.append(item)
                 continue
-            self._taken.discard(item.id)
+            self._ids_in_use.discard(item.id)
             if item.answered:
                 refused.append(RefusedRequest(item.id, error))
         return tuple(refused)
 
     def _read(self, message: Any) -> list[RpcRequest | RefusedRequest | Cancel]:
-        """Return what one object asks for; empty for what is to be dropped."""
+        """Return the request, refusal or cancellation of one message, [] for one to drop."""
         if not isinstance(message, dict):
             return [RefusedRequest(None, InvalidRequestError("it is not an object"))]
         if "method" not in message and ("result" in message or "error" in message):
@@ -145,8 +149,8 @@ class Conversation:
         problem = _envelope_problem(message)
         if problem:
             request_id = message.get("id")
-            known = request_id if _is_id(request_id) else None
-            return [RefusedRequest(known, InvalidRequestError(problem))]
+            valid_id = request_id if _is_id(request_id) else None
+            return [RefusedRequest(valid_id, InvalidRequestError(problem))]
         return self._request(message) if "id" in message else self._notification(message)
 
     def _notification(self, message: dict[str, Any]) -> list[RpcRequest | RefusedRequest | Cancel]:
@@ -156,6 +160,7 @@ class Conversation:
         return [] if method.startswith("$/") else self._request(message)
 
     def _request(self, message: dict[str, Any]) -> list[RpcRequest | RefusedRequest | Cancel]:
+        """Return a request (its id is in use then), its refusal, or [] for a bad notification."""
         answered = "id" in message
         method, request_id = message["method"], message.get("id")
         params = message.get("params") or {}
@@ -168,15 +173,15 @@ class Conversation:
             error = ParamsShapeError(method, problem)
             return [RefusedRequest(request_id, error)] if answered else []
         if request_id is not None:
-            if request_id in self._taken:
+            if request_id in self._ids_in_use:
                 cause = "a request with this id is still in flight"
                 return [RefusedRequest(request_id, InvalidRequestError(cause))]
-            self._taken.add(request_id)
+            self._ids_in_use.add(request_id)
         return [RpcRequest(method, params, request_id, answered, token)]
 
 
 def _message(frame: bytes) -> Any:
-    """Return the JSON value of a frame, or the failure for which all of it is refused."""
+    """Return the JSON value of a frame, or the error with which the whole frame is refused."""
     most = limits.BATCH_ITEMS
     try:
         if strict_json.longer_than(frame, most):
@@ -198,7 +203,7 @@ def _is_id(value: Any) -> bool:
 
 
 def _envelope_problem(message: dict[str, Any]) -> str:
-    """Return what is wrong with the standard members, in words; empty for nothing."""
+    """Return in words what is wrong with the standard members, "" for nothing."""
     if not _is_id(message.get("id")):
         return "the id is no string, number or null"
     if message.get("jsonrpc") != "2.0":
@@ -217,7 +222,10 @@ def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Canc
 
 
 def _take_token(params: dict[str, Any]) -> tuple[str, Token | None]:
-    """Take a progress token and ``_meta`` out of parameters; return a problem and the token."""
+    """Remove a progress token and ``_meta`` from parameters; return a problem or "", and the token.
+
+    LSP's ``workDoneToken`` counts before MCP's ``progressToken``.
+    """
     meta = params.pop("_meta", None)
     result = meta.get("progressToken") if isinstance(meta, dict) else None
     mcp = result is not None

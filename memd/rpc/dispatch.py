@@ -1,11 +1,11 @@
-"""The door of jsonrpcserver, and the edge where every failure of a handler becomes an answer.
+"""The only module that uses jsonrpcserver; here every failure of a handler becomes an answer.
 
-jsonrpcserver finds the method and binds the arguments; the parser, the envelope, batches and limits
-before it are ours (its own refuse whole batches and unknown members, echo NaN, and show the
-text of exceptions). It does not *run* handlers either: it would do so in tasks of its own
-(``asyncio.gather``), where anyio's cancel scopes and shields do not reach, so that a cancelled
-request could leave a lock while its thread still writes. What it calls here only returns the bound
-handler, which then runs in the task that asked.
+jsonrpcserver finds the method and binds the arguments. Parser, envelope, batches and limits are our
+own: those of the library refuse whole batches and unknown members, echo NaN, and show the text of
+exceptions. The library does not *run* handlers either: it would do so in tasks of its own
+(``asyncio.gather``), which anyio's cancel scopes and shields do not cover, so a cancelled request
+could release a lock while its thread still writes. The functions it calls here only return the
+handler, which then runs in the task of the request.
 
 This is one of the three places of the program that catch every exception.
 """
@@ -37,7 +37,7 @@ from memd.rpc.errors import (
 
 
 class _Unused:
-    """Stands for what the library imports and never uses here."""
+    """Replaces classes that the library imports and never uses here."""
 
     validate = None
 
@@ -51,10 +51,10 @@ class _Unused:
 
 @contextmanager
 def _without_unused() -> Iterator[None]:
-    """Keep out what the library imports for itself: 5 MB and a tenth of a daemon's start.
+    """Replace unused imports of the library by empty modules, which saves 5 MB and start-up time.
 
-    memd checks envelopes itself and gives the library a check of its own, so a validator of JSON
-    schemas has nothing to do; nor has an example of a web server.
+    These are a validator of JSON schemas, since memd checks envelopes itself, and a web server that
+    is an example.
     """
     names: dict[str, dict[str, object]] = {
         "jsonschema": {},
@@ -73,13 +73,13 @@ def _without_unused() -> Iterator[None]:
 
 
 with warnings.catch_warnings(), _without_unused():
-    # It reads a schema in a way that Python 3.11 and 3.12 deprecate, and never will be changed.
+    # The library reads a schema in a way that Python 3.11 deprecates, and is no longer developed.
     warnings.simplefilter("ignore", DeprecationWarning)
     from jsonrpcserver import Result, Success, dispatch_to_serializable
 
 T = TypeVar("T")
 _RESULT, _BYTES = "a result", "bytes"
-# More would overflow an empty reply queue: an error serves the client better than a lost line.
+# A larger result would overflow an empty reply queue and end the connection: an error is better.
 _RESULT_BYTES = limits.REPLY_QUEUE_BYTES - limits.HEADER_BYTES
 
 
@@ -100,10 +100,10 @@ class Dispatcher:
         Cancellation passes through uncounted; every other failure is an answer.
         """
         begun = self._clock.monotonic()
-        # Names and kinds come from tables of memd, so nobody can make labels without end.
+        # Unknown names count as OTHER, so that clients cannot create any number of labels.
         method = request.method if request.method in self._methods else OTHER
 
-        def about() -> dict[str, str]:  # a hook says meanwhile whose it is
+        def about() -> dict[str, str]:  # called late, since the call may change the client's name
             return {"method": method, "client": call.connection.caller.client}
 
         result = await contain(self._log, partial(self._run, request, call), about)
@@ -114,6 +114,10 @@ class Dispatcher:
         return result if isinstance(result, bytes) else refusal(request.id, result)
 
     async def _run(self, request: RpcRequest, call: Call) -> bytes:
+        """Run the handler of a request and return its answer as JSON.
+
+        Raises UnknownMethodError, MessageTooLargeError and what the handler raises.
+        """
         message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
         bound: Any = dispatch_to_serializable(
             message,  # parsed already: the deserializer is the identity
@@ -134,10 +138,10 @@ class Dispatcher:
 async def contain(
     log: ServerLog, work: Callable[[], Awaitable[T]], about: Callable[[], dict[str, str]] = dict
 ) -> T | MemdError:
-    """Await some work and return its result, or the failure as a value.
+    """Await ``work`` and return its result, or its failure as a value.
 
-    An unexpected exception goes to the log, with facts ``about`` the work; what is returned names
-    only the id it has there.
+    An unexpected exception is logged with facts ``about`` the work, and an InternalError with the
+    id of the log entry is returned.
     """
     try:
         return await work()
@@ -146,11 +150,12 @@ async def contain(
 
 
 def refusal(request_id: Any, error: MemdError) -> bytes:
-    """Return an answer that says an error, as JSON."""
+    """Return an error answer as JSON."""
     return msgspec.json.encode(error_reply(request_id, error))
 
 
 def _binder(handler: Handler) -> Callable[..., Result]:
+    """Return a method for the library that only returns the handler."""
     return lambda _call, /, **_params: Success(handler)
 
 
@@ -159,7 +164,10 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _failure(log: ServerLog, error: Exception, about: Callable[[], dict[str, str]]) -> MemdError:
-    """Return the failure that a client is told of, without the groups that task groups make."""
+    """Return the failure for the client, taken out of exception groups that have only one.
+
+    An unexpected exception is logged.
+    """
     failure: BaseException = error
     while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
         failure = failure.exceptions[0]
@@ -169,6 +177,6 @@ def _failure(log: ServerLog, error: Exception, about: Callable[[], dict[str, str
         if not isinstance(failure, MemoryError):
             return InternalError(log.unexpected(error, **about()))
         log.note("out_of_memory")
-    except MemoryError:  # the log needs some too
+    except MemoryError:  # logging needs memory too
         pass
     return OutOfMemoryError()

@@ -1,7 +1,7 @@
-"""Failures of the protocol itself, and the one place that puts a failure on the wire.
+"""Errors of the protocol itself, and the one place that turns an error into an answer.
 
-JSON-RPC 2.0 reserves -32768 to -32000; only its five standard codes and LSP's -32800 are used from
-there. Everything else that memd answers has a code of its own, beside the class that raises it.
+JSON-RPC 2.0 reserves -32768 to -32000; of these only its five standard codes and LSP's -32800 are
+used. Every other error has a code of its own, in its class.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ class UnknownMethodError(MemdError):
 
 
 class ParamsShapeError(WrongParameterError):
-    """Parameters came by position, or a token that is none."""
+    """Parameters came by position, or a progress token has the wrong type."""
 
     hint = "send params as an object; rpc.discover shows each method's parameters"
 
@@ -49,7 +49,7 @@ class ParamsShapeError(WrongParameterError):
 
 
 class InternalError(MemdError):
-    """Something unexpected happened; only the log knows what, under this id."""
+    """An unexpected exception; only the log has it, under this id."""
 
     code = -32603
     kind = "internal"
@@ -72,7 +72,7 @@ class RequestCancelledError(MemdError):
 
 
 class EndingError(MemdError):
-    """The daemon ends before the request was done; the next one takes it."""
+    """The daemon ended before the request was done; it can be sent to the next one."""
 
     code = 1004
     kind = "ending"
@@ -85,7 +85,7 @@ class EndingError(MemdError):
 
 
 class MessageTooLargeError(MemdError):
-    """Something exceeds a limit of the socket."""
+    """A frame, batch or result exceeds a limit of the socket."""
 
     code = 1007
     kind = "too_large"
@@ -96,7 +96,7 @@ class MessageTooLargeError(MemdError):
 
 
 class BusyError(MemdError):
-    """A limit on how much may go on at once is reached."""
+    """A limit on connections or on concurrent requests is reached."""
 
     code = 1004
     kind = "busy"
@@ -109,7 +109,7 @@ class BusyError(MemdError):
 
 
 class OutOfMemoryError(MemdError):
-    """The system gives memd no more memory; what was asked for is not done."""
+    """The system gives memd no more memory, so the request was not done."""
 
     code = 1040
     kind = "out_of_memory"
@@ -122,7 +122,7 @@ class OutOfMemoryError(MemdError):
 
 
 def bare(error: MemdError) -> MemdError:
-    """Return a failure without its traceback: frames hold what was sent, and the failure itself."""
+    """Return an error without its traceback, whose frames would keep the request in memory."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
 
@@ -138,5 +138,5 @@ def to_wire(error: MemdError) -> dict[str, Any]:
 
 
 def error_reply(request_id: Any, error: MemdError) -> dict[str, Any]:
-    """Return a whole answer that says an error; the id is null where none was understood."""
+    """Return a whole error answer; the id is null where the request had none that is valid."""
     return {"jsonrpc": "2.0", "id": request_id, "error": to_wire(error)}

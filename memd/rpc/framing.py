@@ -1,15 +1,15 @@
-r"""Bytes in, frames out: the two framings of the field on one socket, told apart by a first byte.
+r"""Split bytes into frames, by lines or by ``Content-Length``, as the first byte tells.
 
 Rules of this file
-- White space before the first byte says nothing. ``{`` or ``[`` means one JSON text per line for
-  the life of the connection (MCP stdio, ``nc -U``); ``C`` or ``c`` means ``Content-Length``
-  headers (LSP); anything else is answered with an error and the connection is over.
-- A frame that cannot be told from the next one (too long, a bad header) is fatal: the reader says
-  so once and takes nothing more. What is wrong inside a frame is not its business.
+- White space before the first byte is skipped. ``{`` or ``[`` means one JSON text per line for the
+  life of the connection (MCP stdio, ``nc -U``); ``C`` or ``c`` means ``Content-Length`` headers
+  (LSP); anything else is answered with an error and ends the connection.
+- A frame whose end cannot be found (too long, a bad header) is fatal: ``failed`` is set, and later
+  bytes are ignored. The content of a frame is not checked here.
 - Work is linear in the bytes that come: no byte is searched twice, and no more than one frame and
-  one chunk are ever held. Frames are cut off as they are asked for, so that a chunk of thousands
-  keeps nobody waiting.
-- A last line counts without its newline. A frame cut off by the end is nothing: its sender is gone.
+  one chunk are in memory. Frames are yielded one by one, so that a chunk with thousands of them
+  does not block other connections.
+- A last line counts without its newline. A frame cut off by the end is dropped: its sender is gone.
 - Headers are read with any case and with or without ``\r``; others than the length are ignored.
 """
 
@@ -34,7 +34,7 @@ class Framing(Enum):
 
 
 class FrameReader:
-    """The receiving end of one connection. ``framing`` is what the peer turned out to speak."""
+    """Makes frames of the bytes of one connection. ``framing`` is known after the first byte."""
 
     def __init__(self) -> None:
         self.framing = Framing.UNKNOWN
@@ -47,11 +47,11 @@ class FrameReader:
 
     @property
     def pending(self) -> bool:
-        """Whether there are bytes that no frame was made of yet."""
+        """Whether a frame has begun and is not complete."""
         return self.failed is None and bool(self._buffer or self._header_bytes or self._in_body)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take what came and return the frames that it completes; see ``failed`` after the last."""
+        """Return the frames that these bytes complete; look at ``failed`` after the last one."""
         try:
             if self.failed is None:
                 self._buffer += data
@@ -70,18 +70,18 @@ class FrameReader:
                 break
             if frame:
                 yield frame
-        if self.failed is not None:  # nothing more is made of what is held
+        if self.failed is not None:  # the remaining bytes are not used
             self._buffer.clear()
 
     def end(self) -> list[bytes]:
-        """Take the end of the peer's bytes: a last line counts without its newline."""
+        """Return the last line at the end of the peer's bytes, if it has no newline."""
         rest = bytes(self._buffer).strip(_WHITE)
         self._buffer.clear()
         self._in_body, self._header_bytes = False, 0
         return [rest] if self.framing is Framing.LINES and rest else []
 
     def _next(self) -> bytes | None:
-        """Return the next frame, empty for something to skip, None when more bytes are needed."""
+        """Return the next frame, b"" for a header or blank line, ``None`` without enough bytes."""
         if self.framing is Framing.UNKNOWN and not self._sniff():
             return None
         if self.framing is Framing.LINES:
@@ -93,6 +93,7 @@ class FrameReader:
             del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
 
     def _sniff(self) -> bool:
+        """Set ``framing`` by the first byte, or ``failed``; return whether it is known."""
         self._skip_white()
         first = bytes(self._buffer[:1])
         if first in (b"{", b"["):
@@ -104,6 +105,7 @@ class FrameReader:
         return self.framing is not Framing.UNKNOWN
 
     def _take(self, size: int) -> bytes:
+        """Remove and return so many bytes from the beginning of the buffer."""
         with memoryview(self._buffer) as view:  # one copy instead of two
             taken = bytes(view[:size])
         del self._buffer[:size]
@@ -125,6 +127,7 @@ class FrameReader:
         return None if end < 0 else self._take(end + 1).strip(_WHITE)
 
     def _header(self) -> bytes | None:
+        """Read one header line; return b"" for it, or None when its end has not come."""
         if self._header_bytes == 0 and self._searched == 0:
             self._skip_white()
         end = self._find_newline()
@@ -137,14 +140,15 @@ class FrameReader:
         line = self._take(end + 1).strip(_WHITE)
         if line:
             self._header_bytes = size
-            self.failed = self._field(line)
+            self.failed = self._read_field(line)
         elif self._length is not None:
             self._in_body = True
         elif self._header_bytes:
             self.failed = NotJsonError("a header block has no Content-Length")
         return b""
 
-    def _field(self, line: bytes) -> MemdError | None:
+    def _read_field(self, line: bytes) -> MemdError | None:
+        """Store the length of a Content-Length line; return what is wrong with the line."""
         name, colon, value = line.partition(b":")
         if not colon:
             return NotJsonError("a header line has no colon")
@@ -170,7 +174,7 @@ class FrameReader:
 
 
 def encode(framing: Framing, body: bytes) -> bytes:
-    """Return one frame in the framing that the peer speaks; lines until that is known."""
+    """Return one frame in the peer's framing; while that is unknown, as a line."""
     if framing is Framing.HEADERS:
         return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
     return body + b"\n"

@@ -1,4 +1,4 @@
-"""What all connections share: events to those that subscribed, and what they asked."""
+"""The state that all connections share: subscribers of events, and the times of requests."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ class Hub:
     """The event sink of the daemon (``core/events.EventSink``).
 
     A connection that cannot keep up is dropped by its own bounded queue, so publishing never
-    waits; ``unread`` bounds the queues of all together. Params that are no JSON are a bug of the
-    publisher: the event is left out, since an event must never fail what it tells of. ``times``
-    has how long their requests took.
+    waits; ``unread`` bounds the queues of all connections together. An event whose params are not
+    JSON is a bug of the publisher and is dropped, since publishing must never fail the work that
+    the event is about. ``times`` has the durations of all requests.
     """
 
     def __init__(self) -> None:
@@ -25,11 +25,11 @@ class Hub:
         self.times = RequestTimes()
 
     def add(self, connection: Connection) -> None:
-        """Take a connection in; it hears nothing before it subscribes."""
+        """Add a connection; it gets events once it subscribes."""
         self._connections.add(connection)
 
     def discard(self, connection: Connection) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         self._connections.discard(connection)
 
     def connections(self) -> int:
@@ -37,11 +37,11 @@ class Hub:
         return len(self._connections)
 
     def listening(self, topic: str) -> bool:
-        """Return whether anybody subscribed to a topic, of one directory or of all."""
+        """Return whether any connection subscribed to a topic."""
         return any(topic in each.topics for each in self._connections)
 
     def publish(self, event: Event) -> None:
-        """Queue one event for everyone who subscribed to it; on the event loop only."""
+        """Queue one event for all connections that subscribed to it; on the event loop only."""
         listeners = [each for each in self._connections if each.wants(event)]
         if not listeners:
             return

@@ -1,12 +1,12 @@
-"""The listening socket: made by us, or handed over by systemd or launchd.
+"""The listening socket: made here, or handed over by systemd or launchd.
 
 Rules of this file
-- The directory is ours and nobody else may enter it; that is checked on the open directory, not
-  on its name. One that is a link, foreign or open to others is refused, never mended: it may be a
-  directory that its owner shares on purpose.
-- The socket is 0600 from its first instant: it is bound under umask 0177.
-- An old socket file is replaced without asking whether someone listens, so the caller must hold
-  the instance lock. Anything else at that path is left alone and refused.
+- The directory must belong to this user and be closed to others; that is checked on the open
+  directory, not on its name. One that is a link, another user's or open to others is refused and
+  not changed: its owner may share it on purpose.
+- The socket has mode 0600 from its creation: it is bound under umask 0177.
+- An old socket file is replaced without a check whether a process listens, so the caller must hold
+  the instance lock. Any other file at that path is left alone and refused.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ _OCCUPIED = "something that is no socket of ours is there"
 
 
 class DirectoryRefusedError(MemdError):
-    """A directory for private things cannot be trusted."""
+    """A directory for private files is another user's, a link, or open to others."""
 
     code = 1006
     kind = "directory_refused"
@@ -106,9 +106,10 @@ def inherited_listener(environ: Mapping[str, str], pid: int) -> socket.socket | 
 
 
 def handed_listener(descriptor: int, path: str) -> socket.socket | None:
-    """Return the socket that this process's earlier program listened at, if it is still at a path.
+    """Return the listening socket that the former program of this process left open.
 
-    The caller holds the instance lock. ``None`` where there is no such socket: one is made then.
+    The caller holds the instance lock. ``None`` where the descriptor is no such socket, or its path
+    is another or gone; then the caller makes one.
     """
     if descriptor < 0 or not os.path.exists(path):
         return None
@@ -142,6 +143,7 @@ def launchd_listener(name: str) -> socket.socket | None:
 
 
 def _adopt(descriptor: int) -> socket.socket:
+    """Return an inherited descriptor as a non-blocking socket. Raises SocketRefusedError."""
     place = f"descriptor {descriptor}"
     try:
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only form
@@ -157,6 +159,7 @@ def _adopt(descriptor: int) -> socket.socket:
 
 
 def _remove_stale(path: str, name: str, directory: int) -> None:
+    """Remove this user's old socket. Raises SocketRefusedError for any other file."""
     try:
         result = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -171,7 +174,7 @@ def _bind(path: str, name: str, directory: int) -> socket.socket:
     try:
         with _umask(0o177):
             listener.bind(path)
-        # The name must lead to the directory that was checked, or someone has swapped it.
+        # Fails where the path led to another directory than the one that was checked.
         os.stat(name, dir_fd=directory, follow_symlinks=False)
         listener.listen(BACKLOG)
         listener.settimeout(0)

@@ -1,11 +1,11 @@
-"""Frames that wait to be sent: of one connection, and of all together.
+"""Queues of frames to send: one for each connection, with a bound for each and for all together.
 
 Rules of this file
 - A connection whose peer leaves more than ``limits.REPLY_QUEUE_BYTES`` unread is dropped.
-- All together hold at most ``limits.UNREAD_BYTES``. When one more frame does not fit, the
-  connection goes whose next frame has waited longest: never one that reads, however large its
-  answers are.
-- What a dropped connection held is let go at once, and nothing more is queued for it.
+- All queues have at most ``limits.UNREAD_BYTES``. When one more frame does not fit, the connection
+  is dropped whose next frame has waited longest: never one that reads, however large its answers
+  are.
+- The frames of a dropped connection are freed at once, and nothing more is queued for it.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from memd.core import limits
 
 
 class UnreadTotal:
-    """What waits in all outboxes together, in bytes."""
+    """The bytes that wait in all outboxes together."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -24,12 +24,12 @@ class UnreadTotal:
         self._outboxes: dict[Outbox, None] = {}  # those that are not empty, in a stable order
 
     def make_room(self, size: int) -> None:
-        """Drop connections until so many bytes more fit."""
+        """Drop connections until ``size`` more bytes fit."""
         while self._outboxes and self.bytes + size > limits.UNREAD_BYTES:
             min(self._outboxes, key=lambda outbox: outbox.oldest).drop()
 
     def add(self, outbox: "Outbox", size: int) -> None:
-        """Count bytes that an outbox took, or less than none that it let go."""
+        """Count bytes that an outbox added, a negative ``size`` for those it removed."""
         self.bytes += size
         if outbox.bytes:
             self._outboxes[outbox] = None
@@ -42,7 +42,7 @@ def _nothing() -> None:
 
 
 class Outbox:
-    """Frames of one connection; the one that is being sent counts until it is gone.
+    """The frames of one connection; the one that is being sent counts until it is sent.
 
     ``wake`` is called when there is something to send, ``drop`` once when the connection must end.
     """
@@ -71,13 +71,13 @@ class Outbox:
             self.drop()
             return
         self._unread.make_room(len(frame))
-        if not self.dropped:  # making room may have cost this one
+        if not self.dropped:  # ``make_room`` may have dropped this connection
             self._frames.append((next(self._unread.numbers), frame))
             self._add(len(frame))
             self._wake()
 
     def drain(self) -> Iterator[bytes]:
-        """Yield the frames in order; each counts until the next one is asked for."""
+        """Yield the frames in order; each counts as queued until the next one is requested."""
         while self._frames:
             frame = self._frames[0][1]
             yield frame
@@ -86,13 +86,13 @@ class Outbox:
                 self._add(-len(frame))
 
     def drop(self) -> None:
-        """Let go of everything and end the connection."""
+        """Discard all frames and end the connection."""
         if not self.dropped:
             self.dropped = True
             self._frames.clear()
             self._add(-self.bytes)
             self._drop()
-            self._wake = self._drop = _nothing  # whose they are lives as long as this no more
+            self._wake = self._drop = _nothing  # so that this does not keep their owner in memory
 
     def _add(self, size: int) -> None:
         self.bytes += size

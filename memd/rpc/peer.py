@@ -1,4 +1,4 @@
-"""Who is on the other end of a Unix socket, as the kernel knows it, and whether it still is."""
+"""The user and process at the other end of a Unix socket, by the kernel, and whether it is gone."""
 
 import select
 import socket
@@ -20,7 +20,7 @@ class Peer:
 
 
 def peer_of(connected: socket.socket) -> Peer:
-    """Return who connected. Raises OSError where the kernel does not tell."""
+    """Return the user and process that connected. Raises OSError where the kernel does not tell."""
     if sys.platform == "darwin":  # pragma: no cover - macOS alone
         return _darwin_peer(connected)
     raw = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
@@ -29,10 +29,10 @@ def peer_of(connected: socket.socket) -> Peer:
 
 
 def is_gone(connected: socket.socket) -> bool:
-    """Return whether the peer closed its socket, rather than only its sending side.
+    """Return whether the peer closed its whole socket, and not only its sending side.
 
-    Both read as the end of the stream. Linux reports a hang-up only for the first; other systems
-    do not tell the two apart, so there an answer is tried until sending fails.
+    Reading gives the end of the stream in both cases. Linux reports a hang-up only in the first;
+    other systems do not distinguish them, so there this is false and sending fails later.
     """
     if sys.platform != "linux":
         return False
@@ -42,7 +42,7 @@ def is_gone(connected: socket.socket) -> bool:
 
 
 def _darwin_peer(connected: socket.socket) -> Peer:  # pragma: no cover - macOS alone
-    """Ask macOS (written from its headers; not run on one yet)."""
+    """Return the peer on macOS (written from its headers; never run there)."""
     raw = connected.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size)
     uid = _XUCRED.unpack(raw.ljust(_XUCRED.size, b"\0"))[1]
     pid = struct.unpack("i", connected.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID, 4))[0]

@@ -1,17 +1,17 @@
-"""The accept loop: the only way in, and one that bad clients cannot close.
+"""The accept loop, which no client can end.
 
 anyio's own ``serve`` ends with the first failed accept or failing connection, so this one is ours:
-- An accept that fails for want of descriptors or memory is tried again, each time a little later;
-  where memory is short the new connection may be lost, the others are not.
-  One descriptor is kept in reserve, so that a peer can still be told why and does not hang.
-- Who is not this user is closed at once, without a word.
+- An accept that fails because descriptors or memory are short is tried again, each time a little
+  later; where memory is short the new connection may be lost, the others are not. One descriptor is
+  kept in reserve, so that peers can be sent an error and do not hang.
+- A connection of another user is closed at once, without an answer.
 - Beyond ``limits.CONNECTIONS``, or beyond ``limits.CONNECTIONS_PER_PROCESS`` of one process, the
-  connection that has been idle longest gives way to the new one. Where none is idle, the process
-  that holds most loses the one it used least to a process that holds fewer; else the new one gets
-  an error and the end. So a client that has no connection always gets one.
-- At the end each connection is answered what it asked; who has not been accepted yet waits in the
-  listening socket, which is the caller's, for the next one that serves.
-- Whatever happens in one connection stays in it (``dispatch.contain``).
+  connection that has been idle longest is closed for the new one. Where none is idle, the process
+  with the most connections loses the one it used least, if the new one's process has fewer; else
+  the new one gets an error and is closed. So a process without a connection always gets one.
+- At the end the open requests of each connection are answered. Peers that have not been accepted
+  yet wait in the listening socket, which is the caller's, for the next server.
+- A failure in one connection does not affect others (``dispatch.contain``).
 """
 
 import errno
@@ -40,11 +40,11 @@ from memd.rpc.turns import Turns
 
 __all__ = ["Hub", "contain", "serve"]
 
-_GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
+_PEER_GONE = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
-_ACCEPTED_AT_ONCE = 16  # before connections get their turns again
+_ACCEPTED_AT_ONCE = 16  # then the event loop serves other connections
 _FIRST_BACK_OFF = 0.01
-_LAST_BACK_OFF = 0.25  # once there is room, others are served within a second
+_LAST_BACK_OFF = 0.25  # short enough to serve peers within a second once there is room
 
 
 async def serve(
@@ -59,13 +59,12 @@ async def serve(
     answer_seconds: float = limits.ANSWER_SECONDS,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve a listening socket until cancelled; ``uid`` may connect (default: our own).
+    """Serve a listening socket until cancelled; only user ``uid`` may connect (default: our own).
 
-    Cancelling ends every connection; what was answered before is still sent. Once ``ending`` is
-    set no connection is taken any more, requests that came before are answered, with an error after
-    ``answer_seconds``, and it returns.
-    The listener stays the caller's; whoever connects meanwhile waits in it for the next one that
-    serves. Raises OSError where the listener itself is broken.
+    Cancelling ends every connection; answers that are queued are still sent. Once ``ending`` is set
+    no connection is accepted any more, open requests are answered, with an error after
+    ``answer_seconds``, and the function returns. The listener stays open: peers that connect
+    meanwhile wait in it for the next server. Raises OSError where the listener itself is broken.
     """
     ending = ending or anyio.Event()
     dispatcher = Dispatcher(handlers, log, hub.times, clock)
@@ -85,7 +84,7 @@ async def serve(
 
 
 class _Server:
-    """What the accept loop knows: who is connected, and one descriptor in reserve."""
+    """The state of the accept loop: the sessions, and one descriptor in reserve."""
 
     def __init__(
         self, dispatcher: Dispatcher, hub: Hub, log: ServerLog, clock: Clock, uid: int
@@ -98,12 +97,12 @@ class _Server:
         self._numbers = count(1)
         self.turns = Turns(clock)
         self._sessions: dict[PeerSession, int] = {}  # with the peer's process
-        self._gone = anyio.Event()  # another event each time
+        self._gone = anyio.Event()  # set when a session ends; replaced for each wait
         self._reserve: int | None = None
-        self._restore()
+        self._open_reserve()
 
     def close(self) -> None:
-        """Give the reserve back."""
+        """Close the descriptor in reserve."""
         if self._reserve is not None:
             os.close(self._reserve)
             self._reserve = None
@@ -115,16 +114,19 @@ class _Server:
         *,
         task_status: TaskStatus[anyio.CancelScope],
     ) -> None:
-        """Take connections until the scope that it starts with is cancelled."""
+        """Accept connections until the scope passed to ``task_status`` is cancelled."""
         with anyio.CancelScope() as scope:
             task_status.started(scope)
             await self._accept(listener, group)
 
     async def part(self, seconds: float) -> None:
-        """Have all connections end once their requests are answered, soon after so long at last."""
+        """End each connection once its requests are answered.
+
+        Requests that are open after ``seconds`` are answered with an error.
+        """
         for session in self._sessions:
             session.part()
-        # Not by the server's clock: an end must come even where that one stands still.
+        # Not the server's clock, which in tests may stand still.
         with anyio.move_on_after(seconds):
             await self._all_gone()
         for session in self._sessions:
@@ -138,6 +140,7 @@ class _Server:
             await self._gone.wait()
 
     async def _accept(self, listener: socket.socket, group: TaskGroup) -> None:
+        """Accept connections forever. Raises OSError where the listener is broken."""
         back_off = _FIRST_BACK_OFF
         while True:
             await anyio.wait_readable(listener)
@@ -150,7 +153,7 @@ class _Server:
                 await self._clock.sleep(back_off)
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
             except OSError as error:
-                if error.errno in _GONE_AGAIN:
+                if error.errno in _PEER_GONE:
                     continue
                 if error.errno not in {*_NO_DESCRIPTORS, errno.ENOMEM, errno.ENOBUFS}:
                     raise
@@ -161,6 +164,7 @@ class _Server:
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
 
     def _admit(self, connected: socket.socket, group: TaskGroup) -> None:
+        """Start a session for a connection, or close it: another user's, or one too many."""
         connected.settimeout(0)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.KERNEL_BYTES)
         try:
@@ -197,10 +201,13 @@ class _Server:
             self._gone.set()
 
     def _make_room(self, pid: int) -> BusyError | None:
-        """Have somebody give way to a new connection of a process, or return why nobody does."""
+        """Close a connection if a new one of this process needs its place.
+
+        Return ``None`` if there is room now, else the error for the new connection.
+        """
         live = {session: owner for session, owner in self._sessions.items() if not session.is_over}
-        held = Counter(live.values())
-        if held[pid] >= limits.CONNECTIONS_PER_PROCESS:
+        counts = Counter(live.values())  # of connections, by process
+        if counts[pid] >= limits.CONNECTIONS_PER_PROCESS:
             full = BusyError("connections of one process", limits.CONNECTIONS_PER_PROCESS)
             rivals = [session for session, owner in live.items() if owner == pid]
         elif len(live) >= limits.CONNECTIONS:
@@ -211,31 +218,32 @@ class _Server:
 
         def claim(session: PeerSession) -> tuple[bool, int, float]:
             busy = session.idle_since is None
-            return busy, -held[live[session]] if busy else 0, session.quiet_since
+            return busy, -counts[live[session]] if busy else 0, session.quiet_since
 
         weakest = min(rivals, key=claim)
-        given = weakest.idle_since is not None or held[live[weakest]] > held[pid]
-        self._log.note("connections_exhausted", limit=full.facts["limit"], gave_way=given)
-        if not given:
+        gives_way = weakest.idle_since is not None or counts[live[weakest]] > counts[pid]
+        self._log.note("connections_exhausted", limit=full.facts["limit"], gave_way=gives_way)
+        if not gives_way:
             return full
         weakest.yield_turn(full)
         return None
 
     def _refuse_with_reserve(self, listener: socket.socket) -> None:
-        """Tell everyone who waits that there is no room, with the descriptor in reserve."""
+        """Accept waiting peers with the descriptor in reserve, only to answer with an error."""
         self.close()
         with suppress(OSError):
             for _ in range(limits.CONNECTIONS):
                 connected, _ = listener.accept()
                 _refuse(connected, BusyError("connections just now", len(self._sessions)))
-        self._restore()
+        self._open_reserve()
 
-    def _restore(self) -> None:
+    def _open_reserve(self) -> None:
         with suppress(OSError):
             self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _refuse(connected: socket.socket, error: MemdError) -> None:
+    """Send an error and close the connection."""
     with connected, suppress(OSError):
         connected.settimeout(0)
         connected.send(encode(Framing.LINES, refusal(None, error)))

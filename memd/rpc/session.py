@@ -1,21 +1,22 @@
-"""The life of one connection: bytes in, requests run, answers out.
+"""Serve one connection: read bytes, run requests, send answers.
 
 Rules of this file
 - One task group per connection owns everything it started. A peer that is gone, or reads too
-  slowly, ends the group: its requests are cancelled, its accepted jobs are not (they have rows).
-- Each task ends by a scope of its own: one that is cancelled with the group leaves its exception
-  and its frames in a cycle with each other, and the collector comes by rarely.
+  slowly, ends the group: its requests are cancelled, its jobs are not (they are stored).
+- Each task has a cancel scope of its own: a task that is cancelled with the group leaves a
+  reference cycle of its exception and frames, which the garbage collector frees late.
 - Each frame waits for its turn (``rpc/turns.py``), never for a request to end, so a cancellation
-  arrives soon. It waits as well for the peer to take its answers: above ``limits.READ_ON_BYTES``
-  nothing more is read. What cannot be queued any more ends the connection (``rpc/outbox.py``).
-- The end of the peer's bytes is no reason to drop answers: what it asked is answered, then the
-  connection closes. Requests start in the order they came and run side by side.
-- A frame must be whole ``limits.FRAME_SECONDS`` after its first byte; the time in which memd does
-  not read is its own.
-- When the daemon ends, the kernel is told that nothing more is read: what the peer had sent by then
-  is answered, what it sends afterwards fails at its side and was not begun.
-- After a fatal error the answer is followed by the end of our side, and what the peer still sends
-  is thrown away for a moment, so that it reads the error instead of a reset.
+  arrives soon. It also waits until the peer has read its answers: while there are more than
+  ``limits.READ_ON_BYTES`` nothing more is read. An answer that cannot be queued ends the connection
+  (``rpc/outbox.py``).
+- After the end of the peer's bytes its open requests are answered, then the connection closes.
+  Requests start in the order they came and run concurrently.
+- A frame must be whole ``limits.FRAME_SECONDS`` after its first byte; time in which memd does not
+  read is not counted.
+- When the daemon ends, the socket is shut down for reading: requests that the peer had sent by then
+  are answered, later ones fail to be sent and were not begun.
+- After a fatal error the answer is followed by the end of our side, and bytes that the peer still
+  sends are discarded for a moment, so that it reads the error instead of a reset.
 """
 
 import socket
@@ -60,7 +61,7 @@ class FrameTooSlowError(MemdError):
 
 
 class PeerSession:
-    """One connection from its first byte to its last. ``run`` returns when it is over."""
+    """One connection. ``run`` serves it and returns when it is over."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class PeerSession:
         self._clock = clock
         self._turns = turns
         self._party = turns.party(caller.pid)
-        self._in_line = False  # a frame waits for its turn
+        self._waits_for_turn = False
         self.quiet_since = clock.monotonic()
         self._reader = FrameReader()
         self._conversation = Conversation()
@@ -87,10 +88,10 @@ class PeerSession:
         self._frame_begun = anyio.Event()
         self._scopes: dict[RequestId, anyio.CancelScope] = {}
         self._reading = anyio.CancelScope()
-        self._own: set[anyio.CancelScope] = set()  # of its tasks
+        self._task_scopes: set[anyio.CancelScope] = set()
         self._over = False
         self._wake = anyio.Event()
-        self._taken = anyio.Event()
+        self._frame_sent = anyio.Event()
         self._sending = False
         self._idle = anyio.Event()
         self._finishing = False
@@ -102,21 +103,21 @@ class PeerSession:
 
     @property
     def idle_since(self) -> float | None:
-        """Since when it has been idle; none with a subscription or anything asked for.
+        """Since when it has been idle, ``None`` with a subscription, a waiting frame or a request.
 
-        Answers that the peer does not take are nothing it waits for.
+        A connection whose peer does not read its answers counts as idle.
         """
-        if self._in_line or self._conversation.in_flight or self.connection.subscribed:
+        if self._waits_for_turn or self._conversation.in_flight or self.connection.subscribed:
             return None
         return self.quiet_since
 
     @property
     def is_over(self) -> bool:
-        """Whether it ends now; what it asked for may still run for a moment."""
+        """Whether the connection is ending; its requests may still run for a moment."""
         return self._over
 
     def yield_turn(self, error: MemdError) -> None:
-        """End the connection; a peer that reads is told why."""
+        """End the connection; a peer that has read all its answers gets the error."""
         if len(self.connection.outbox):
             self.connection.outbox.drop()
         else:
@@ -124,19 +125,19 @@ class PeerSession:
             self._drop()
 
     def part(self) -> None:
-        """Take nothing more; what the peer sent until now is answered, then the connection ends."""
+        """Read nothing more; answer the requests sent so far, then end the connection."""
         self._parting = True
         with suppress(OSError):  # the peer has gone
             self._socket.shutdown(socket.SHUT_RD)
 
     def give_up(self) -> None:
-        """Answer what is still under way with an error that says to ask again."""
+        """Cancel the open requests; each is answered with EndingError, which says to ask again."""
         self._ending = True
         for scope in self._scopes.values():
             scope.cancel()
 
     async def run(self) -> None:
-        """Serve until the peer leaves or must; closes the socket."""
+        """Serve until the peer leaves or is dropped, and close the socket."""
         stream = Stream(self._socket)
         self._hub.add(self.connection)
         try:
@@ -158,8 +159,9 @@ class PeerSession:
         await self._finish(stream)
 
     def _drop(self) -> None:
+        """End the connection now, by cancelling its tasks."""
         self._over = True
-        for scope in self._own:
+        for scope in self._task_scopes:
             scope.cancel()
 
     def _start(self, task: Callable[[], Awaitable[None]]) -> None:
@@ -167,7 +169,7 @@ class PeerSession:
 
     def _scope(self) -> anyio.CancelScope:
         scope = anyio.CancelScope()
-        self._own.add(scope)
+        self._task_scopes.add(scope)
         if self._over:
             scope.cancel()
         return scope
@@ -177,18 +179,18 @@ class PeerSession:
             with scope:
                 await task()
         finally:
-            self._own.discard(scope)
+            self._task_scopes.discard(scope)
 
     def _wake_writer(self) -> None:
-        self._wake.set()  # another event each time
+        self._wake.set()  # a method, since ``_wake`` is replaced by a new event for each wait
 
     # Reading
 
     async def _read(self, stream: Stream) -> None:
-        """Take bytes until the peer's end, its disappearance, or a fatal error."""
+        """Read and begin frames until the end of the peer's bytes or a fatal error."""
         with self._reading:
             while self._failure is None:
-                await self._answers_taken()
+                await self._wait_for_reader()
                 self._expect_frame()
                 try:
                     data = await stream.receive(_CHUNK)
@@ -205,26 +207,29 @@ class PeerSession:
             self.connection.send(refusal(None, self._failure))
 
     def _last_frames(self) -> list[bytes]:
-        """Return the frame that the end of the bytes completes; none that we cut off ourselves."""
+        """Return the frame that ends with the peer's bytes, if any.
+
+        After ``part`` the last line may have been cut off by us, so it must be valid JSON.
+        """
         frames = self._reader.end()
         return [frame for frame in frames if not self._parting or _is_json(frame)]
 
-    async def _take(self, stream: Stream, quotes: Iterable[bytes]) -> None:
-        """Let each frame begin in its turn; frames are cut off the bytes one by one."""
-        for frame in quotes:
+    async def _take(self, stream: Stream, frames: Iterable[bytes]) -> None:
+        """Begin each frame in its turn."""
+        for frame in frames:
             self._frame_since = None
-            await self._answers_taken()
-            self._in_line = True
-            # More to read, requests under way, answers that were not taken.
+            await self._wait_for_reader()
+            self._waits_for_turn = True
+            # The load: more bytes to read, queued answers, and open requests.
             waiting = self._reader.pending + len(self.connection.outbox)
             load = waiting + self._conversation.in_flight
             turn = await self._turns.begin(self._party, load)
-            self._in_line = False
+            self._waits_for_turn = False
             if turn.waited and is_gone(stream.socket):
-                # Nobody reads meanwhile, so only this tells; what it asked for would cost others.
+                # No task reads while a frame waits, so a peer that left is noticed only here.
                 self._turns.end(turn)
                 self._drop()
-                await anyio.lowlevel.checkpoint()  # ends here
+                await anyio.lowlevel.checkpoint()  # raises the cancellation
             self.connection.framing = self._reader.framing
             self.quiet_since = self._clock.monotonic()
             if not self._receive(frame, turn):
@@ -234,7 +239,10 @@ class PeerSession:
         self.connection.framing = self._reader.framing
 
     def _receive(self, frame: bytes, turn: Turn) -> bool:
-        """Begin what a frame asks for; return whether a request runs and keeps the turn."""
+        """Begin the requests and cancellations of a frame.
+
+        Return whether a request runs, which then ends the turn itself.
+        """
         running = False
         for event in self._conversation.receive(frame):
             if isinstance(event, Work):
@@ -252,15 +260,15 @@ class PeerSession:
                 self._scopes[event.id].cancel()
         return running
 
-    async def _answers_taken(self) -> None:
-        """Wait while the peer leaves too much unread."""
+    async def _wait_for_reader(self) -> None:
+        """Wait until the peer has read enough of its answers."""
         while self.connection.outbox.bytes > limits.READ_ON_BYTES:
             self._frame_since = None
-            self._taken = anyio.Event()
-            await self._taken.wait()
+            self._frame_sent = anyio.Event()
+            await self._frame_sent.wait()
 
     def _expect_frame(self) -> None:
-        """Let the time of a frame that has begun run from now, unless it runs already."""
+        """Start the time limit of a frame that has begun, unless it runs already."""
         if not self._reader.pending:
             self._frame_since = None
         elif self._frame_since is None:
@@ -268,18 +276,18 @@ class PeerSession:
             self._frame_begun.set()
 
     async def _watch_frame(self) -> None:
-        """End the reading when a frame that began is not whole in time."""
+        """Stop reading when a frame that began is not whole in time."""
         while True:
             if self._frame_since is None:
                 self._frame_begun = anyio.Event()
                 await self._frame_begun.wait()
                 continue
-            left = self._frame_since + limits.FRAME_SECONDS - self._clock.monotonic()
-            if left <= 0:
+            remaining = self._frame_since + limits.FRAME_SECONDS - self._clock.monotonic()
+            if remaining <= 0:
                 self._failure = FrameTooSlowError()
                 self._reading.cancel()
                 return
-            await self._clock.sleep(left)
+            await self._clock.sleep(remaining)
 
     # Running
 
@@ -303,6 +311,7 @@ class PeerSession:
             self._turns.end(turn)
 
     async def _run(self, request: RpcRequest) -> bytes:
+        """Run one request and return its answer, an error where it was cancelled."""
         call = Call(self.connection, request.id, request.token)
         if request.id is None:
             return await self._dispatcher.answer(request, call)
@@ -314,14 +323,15 @@ class PeerSession:
         return refusal(request.id, EndingError() if self._ending else RequestCancelledError())
 
     def _answer(self, work: Work, answers: list[bytes]) -> None:
-        reported = [answer for answer in answers if answer]
-        if reported:
-            self.connection.send(b"[" + b",".join(reported) + b"]" if work.batch else reported[0])
+        """Queue the answers of a frame, a batch's as one array; notifications have b""."""
+        sent = [answer for answer in answers if answer]
+        if sent:
+            self.connection.send(b"[" + b",".join(sent) + b"]" if work.batch else sent[0])
 
     # Ending
 
     async def _finish(self, stream: Stream) -> None:
-        """Wait for what still runs, send what is queued, and part in order."""
+        """Wait for open requests, send what is queued, and after a fatal error close our side."""
         self._finishing = True
         if self._conversation.in_flight:
             await self._idle.wait()
@@ -334,6 +344,7 @@ class PeerSession:
                     pass
 
     async def _watch_hangup(self) -> None:
+        """End the connection when a peer that sends nothing more has closed its socket."""
         while not is_gone(self._socket):
             await self._clock.sleep(HANGUP_SECONDS)
         self._drop()
@@ -353,14 +364,14 @@ class PeerSession:
                     return
                 self._sending = False
                 self.quiet_since = self._clock.monotonic()
-                self._taken.set()
+                self._frame_sent.set()
             if self._finishing and not self._conversation.in_flight:
                 self._flushed.set()
                 return
             await self._wake.wait()
 
     async def _send_rest(self, stream: Stream) -> None:
-        """Send what was answered before the daemon stopped; half a frame cannot be mended."""
+        """Send the queued answers at the end, unless a frame was cut off while it was sent."""
         if self._sending or self.connection.outbox.dropped:
             return
         with suppress(OSError):

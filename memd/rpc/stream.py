@@ -1,8 +1,8 @@
 """A connected socket on the event loop.
 
-anyio has streams for this, but a receive of theirs that is cancelled in the moment its bytes arrive
-sets a result on a cancelled future, which the loop reports as a fault of the program. Waiting for
-the socket itself has no such gap.
+anyio has streams for this, but when their receive is cancelled at the moment at which bytes arrive,
+it sets a result on a cancelled future, which the loop reports as an error. Waiting for the socket
+itself does not have this problem.
 """
 
 import socket
@@ -20,9 +20,9 @@ class Stream:
         self.socket = connected
 
     async def receive(self, size: int) -> bytes:
-        """Return what came, at most so many bytes; nothing at the peer's end. Raises OSError.
+        """Return at most ``size`` bytes, b"" at the end of the peer's bytes. Raises OSError.
 
-        Always lets other tasks run first, so a peer that floods does not have the loop to itself.
+        Other tasks always run first, so that one fast peer does not occupy the loop.
         """
         await anyio.lowlevel.checkpoint()
         while True:
@@ -30,7 +30,7 @@ class Stream:
                 return self.socket.recv(size)
             except BlockingIOError:
                 await anyio.wait_readable(self.socket)
-            except MemoryError:  # the bytes wait in the kernel until somebody has let go of some
+            except MemoryError:  # the bytes stay in the kernel until memory is free again
                 await anyio.sleep(_MEMORY_SECONDS)
 
     async def send(self, data: bytes) -> None:

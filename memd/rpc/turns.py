@@ -1,19 +1,19 @@
-"""Whose frame goes next: the processes share, and so do the connections of one.
+"""Decide which frame is handled next, so that processes and their connections share fairly.
 
 Rules of this file
-- What a frame asks for begins in a turn. A limited number of turns runs at once, fewer of one
-  process; a connection that waits for its turn is not read from meanwhile.
-- The next turn goes to the process that had the fewest of late; of its connections to the one with
-  the least to do, so that a flood waits for itself and not others for it; of those with as little,
-  to the one whose last turn is longest ago. Every fourth goes to the one that has waited longest,
-  so that nobody waits for ever.
-- While work of a process goes on that had fewer turns, for ``_RESTRAINED_SECONDS`` at most, others
-  may begin only ``_MORE_PER_LOOK`` turns in each ``_LOOK_SECONDS``: the event loop, spinning
-  through the frames of a flood, would keep the interpreter from threads that work. A list of 1,000
-  memories took 500 ms beside one connection that sent notifications without end, 2 ms since.
+- The work of a frame begins in a turn. A limited number of turns run at once, and fewer of one
+  process. A connection that waits for its turn is not read from meanwhile.
+- The next turn goes to the process that had the fewest recently; of its connections to the one with
+  the least to do, so that a flood delays only itself; among equals, to the one whose last turn is
+  longest ago. Every fourth turn goes to the one that has waited longest, so that nobody waits
+  forever.
+- While a process with fewer turns has work running, for ``_RESTRAINED_SECONDS`` at most, others
+  may begin only ``_MORE_PER_LOOK`` turns in each ``_LOOK_SECONDS``: else the event loop, busy with
+  the frames of a flood, would hold the interpreter lock that worker threads need. A list of 1,000
+  memories took 500 ms beside a connection that sent notifications without end, and takes 2 ms now.
 - A turn ends with its work, or after ``limits.TURN_SECONDS``: work that only waits (for a job, a
-  model, a lock) keeps nobody from working. One turn at a time is lost like that: where work is
-  slow because there is much of it, more at once would make all of it slower.
+  model, a lock) does not stop others. Only one turn at a time expires like that: where work is slow
+  because there is much of it, more at once would make all of it slower.
 """
 
 from math import exp2, inf
@@ -31,7 +31,7 @@ _RESTRAINED_SECONDS = 1.0
 
 
 class Process:
-    """Whoever holds connections: how many turns it holds and has had of late."""
+    """A process with connections: how many turns it has now and had recently."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -39,16 +39,16 @@ class Process:
         self._since = -inf
 
     def recent(self, now: float) -> float:
-        """Return the turns it had; each counts half as much a second later."""
+        """Return how many turns it had; each counts half as much for every second that passed."""
         return self._turns * exp2(self._since - now)
 
     def count_turn(self, now: float) -> None:
-        """Count one more turn of the process; who had many of late waits for others."""
+        """Count one more turn of the process."""
         self._turns, self._since = self.recent(now) + 1, now
 
 
 class Party:
-    """Whoever takes turns: one connection, which had the one of this number last."""
+    """A connection that takes turns; ``last`` is the number of its last turn."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -56,10 +56,10 @@ class Party:
 
 
 class Turn:
-    """One party's right to work, from ``begun`` until ``expires`` on the server's clock.
+    """A connection's turn, from ``begun`` until ``expires`` on the server's clock.
 
-    ``claim`` is how much the party had to do when it came, and the number of its last turn;
-    ``waited`` whether it was not given at once.
+    ``claim`` is how much the connection had to do when it asked, and the number of its last turn;
+    the smallest is served first. ``waited``: the turn was not given at once.
     """
 
     def __init__(self, party: Party, load: int) -> None:
@@ -75,40 +75,40 @@ class Turns:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # Both are sets that keep their order: running turns expire in it, waiting ones came in it.
+        # Dicts used as ordered sets: running turns in the order of expiry, waiting ones of arrival.
         self._running: dict[Turn, None] = {}
         self._waiting: dict[Turn, None] = {}
         self._processes: WeakValueDictionary[int, Process] = WeakValueDictionary()
-        self._under_way: dict[Turn, None] = {}  # given, and their work goes on; in order too
-        self._given = 0
-        self._more = _MORE_PER_LOOK  # turns that those with more to do may still begin
-        self._patient_until = 0.0  # no turn is lost before
-        self._crowded = anyio.Event()
+        self._under_way: dict[Turn, None] = {}  # turns whose work runs, expired ones too; in order
+        self._given = 0  # the number of turns so far
+        self._more = _MORE_PER_LOOK  # turns that processes with more turns may still begin
+        self._no_expiry_before = 0.0
+        self._someone_waits = anyio.Event()
 
     def party(self, pid: int) -> Party:
-        """Return a new party for a connection of a process."""
+        """Return a new party, for a connection of the process ``pid``."""
         process = self._processes.get(pid)
         if process is None:
             process = self._processes[pid] = Process()
         return Party(process)
 
     async def watch(self) -> None:
-        """Let turns expire, for ever; nothing else tells those who wait."""
+        """Let turns expire and start the next ones, forever."""
         while True:
             if not self._waiting:
-                self._crowded = anyio.Event()
-                await self._crowded.wait()
+                self._someone_waits = anyio.Event()
+                await self._someone_waits.wait()
             await self._clock.sleep(_LOOK_SECONDS)
             self._more = _MORE_PER_LOOK
-            self._give()
+            self._start_next()
 
     async def begin(self, party: Party, load: int) -> Turn:
-        """Return a turn once it is this party's; ``load`` is how much it has to do."""
+        """Wait for this party's turn and return it; ``load`` is how much the party has to do."""
         turn = Turn(party, load)
         self._waiting[turn] = None
-        self._give()
+        self._start_next()
         if turn in self._waiting:
-            self._crowded.set()
+            self._someone_waits.set()
             turn.waited = True
             try:
                 await turn.begun.wait()
@@ -118,26 +118,26 @@ class Turns:
         return turn
 
     def end(self, turn: Turn) -> None:
-        """Give a turn back, or stop waiting for it; one that has expired is gone already."""
+        """End a turn, or stop waiting for it; nothing more is done for one that has expired."""
         self._waiting.pop(turn, None)
         self._under_way.pop(turn, None)
         if turn in self._running:
             self._stop(turn)
-        self._give()
+        self._start_next()
 
     def _stop(self, turn: Turn) -> None:
         del self._running[turn]
         turn.party.process.held -= 1
 
-    def _give(self) -> None:
-        """Hand out what is free."""
+    def _start_next(self) -> None:
+        """Let the oldest turn expire if it is time, and begin waiting turns while there is room."""
         if not self._waiting:
             return
         now = self._clock.monotonic()
         first = next(iter(self._running), None)
-        if first is not None and max(first.expires, self._patient_until) <= now:
+        if first is not None and max(first.expires, self._no_expiry_before) <= now:
             self._stop(first)
-            self._patient_until = now + limits.TURN_SECONDS / 2
+            self._no_expiry_before = now + limits.TURN_SECONDS / 2
         while len(self._running) < limits.TURNS and (turn := self._next(now)) is not None:
             turn.expires = now + limits.TURN_SECONDS
             del self._waiting[turn]
@@ -150,6 +150,7 @@ class Turns:
             turn.begun.set()
 
     def _next(self, now: float) -> Turn | None:
+        """Return the waiting turn that begins next, ``None`` where none may begin now."""
         fewest = self._fewest_under_way(now)
         ready = [
             turn
@@ -167,9 +168,9 @@ class Turns:
         return turn
 
     def _fewest_under_way(self, now: float) -> float:
-        """Return how many turns the most modest process had whose work goes on.
+        """Return the fewest recent turns of any process that has work running.
 
-        Work that began longer ago only waits for something, and counts no more.
+        Work that began more than ``_RESTRAINED_SECONDS`` ago is taken to wait and does not count.
         """
         for turn in list(self._under_way):
             if now < turn.expires - limits.TURN_SECONDS + _RESTRAINED_SECONDS:
