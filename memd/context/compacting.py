@@ -95,8 +95,8 @@ def plan(
     the messages that are stored in ``folder``. ``None`` if compacting saves too few tokens.
     """
     lead, persons_tokens = _FORMS[strategy]
-    gone = messages[cut.start : cut.tail.first]
-    record = summary.written(lead, sections, summary.persons(gone), persons_tokens)
+    replaced = messages[cut.start : cut.tail.first]
+    record = summary.written(lead, sections, summary.persons(replaced), persons_tokens)
     return history.compacted(
         messages,
         cut.tail,

@@ -77,8 +77,8 @@ def blocks_of(content: Any) -> list[Mapping[str, Any]] | None:
 def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
     """Return the turns of the messages from ``bottom`` on, ``None`` if one is misshapen."""
     turns: list[HistoryTurn] = []
-    spoken: list[int] = []
-    homes: dict[tuple[str, str], int] = {}
+    spoken_turns: list[int] = []
+    turn_of_id: dict[tuple[str, str], int] = {}
     for place, message in enumerate(messages[bottom:], bottom):
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
             return None
@@ -93,50 +93,52 @@ def turns_of(messages: Sequence[Any], bottom: int) -> list[HistoryTurn] | None:
         sets_effort = record.role == "system" and "output_config" in message
         if not (blocks or sets_effort):
             continue
-        at = _home(turns, spoken, record)
+        at = _turn_index(turns, spoken_turns, record)
         if at < len(turns):
             turns[at].join(record)
         else:
             turns.append(record)
             record.needs = max(at - 1, 0) if record.role == "system" else at
-            spoken += [at] * (record.role != "system")
-        _bind(turns[at], record, at, homes)
+            spoken_turns += [at] * (record.role != "system")
+        _bind(turns[at], record, at, turn_of_id)
     for turn in turns:
         if turn.role == "user":
             turn.blocks.sort(key=lambda block: block["type"] != _RESULT)  # the API wants them first
     return turns
 
 
-def _home(turns: Sequence[HistoryTurn], spoken: Sequence[int], record: HistoryTurn) -> int:
+def _turn_index(
+    turns: Sequence[HistoryTurn], spoken_turns: Sequence[int], record: HistoryTurn
+) -> int:
     """Return the index of the turn that a record belongs to; ``len(turns)`` for a new turn.
 
-    ``spoken`` are the indexes of the turns of all records but system messages.
+    ``spoken_turns`` are the indexes of the turns of all records but system messages.
     """
-    if record.role == "system" or not spoken:
+    if record.role == "system" or not spoken_turns:
         return len(turns)
-    last = turns[spoken[-1]]
+    last = turns[spoken_turns[-1]]
     same = last is turns[-1] or bool(record.replies & last.replies)
     if last.role == record.role and (same or any(b["type"] == _RESULT for b in record.blocks)):
-        return spoken[-1]
+        return spoken_turns[-1]
     # Results may come between the parallel calls of a reply that is still being received.
-    before = spoken[-2] if len(spoken) > 1 else spoken[-1]
+    before = spoken_turns[-2] if len(spoken_turns) > 1 else spoken_turns[-1]
     if last.answers and record.replies & turns[before].replies:
         return before
     return len(turns)
 
 
 def _bind(
-    turn: HistoryTurn, record: HistoryTurn, at: int, homes: dict[tuple[str, str], int]
+    turn: HistoryTurn, record: HistoryTurn, at: int, turn_of_id: dict[tuple[str, str], int]
 ) -> None:
     """Set which turn a turn needs: that of the calls and of the reply that its record belongs to.
 
-    ``homes`` has the index of the turn of each call and reply so far; ``at`` is this turn's.
+    ``turn_of_id`` has the index of the turn of each call and reply so far; ``at`` is this turn's.
     """
-    homes |= {("call", name): at for name in _ids(record.blocks, _CALL)}
+    turn_of_id |= {("call", name): at for name in _ids(record.blocks, _CALL)}
     needed = [("call", name) for name in _ids(record.blocks, _RESULT)]
     needed += [("reply", name) for name in record.replies]
-    turn.needs = min([turn.needs, *(homes.get(key, at) for key in needed)])
-    homes |= {("reply", name): at for name in record.replies}
+    turn.needs = min([turn.needs, *(turn_of_id.get(key, at) for key in needed)])
+    turn_of_id |= {("reply", name): at for name in record.replies}
 
 
 def _ids(blocks: Sequence[Mapping[str, Any]], kind: str) -> list[str]:

@@ -152,14 +152,14 @@ def absolute(text: str, at: float) -> str:
     change again is returned as it is.
     """
     parts = fenced(text)
-    for place in range(0, len(parts), 2):  # the parts between are code
-        pieces = _PARAGRAPHS.split(parts[place])
-        for number, piece in enumerate(pieces):
+    for prose in range(0, len(parts), 2):  # the parts between are code
+        paragraphs = _PARAGRAPHS.split(parts[prose])
+        for number, paragraph in enumerate(paragraphs):
             yield_to_requests()
-            pieces[number] = resolve(piece, at)
-            if resolve(pieces[number], at) != pieces[number]:
+            paragraphs[number] = resolve(paragraph, at)
+            if resolve(paragraphs[number], at) != paragraphs[number]:
                 return text
-        parts[place] = "".join(pieces)
+        parts[prose] = "".join(paragraphs)
     return "".join(parts)
 
 

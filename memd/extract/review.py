@@ -174,9 +174,9 @@ class Reviewer:
         private = file.content is not None and not file.path.startswith(TEAM)
         if private and team.repeats(_added(old, new), f"{old.description}\n{old.body}"):
             return Review(OTHERS_WORDS, _TEAM_HAS_IT)
-        said = file.content is not None and in_memory(old, new, self._covered)
-        if said:
-            return Review(ALREADY_SAID, _IN_A_FILE.format(said), file=said)
+        path = file.content is not None and in_memory(old, new, self._covered)
+        if path:
+            return Review(ALREADY_SAID, _IN_A_FILE.format(path), file=path)
         return review(file, self._heard())
 
     def _heard(self) -> Talk:
@@ -299,11 +299,11 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
     if file.content is None:
         return file
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
-    at = max((said.at for said in talk.person), default=0.0)
+    at = max((message.at for message in talk.person), default=0.0)
     lines = {line: dates.resolve(line, at) if at else line for line in new.body.split("\n")}
     for line, quotation in quotations(new.body).items():
-        said = talk.quoted(quotation)
-        lines[line] = said_line(quotation, said.at if said else 0.0)
+        message = talk.quoted(quotation)
+        lines[line] = said_line(quotation, message.at if message else 0.0)
     lines |= {line: line for line in old.body.split("\n")}
     body = "\n".join(lines[line] for line in new.body.split("\n"))
     content = file.content if body == new.body else document.with_body(file.content, body)
@@ -321,13 +321,13 @@ def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggest
     if file.content is None or fault in (OTHERS_WORDS, ALREADY_SAID):
         return None
     memory = document.parse(file.content, file.path)
-    said = next(filter(None, map(talk.nearest, quotations(memory.body).values())), None)
-    text = one_line(said.text if said else memory.description, _SUGGESTED)
-    if not text or secrets.find(text) or (said is None and talk.repeats([text], "")):
+    spoken = next(filter(None, map(talk.nearest, quotations(memory.body).values())), None)
+    text = one_line(spoken.text if spoken else memory.description, _SUGGESTED)
+    if not text or secrets.find(text) or (spoken is None and talk.repeats([text], "")):
         return None
-    at = said.at if said else max((each.at for each in talk.person), default=0.0)
+    at = spoken.at if spoken else max((message.at for message in talk.person), default=0.0)
     kind = memory.type.value if memory.type else ""
-    return Suggestion(session, text, at, PERSON if said else ASSISTANT, kind, fault)
+    return Suggestion(session, text, at, PERSON if spoken else ASSISTANT, kind, fault)
 
 
 def _pointers(

@@ -168,77 +168,81 @@ class SessionFacts:
             return
         # A call with a session id asks a running command for the rest of its output.
         running = self._calls.get(f"session {call.given.get('session_id')}")
-        made = running or _open_call(call)
-        if made.command and not made.read and not running:  # a command that shows files is a read
-            use = self.commands.renewed(made.command, CallUse())
+        open_call = running or _open_call(call)
+        if (
+            open_call.command and not open_call.read and not running
+        ):  # a command that shows files is a read
+            use = self.commands.renewed(open_call.command, CallUse())
             use.times, use.state = use.times + 1, "open"
         if call.id:
-            self._calls[call.id] = made
+            self._calls[call.id] = open_call
         else:  # it will have no result
-            self._add_success(made, "", piece.at)
+            self._add_success(open_call, "", piece.at)
 
     def _add_result(self, piece: TranscriptPiece) -> None:
         """Add the result of a call, or note that a call failed whose result follows later."""
-        made = self._calls.get(piece.answers or piece.failed)
-        if made is None:
+        open_call = self._calls.get(piece.answers or piece.failed)
+        if open_call is None:
             return
-        made.failed = made.failed or bool(piece.failed)
+        open_call.failed = open_call.failed or bool(piece.failed)
         if piece.answers:
             del self._calls[piece.answers]
             self.mid_turn = self.mid_turn and piece.role != ASSISTANT  # the server called it itself
             cut = len(piece.text) > 2 * _ENDS
             output = f"{piece.text[:_ENDS]}\n{piece.text[-_ENDS:]}" if cut else piece.text
-            if made.command:
-                self._add_command_end(made, output)
-            if made.failed:
-                self._add_failure(made, output)
+            if open_call.command:
+                self._add_command_end(open_call, output)
+            if open_call.failed:
+                self._add_failure(open_call, output)
             else:
-                self._add_success(made, output, piece.at)
+                self._add_success(open_call, output, piece.at)
 
-    def _add_command_end(self, made: _OpenCall, output: str) -> None:
+    def _add_command_end(self, open_call: _OpenCall, output: str) -> None:
         """Record how a command ended, and the totals at the end of its output."""
-        made.failed = made.failed or _PATTERNS["ended_badly"].search(output) is not None
+        open_call.failed = open_call.failed or _PATTERNS["ended_badly"].search(output) is not None
         started = _PATTERNS["started"].search(output[:_LINE])
         if started and started[1]:
-            self._calls[f"session {started[1]}"] = made
-        state = "failed" if made.failed else "running" if started else "passed"
-        self.commands.get(made.command, CallUse()).state = state
+            self._calls[f"session {started[1]}"] = open_call
+        state = "failed" if open_call.failed else "running" if started else "passed"
+        self.commands.get(open_call.command, CallUse()).state = state
         if state == "passed":
             for (_, subject, *_), failure in self.failures.items():
-                failure.state = state if subject == made.command else failure.state
+                failure.state = state if subject == open_call.command else failure.state
         last = output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]
         totals = [line for line in map(_bare, last) if _IS_TOTAL(line) or _HAS_TOTAL(line)]
         if totals:
-            self.results.pop(made.command, None)
-            self.results[made.command] = [beginning(line, _LINE) for line in totals[-_MOST_TOTALS:]]
+            self.results.pop(open_call.command, None)
+            self.results[open_call.command] = [
+                beginning(line, _LINE) for line in totals[-_MOST_TOTALS:]
+            ]
 
-    def _add_failure(self, made: _OpenCall, output: str) -> None:
+    def _add_failure(self, open_call: _OpenCall, output: str) -> None:
         """Record a failed result by its first line and the first line that names an error."""
         self.turns[-1].errors += 1
-        output = "" if made.kind == "sub_agent" else output
+        output = "" if open_call.kind == "sub_agent" else output
         first = next(filter(None, map(_bare, output.splitlines())), "")
         offsets = [at for word in _ERRORS if (at := output.find(word)) >= 0]
         start = output.rfind("\n", 0, min(offsets)) + 1 if offsets else len(output)
         error = _bare(output[start:].partition("\n")[0])
-        subject = made.command or next(iter((*made.edited, *made.read)), "")
-        key = (made.name, subject, beginning(first, _LINE), beginning(error, _LINE))
+        subject = open_call.command or next(iter((*open_call.edited, *open_call.read)), "")
+        key = (open_call.name, subject, beginning(first, _LINE), beginning(error, _LINE))
         failure = self.failures.renewed(key, CallUse())
         failure.times, failure.state = failure.times + 1, "failed"
 
-    def _add_success(self, made: _OpenCall, output: str, at: float | None) -> None:
+    def _add_success(self, open_call: _OpenCall, output: str, at: float | None) -> None:
         """Record the files and plan items of a successful call."""
-        for name in (*made.read, *made.edited):
+        for name in (*open_call.read, *open_call.edited):
             use = self.files.renewed(name, FileUse())
             use.read, use.edited = (
-                use.read + (name in made.read),
-                use.edited + (name in made.edited),
+                use.read + (name in open_call.read),
+                use.edited + (name in open_call.edited),
             )
             use.at = at
-        self.turns[-1].edits += len(made.edited)
-        if made.kind == "plan":
+        self.turns[-1].edits += len(open_call.edited)
+        if open_call.kind == "plan":
             self.items.clear()
             self._done.clear()
-        for name, text, status in made.items:
+        for name, text, status in open_call.items:
             created = None if name else _PATTERNS["task"].search(output)
             key = created[1] if created else name
             known = self.items.get(key) or self._done.pop(key, ("", ""))
@@ -257,22 +261,22 @@ def _open_call(call: RecordedCall) -> _OpenCall:
     """Return the command, files and plan items that a call names, by its kind of tool."""
     given = call.given
     kind, edited = tool_kind(call.name), tuple(_as_recorded(call))
-    made = _OpenCall(call.name[:_NAME], kind, edited)
-    if made.kind == "shell":
-        made.command = beginning(_command(given), _LINE)
-        shows = _PATTERNS["shows"].match(made.command)
-        made.read = _PATTERNS["shown"].findall(shows[1]) if shows else ()
-    elif made.kind == "read":
-        made.read = [beginning(path, _LINE) for path in members_of(given, "path")]
-    elif made.kind in ("web", "web_search"):
+    open_call = _OpenCall(call.name[:_NAME], kind, edited)
+    if open_call.kind == "shell":
+        open_call.command = beginning(_command(given), _LINE)
+        shows = _PATTERNS["shows"].match(open_call.command)
+        open_call.read = _PATTERNS["shown"].findall(shows[1]) if shows else ()
+    elif open_call.kind == "read":
+        open_call.read = [beginning(path, _LINE) for path in members_of(given, "path")]
+    elif open_call.kind in ("web", "web_search"):
         addresses = (_PATTERNS["address"].findall(text) for text in _texts(given))
-        made.read = [beginning(address, _LINE) for each in addresses for address in each]
-    elif made.kind == "plan":
+        open_call.read = [beginning(address, _LINE) for each in addresses for address in each]
+    elif open_call.kind == "plan":
         listed = next((value for value in given.values() if isinstance(value, list)), [])
-        made.items = [_plan_item(item, f"item {n}") for n, item in enumerate(listed[:_ITEMS])]
-    elif made.kind == "task":
-        made.items = [_plan_item(given, str(given.get("taskId") or ""))]
-    return made
+        open_call.items = [_plan_item(item, f"item {n}") for n, item in enumerate(listed[:_ITEMS])]
+    elif open_call.kind == "task":
+        open_call.items = [_plan_item(given, str(given.get("taskId") or ""))]
+    return open_call
 
 
 def _plan_item(given: Any, name: str) -> tuple[str, str, str]:

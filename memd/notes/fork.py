@@ -84,10 +84,10 @@ def tasks(
 
 def _short(update: NotesUpdate, model: str) -> Task:
     """Return the task with the notes and the new messages, within 20,000 tokens."""
-    room = SHORT_TOKENS - _FORM_TOKENS
-    most = room - _NEWS_TOKENS - estimate_text(update.template.prompt)
-    prompt = update.template.filled(_cut_to(update.notes, most), update.path)
-    texts = (*within(update.news, room - estimate_text(prompt)), prompt)
+    tokens = SHORT_TOKENS - _FORM_TOKENS
+    notes_tokens = tokens - _NEWS_TOKENS - estimate_text(update.template.prompt)
+    prompt = update.template.filled(_cut_to(update.notes, notes_tokens), update.path)
+    texts = (*within(update.news, tokens - estimate_text(prompt)), prompt)
     blocks = [{"type": "text", "text": text} for text in texts]
     return replace(
         _RUN,

@@ -136,25 +136,25 @@ class Indexes:
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
         """Hold the lock of a directory's index during the block. Raises IndexBusyError."""
         while True:
-            one = self._of(directory)
-            if not one.lock.acquire(timeout=max(seconds, 0.0)):
+            opened = self._of(directory)
+            if not opened.lock.acquire(timeout=max(seconds, 0.0)):
                 raise IndexBusyError(directory)
-            if self._open.get(directory) is one:
+            if self._open.get(directory) is opened:
                 break
-            one.lock.release()  # it was closed meanwhile
+            opened.lock.release()  # it was closed meanwhile
         try:
             yield
         finally:
-            one.lock.release()
+            opened.lock.release()
 
     def current(self, directory: str, allowance: int) -> Current:
         """Return a held directory's index after indexing up to ``allowance`` changed memories.
 
         Raises the errors of reading a directory.
         """
-        one = self._of(directory)
-        self._take_delta(directory, one)
-        self.cache.add(hit=not one.left)
+        opened = self._of(directory)
+        self._take_delta(directory, opened)
+        self.cache.add(hit=not opened.left)
         return self.advance(directory, allowance)
 
     def advance(self, directory: str, most: int) -> Current:
@@ -162,16 +162,16 @@ class Indexes:
 
         Raises the errors of reading a directory.
         """
-        one = self._of(directory)
-        headers = _pop_batch(one.fresh, most)
-        headers += _pop_batch(one.backlog, most - len(headers))
+        opened = self._of(directory)
+        headers = _pop_batch(opened.fresh, most)
+        headers += _pop_batch(opened.backlog, most - len(headers))
         if headers:
             files = self._reader.read_many(directory, [header.path for header in headers])
             bodies = {file.header.path: file for file in files}
-            one.index.update(_entry(header, bodies.get(header.path)) for header in headers)
-        busy = one.left > 0 or one.index.is_due(more=False)
-        notes = one.problems + one.index.notes()
-        return Current(one.index, one.left, one.count, busy, notes)
+            opened.index.update(_entry(header, bodies.get(header.path)) for header in headers)
+        busy = opened.left > 0 or opened.index.is_due(more=False)
+        notes = opened.problems + opened.index.notes()
+        return Current(opened.index, opened.left, opened.count, busy, notes)
 
     def work(self, directory: str, most: int) -> bool:
         """Do one slice of a directory's background work; return whether more is left.
@@ -181,20 +181,20 @@ class Indexes:
         reading a directory.
         """
         with self.hold(directory):
-            one = self._of(directory)
-            if one.mark < 0:
-                self._take_delta(directory, one)
-                one.index.rank(_REHEARSAL, 1)  # so that the first prompt need not wait for it
+            opened = self._of(directory)
+            if opened.mark < 0:
+                self._take_delta(directory, opened)
+                opened.index.rank(_REHEARSAL, 1)  # so that the first prompt need not wait for it
             busy = self.advance(directory, most).busy
-            batch = one.index.batch(more=one.left > 0)
+            batch = opened.index.batch(more=opened.left > 0)
         if batch is not None:
             try:
-                one.index.commit(batch)
+                opened.index.commit(batch)
                 with self.hold(directory):
-                    one.index.adopt(batch)
+                    opened.index.adopt(batch)
             finally:
-                one.index.give_back(batch)
-        return busy or self._compute_vectors(directory, one, most)
+                opened.index.give_back(batch)
+        return busy or self._compute_vectors(directory, opened, most)
 
     def use(self, model_folder: str) -> bool:
         """Set the folder of the semantic model; return whether ``work`` has something to do."""
@@ -202,11 +202,11 @@ class Indexes:
 
     def close(self) -> None:
         """Close all indices, except those that another thread holds for longer than a second."""
-        for directory, one in list(self._open.items()):
-            if one.lock.acquire(timeout=_CLOSE_SECONDS):
+        for directory, opened in list(self._open.items()):
+            if opened.lock.acquire(timeout=_CLOSE_SECONDS):
                 del self._open[directory]
-                one.index.close()
-                one.lock.release()
+                opened.index.close()
+                opened.lock.release()
 
     def forget(self) -> None:
         """Close all indices and remove their files with words and vectors.
@@ -229,9 +229,9 @@ class Indexes:
         """Return the open index of a directory, and close those that are too many."""
         self._table.acquire()
         try:
-            one = self._open.get(directory)
-            if one is None:
-                one = self._open[directory] = self._opened(directory)
+            opened = self._open.get(directory)
+            if opened is None:
+                opened = self._open[directory] = self._opened(directory)
             self._open.move_to_end(directory)
             oldest = self._pop_oldest()
         finally:
@@ -239,7 +239,7 @@ class Indexes:
         for unused in oldest:
             unused.index.close()
             unused.lock.release()
-        return one
+        return opened
 
     def _opened(self, directory: str) -> _OpenIndex:
         """Return a new index of a directory with its lock."""
@@ -255,36 +255,36 @@ class Indexes:
         Indices in use stay open.
         """
         oldest = []
-        for directory, one in list(self._open.items())[: max(len(self._open) - self._most, 0)]:
-            if not one.index.is_busy and one.lock.acquire(blocking=False):
+        for directory, opened in list(self._open.items())[: max(len(self._open) - self._most, 0)]:
+            if not opened.index.is_busy and opened.lock.acquire(blocking=False):
                 oldest.append(self._open.pop(directory))
         return oldest
 
-    def _take_delta(self, directory: str, one: _OpenIndex) -> None:
+    def _take_delta(self, directory: str, opened: _OpenIndex) -> None:
         """Read the changes of a directory and queue them for indexing."""
-        if one.index.lost():
-            one.mark = -1
-        result = self._reader.catalogue(directory, one.mark)
+        if opened.index.lost():
+            opened.mark = -1
+        result = self._reader.catalogue(directory, opened.mark)
         changed = {header.path: header for header in result.changed}
         if result.whole:
             known = {path: header.fingerprint for path, header in changed.items()}
-            missing = [changed[path] for path in one.index.reconcile(known)]
+            missing = [changed[path] for path in opened.index.reconcile(known)]
             missing.sort(key=lambda header: (-header.mtime_ns, header.path))
-            one.fresh = {}
-            one.backlog = {header.path: header for header in missing}
+            opened.fresh = {}
+            opened.backlog = {header.path: header for header in missing}
         else:
-            one.index.remove(result.gone)
+            opened.index.remove(result.gone)
             for path in result.gone:
-                one.fresh.pop(path, None)
-                one.backlog.pop(path, None)
+                opened.fresh.pop(path, None)
+                opened.backlog.pop(path, None)
             for path in changed:
-                one.backlog.pop(path, None)
-            one.fresh.update(changed)
-        one.mark, one.count, one.problems = result.mark, result.count, result.problems
+                opened.backlog.pop(path, None)
+            opened.fresh.update(changed)
+        opened.mark, opened.count, opened.problems = result.mark, result.count, result.problems
 
-    def _compute_vectors(self, directory: str, one: _OpenIndex, most: int) -> bool:
+    def _compute_vectors(self, directory: str, opened: _OpenIndex, most: int) -> bool:
         """Compute some vectors without holding the directory; return whether more are left."""
-        near = one.index.near
+        near = opened.index.near
         known, read = partial(self._versions, directory), partial(self._texts, directory)
         return near is not None and near.work(known, read, most)
 

@@ -256,8 +256,8 @@ def cut(content: str) -> tuple[str, bool]:
     lines = content.split("\n")
     if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
         return content, False
-    room = limits.SURFACED_LINES - REST_NOTE.count("\n")
-    retained = text.cut_bytes("\n".join(lines[:room]), limits.SURFACED_BYTES - len(REST_NOTE))
+    most = limits.SURFACED_LINES - REST_NOTE.count("\n")
+    retained = text.cut_bytes("\n".join(lines[:most]), limits.SURFACED_BYTES - len(REST_NOTE))
     return retained.rstrip() + REST_NOTE, True
 
 

@@ -148,8 +148,9 @@ def _values(answer: str) -> Iterator[Any]:
         yield value
 
 
-def _tame(said: str) -> str:
-    return prose.inert(neutralise(said))
+def _tame(content: str) -> str:
+    """Return a text that cannot close the tags around it or hide characters."""
+    return prose.inert(neutralise(content))
 
 
 def _shorten(query: str) -> str:

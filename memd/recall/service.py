@@ -318,20 +318,20 @@ class Recall:
         self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]
     ) -> Prefetched:
         """Mark and return the candidates that fit; for an explanation nothing is marked."""
-        room = request.prompt.room
-        text, shown = block.render([candidate.memory for candidate in candidates], room)
+        units = request.prompt.room
+        text, shown = block.render([candidate.memory for candidate in candidates], units)
         items = {candidate.item: candidate.memory for candidate in candidates[:shown]}
         cap = request.settings.recall.session_bytes
         if request.prompt.explain:
             total = self._ledger.surfaced(request.session).bytes
             fitting = self._ledger.fitting(request.session, [*items], cap)
-            going = tuple(map(items.__getitem__, fitting))
-            return Prefetched(going, None, LOCAL, total, block.render(going, room)[0])
+            memories = tuple(map(items.__getitem__, fitting))
+            return Prefetched(memories, None, LOCAL, total, block.render(memories, units)[0])
         await anyio.lowlevel.checkpoint()
         marked, total = self._ledger.mark(request.session, tuple(items), cap, self._clock.now())
         sent = tuple(items[item] for item in marked)
         if len(sent) != len(candidates):
-            text = block.render(sent, room)[0]
+            text = block.render(sent, units)[0]
         if marked:
             await self._save(request.session, marked)
         return Prefetched(sent, None, LOCAL, total, text)

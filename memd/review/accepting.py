@@ -196,19 +196,19 @@ def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
         file = tree.read(edit.path)
     except MemdError as error:
         return _Result(left=error.sentence)
-    live, key = (file.content, file.hash) if file else (None, "")
+    live, live_hash = (file.content, file.hash) if file else (None, "")
     if live == edit.content:
         return _Result(live, live)
-    made = FileEdit(edit.path, edit.content, edit.base, edit.mtime_ns)
-    if key == edit.base:
-        return _Result(live, edit.content, made)
+    new_edit = FileEdit(edit.path, edit.content, edit.base, edit.mtime_ns)
+    if live_hash == edit.base:
+        return _Result(live, edit.content, new_edit)
     if live is None:
         return _Result(left=_GONE)
-    merged = merge(made, edit.before if edit.base else None, live)
+    merged = merge(new_edit, edit.before if edit.base else None, live)
     if merged is None:
         return _Result(left=_CHANGED if edit.base else _TAKEN)
-    made = FileEdit(edit.path, merged, key)
-    return _Result(live, merged, made if merged != live else None, merged=True)
+    new_edit = FileEdit(edit.path, merged, live_hash)
+    return _Result(live, merged, new_edit if merged != live else None, merged=True)
 
 
 def _final_target(

@@ -97,9 +97,9 @@ def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ..
 
 def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
     """Return the view of one file with a diff of at most ``characters``."""
-    key = "" if live is None else sha256(live)
+    live_hash = "" if live is None else sha256(live)
     before = edit.before
-    if before is None and key == edit.base:
+    if before is None and live_hash == edit.base:
         before = live
     action = "changed" if edit.base else "created"
     diff = _NO_ROOM
@@ -111,6 +111,6 @@ def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
         state=edit.state,
         reason=edit.reason,
         merged_into=edit.merged_into,
-        stale=edit.state == OPEN and key != edit.base,
+        stale=edit.state == OPEN and live_hash != edit.base,
         diff=diff,
     )

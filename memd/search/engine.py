@@ -259,13 +259,13 @@ def _from_name(name: str) -> str:
 
 def _made(document: SearchDocument, mark: int) -> Any:
     """Return a document of the library."""
-    made = _library().Document()
-    made.add_text(_PATH, _to_name(document.path))
-    made.add_text(_WORDS, document.words)
-    made.add_integer(_MTIME, min(max(document.mtime_ns, _EARLIEST), _LATEST))
-    made.add_unsigned(_HEADING, document.heading)
-    made.add_unsigned(_MARK, mark)
-    return made
+    result_document = _library().Document()
+    result_document.add_text(_PATH, _to_name(document.path))
+    result_document.add_text(_WORDS, document.words)
+    result_document.add_integer(_MTIME, min(max(document.mtime_ns, _EARLIEST), _LATEST))
+    result_document.add_unsigned(_HEADING, document.heading)
+    result_document.add_unsigned(_MARK, mark)
+    return result_document
 
 
 @cache

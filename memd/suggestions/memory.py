@@ -26,9 +26,9 @@ def accepted(
     """
     statement = text.strip() or resolve(suggestion.text, suggestion.at)
     statement = _MARK.sub("", statement).strip() or statement
-    said = " ".join(suggestion.text.split())
-    quotation = said_line(said, suggestion.at) if suggestion.origin == PERSON else ""
-    made = document.worded(
+    own_words = " ".join(suggestion.text.split())
+    quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""
+    worded = document.worded(
         statement,
         _type(kind or suggestion.type),
         quotation,
@@ -36,9 +36,9 @@ def accepted(
         session=suggestion.session,
         modified=iso_time(now),
     )
-    return made.path, Draft(
-        edits=(FileEdit(made.path, made.content, base=""),),
-        pointers={made.path: made.pointer},
+    return worded.path, Draft(
+        edits=(FileEdit(worded.path, worded.content, base=""),),
+        pointers={worded.path: worded.pointer},
         effects=(SuggestionDecided(suggestion.id, TAKEN),),
     )
 
