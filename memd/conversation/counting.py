@@ -61,7 +61,7 @@ def estimate_text(text: str) -> int:
     size = _bytes(text)
     if size > _MOST_CJK_BYTES * len(text) and has_cjk(text):
         return len(text)
-    return -(-size // _BYTES)
+    return -(-size // _BYTES)  # rounded up
 
 
 def _bytes(text: str) -> int:
@@ -81,7 +81,7 @@ def estimate(content: Any) -> int:
         if isinstance(block.get(name), _SAYING):
             return estimate(block[name])
     text = _JSON.encode(block.get("input", block)) if block else ""
-    return -(-_bytes(text) // _JSON_BYTES)
+    return -(-_bytes(text) // _JSON_BYTES)  # rounded up
 
 
 def counted(usage: Any) -> int:

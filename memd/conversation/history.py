@@ -59,8 +59,9 @@ def tail(messages: Sequence[Mapping[str, Any]], start: int) -> Tail | None:
     """Return the end of a conversation that stays if the messages before it are summarised.
 
     It has all messages from ``start`` on, and as many before as make 10,000 tokens and 5 messages
-    with text, but not more than 40,000 tokens. It is then extended to the next place where a cut
-    is allowed. ``None`` if a call is open, if messages are misshapen, or if that is too long.
+    with text, but not more than 40,000 tokens. It is then extended back, even beyond that size, to
+    a place where a cut is allowed. ``None`` if a call is open, if messages are misshapen, or if a
+    later cut would still leave more than 40,000 tokens.
     """
     bottom = floor(messages)
     turns = turns_of(messages, bottom)

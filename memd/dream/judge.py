@@ -213,7 +213,7 @@ class _Group:
                     yield from self._loss_problems(path, old, lost_lately.get(path, 0))
 
     def _removal_problems(self, path: str) -> Iterator[str]:
-        """Record a removed memory as merged or removed, or yield why it may not be removed."""
+        """Record a removed memory as merged or removed, or yield why it may not be."""
         old = self._night.before.get(path)
         if old is None:
             return

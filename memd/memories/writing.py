@@ -132,7 +132,11 @@ class Writing:
 
 
 def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
-    """Return the plan of one write; the plan raises the errors of this module."""
+    """Return the plan that writes a memory, or the whole index if its ``base_hash`` is given.
+
+    The plan raises NameRefusedError, LongDescriptionError, IncompleteMemoryError, UnknownTypeError
+    and InvalidMemoryError.
+    """
 
     def plan(tree: Tree) -> Draft:
         if writing.path == INDEX and writing.base_hash is not None:

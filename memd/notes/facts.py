@@ -169,9 +169,8 @@ class SessionFacts:
         # A call with a session id asks a running command for the rest of its output.
         running = self._calls.get(f"session {call.given.get('session_id')}")
         open_call = running or _open_call(call)
-        if (
-            open_call.command and not open_call.read and not running
-        ):  # a command that shows files is a read
+        # A command that only shows files counts as reading them.
+        if open_call.command and not open_call.read and not running:
             use = self.commands.renewed(open_call.command, CallUse())
             use.times, use.state = use.times + 1, "open"
         if call.id:

@@ -226,7 +226,7 @@ class Indexes:
                 shutil.rmtree(aside)
 
     def _of(self, directory: str) -> _OpenIndex:
-        """Return the open index of a directory, and close those that are too many."""
+        """Return a directory's open index, opened if need be; close the oldest of too many."""
         self._table.acquire()
         try:
             opened = self._open.get(directory)

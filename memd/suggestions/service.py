@@ -220,7 +220,7 @@ class Suggestions:
             for each in self._open(directory)
             if each.origin == PERSON and session not in each.offered and len(each.offered) < _OFFERS
         ]
-        fitting.sort(key=lambda each: len(each.offered))  # of the same number the newest first
+        fitting.sort(key=lambda each: len(each.offered))  # stable, so equal ones stay newest first
         return fitting
 
     def _surface(
