@@ -1,4 +1,4 @@
-"""What agents need of the daemon, put together."""
+"""Builds the mailboxes and the progress lines of agents from the daemon's parts."""
 
 import threading
 
@@ -15,7 +15,7 @@ from memd.state.tables import AgentTable, MessageTable
 
 
 def messages(database: Database, clock: Clock, hub: Hub, configuration: Configuration) -> Messages:
-    """Return the mailboxes of all agents, with the register of those."""
+    """Return the mailboxes of all agents, with the agents' register."""
     register = Register(AgentTable(database), machine.process, clock.now, clock.monotonic)
     return Messages(
         register,
@@ -29,7 +29,7 @@ def messages(database: Database, clock: Clock, hub: Hub, configuration: Configur
 def progress_lines(
     source: AgentSource, clock: Clock, models: Models, hub: Hub, configuration: Configuration
 ) -> ProgressLines:
-    """Return what tells subscribers how sub-agents get on."""
+    """Return the publisher of sub-agents' progress to subscribers."""
     return ProgressLines(
         source,
         clock,

@@ -1,11 +1,11 @@
-"""The daemon: one process, one owner of everything, put together here and nowhere else.
+"""The daemon: one process that owns everything, composed here and nowhere else.
 
-Order of a start: the instance lock decides who serves; the socket is made (or taken over from
-systemd or launchd); the state file is opened; what a crash left half done is rolled forward; the
-memories of the last projects are made ready to be searched; only then is the daemon ready, and then
-it works off what it missed. Order of an end: running and queued jobs are drained for up to 60 s
-while everybody is served, the rest waits in the state file for the next start; then no connection
-is taken any more and what was asked is answered. Before a restart only running jobs are waited for.
+Order of a start: the instance lock decides which process serves; the socket is made (or taken over
+from systemd or launchd); the state file is opened; what a crash left half done is rolled forward;
+the indices of the last projects are opened; only then is the daemon ready, and then it handles the
+events that it missed. Order of an end: running and queued jobs are drained for up to 60 s while
+requests are still served, other jobs wait in the state file for the next start; then no new
+connection is accepted and open requests are answered. A restart waits only for running jobs.
 """
 
 import os
@@ -81,18 +81,18 @@ from memd.team.service import Memberships, TeamSyncs
 
 __all__ = ["SCHEMAS", "Log", "Ports", "daemon"]
 
-_OPEN = 3  # projects that were visited last; a start opens their index before it serves
-_OPEN_SECONDS = 0.5  # and waits no longer for that: the rest is done in the background
-_NOTES = 100  # that ``status`` tells; all of them are in the log
+_OPEN = 3  # most recently visited projects; their index is opened before serving
+_OPEN_SECONDS = 0.5  # the longest wait for that; the rest is done in the background
+_NOTES = 100  # shown by ``status``; the log has all
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a daemon is given from outside; the caller holds the instance lock.
+    """What a daemon gets from its caller, which holds the instance lock.
 
-    ``intact`` says whether clients can still find this daemon: its lock and its socket are those
-    at their paths. Blocks for two ``stat``. ``pressure`` says how busy the machine is; blocks too.
-    ``origin`` is about the variables of ``environ`` that name a model.
+    ``intact`` says whether clients can still reach this daemon: the files at the paths of its lock
+    and socket are still its own. It blocks for two ``stat``. ``pressure`` returns how busy the
+    machine is, and blocks too. ``origin`` says where the variables that name a model are from.
     """
 
     places: Places
@@ -107,11 +107,11 @@ class Ports:
 
 @asynccontextmanager
 async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[anyio.Event]:
-    """Serve for the length of the block; the event is set once somebody asks it to end.
+    """Serve while the block runs; the yielded event is set once the daemon is asked to end.
 
     Raises StateTooNewError.
     """
-    # A full disk must not keep anybody from reading memories.
+    # ``later``: with a full disk memories can still be read.
     opened = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
     database = await anyio.to_thread.run_sync(opened, ports.clock.monotonic)
     ending = ending or Ending()
@@ -145,8 +145,8 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
             finally:
                 with anyio.CancelScope(shield=True):
                     queued = not ending.restarting
-                    left = await services.jobs.drain(limits.DRAIN_SECONDS, queued=queued)
-                    ports.log.note("drained", jobs_left=left)
+                    jobs_left = await services.jobs.drain(limits.DRAIN_SECONDS, queued=queued)
+                    ports.log.note("drained", jobs_left=jobs_left)
                     parting.begun.set()
                     await parting.done.wait()
                     await services.models.aclose()
@@ -158,7 +158,7 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
 async def _compose(
     ports: Ports, database: Database, hub: Hub, ending: Ending
 ) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
-    """Return what handlers call, what begins dreams, and what jobs do."""
+    """Return the services of the handlers, the starter of dreams, and a runner by kind of job."""
     clock, places, configuration = ports.clock, ports.places, Configuration(ports.places.config)
     memberships, relay = Memberships(os.path.dirname(places.config)), ChangeRelay(hub)
     store, team = _shared(ports, database, relay, memberships, configuration)
@@ -219,6 +219,7 @@ async def _compose(
 
 
 def _models(ports: Ports, database: Database, spent: SpendTable) -> Models:
+    """Return the configured models, also those that are a program."""
     programs = ProgramRuns(ports.environ, ports.places.state_dir, Programs(database))
     return Models(ports.environ, ports.clock, spent, ports.origin, programs)
 
@@ -230,7 +231,7 @@ def _shared(
     memberships: Memberships,
     configuration: Configuration,
 ) -> tuple[Store, TeamSyncs]:
-    """Return the store, and the syncs that hear of its changes through the relay."""
+    """Return the store, and the team syncs, which get its changes through the relay."""
     clock, places = ports.clock, ports.places
     store = Store(
         database,
@@ -264,7 +265,7 @@ def _recall(
     priority: RequestPriority,
     tell: Callable[[str], None],
 ) -> Recall:
-    # What the indices keep on disk is made anew when it is lost.
+    # The folder is a cache: an index that is lost is built again.
     folder = f"{ports.places.state_dir}/index"
     indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
     teams = TeamTable(database)
@@ -288,9 +289,9 @@ def _session_notes(ports: Ports, models: Models, records: Runs) -> Notes:
 async def _recovered(
     database: Database, log: Log, *steps: Callable[[], Awaitable[tuple[str, ...]]]
 ) -> list[str]:
-    """Finish what a crash left and return what was done; it is logged.
+    """Finish what a crash left; return sentences about it, which are logged as well.
 
-    A step that cannot use the state file now is done at the file's next use.
+    A step for which the state file is unusable is skipped; it is done at the file's next use.
     """
     notes: list[str] = []
     for recover in steps:
@@ -303,7 +304,7 @@ async def _recovered(
 
 
 async def _open_last(services: Services, last_visits: Visits) -> None:
-    """Have the memories of the last projects ready for the first prompt, where that is quick."""
+    """Open the indices of the last projects for the first prompt, for half a second at most."""
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
         for visit in (await anyio.to_thread.run_sync(last_visits.all))[:_OPEN]:
             with suppress(NoProjectError):  # moved or removed
@@ -318,7 +319,7 @@ async def _warm(services: Services) -> None:
 
 
 def _tell(notes: list[str], log: Log, note: str) -> None:
-    """Keep a note for ``status`` and log it; called from whichever thread met the trouble."""
+    """Log a note and add it to the latest ones for ``status``; called from any thread."""
     notes.append(note)
     del notes[:-_NOTES]
     log.warning("repaired", detail=note)
@@ -326,7 +327,7 @@ def _tell(notes: list[str], log: Log, note: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Parting:
-    """When connections are to end, and that all have."""
+    """Two events: connections are to end (``begun``), and all have ended (``done``)."""
 
     begun: anyio.Event = field(default_factory=anyio.Event)
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -340,6 +341,7 @@ async def _serve(
     *,
     task_status: TaskStatus[None],
 ) -> None:
+    """Serve the methods at the socket until ``parting.begun``, then set ``parting.done``."""
     served = partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
     try:
         await served(ending=parting.begun, task_status=task_status)

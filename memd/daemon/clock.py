@@ -6,7 +6,7 @@ import anyio
 
 
 class SystemClock:
-    """Time as the operating system tells it."""
+    """The clock of the operating system."""
 
     def now(self) -> float:
         """Return seconds since 1970 (UTC)."""

@@ -1,12 +1,12 @@
 """The one place where dreams begin: on request, after a session or an extraction, by the timer.
 
 Rules of this file
-- Each trigger asks the gates first, cheapest first, and then whether the machine is quiet; what
-  waits at one trigger is looked at again by the timer. A person's request asks the gates alone.
-- A memory directory has at most one dream that waits or runs and was not asked for by a person.
-  Such a dream asks its gates again when its turn comes: another program may have dreamt meanwhile.
-- The timer knows the directories by their last visits (``state/visits.py``); one whose working
-  directory is gone is passed over.
+- Each trigger checks the gates first, cheapest first, and then whether the machine is quiet; a
+  dream that has to wait is considered again by the timer. A person's request checks only the gates.
+- A memory directory has at most one queued or running dream that no person requested. Such a dream
+  checks its gates again when its job starts: another program may have consolidated meanwhile.
+- The timer takes the directories from their last visits (``state/visits.py``); one whose working
+  directory is gone is skipped.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ from memd.projects.project import NoProjectError
 from memd.state.tables import Visit, Visits
 from memd.store.service import Store
 
-AUTOMATIC = "automatic"  # the member of a job's request that says that no person asked
+AUTOMATIC = "automatic"  # the member of a job's request that says that no person requested it
 _MINUTE = 60.0
 
 
 class DreamStarter:
-    """Begins dreams and runs their jobs; ``pressure`` tells how busy the machine is and blocks."""
+    """Begins dreams and runs their jobs; ``pressure`` returns the machine's load, and blocks."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class DreamStarter:
         self._pressure = pressure
         self._log = log
         self._gatekeeper = Gatekeeper(clock)
-        # By directory, so that each is scanned once.
-        self._asking: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
+        # By directory, so that its gates are checked by one task at a time.
+        self._gate_locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._began: Recent[str, float] = Recent()  # directory: its last automatic dream, monotonic
-        self._submitting = anyio.Lock()  # from "no dream waits or runs" to the submission
+        self._submitting = anyio.Lock()  # held from the check that no dream is queued until one is
 
     async def request(self, visit: Visit, *, force: bool) -> Requested:
-        """Submit a dream that a person asks for, unless a gate is closed.
+        """Submit a dream that a person requests, and return its job or the gate that is closed.
 
         Raises NoProjectError, StateUnusableError, and with ``force`` LockUnusableError.
         """
@@ -76,7 +76,7 @@ class DreamStarter:
         return Requested(job=await self._submit(project, visit, automatic=False))
 
     async def consider(self, visit: Visit) -> str:
-        """Let an automatic dream begin if it is due and quiet; return its job, "" for none.
+        """Submit an automatic dream if it is due and the machine is quiet; return its job, or "".
 
         ``visit.session`` does not count among the sessions since the last dream. Raises
         NoProjectError and StateUnusableError.
@@ -86,29 +86,29 @@ class DreamStarter:
         return await self._begin_if_due(project, settings, visit)
 
     async def visited(self, project: Project, visit: Visit) -> None:
-        """Remember who was last in a memory directory. Raises StateUnusableError."""
+        """Store the last visit of a project's memory directory. Raises StateUnusableError."""
         now = self._clock.now()
         await to_thread.run_sync(self._visits.remember, project.memory_dir, visit, now)
 
     async def watch(self) -> None:
-        """Look for dreams that are due every ``dream.check_minutes``; runs until cancelled."""
+        """Begin dreams that are due, every ``dream.check_minutes``, until cancelled."""
         while True:
             settings, _ = await self._store.settings()
             await self._clock.sleep(settings.dream.check_minutes * _MINUTE)
             await self._check_all()
 
     async def prospect(self, project: Project, settings: Settings) -> Prospect:
-        """Return when the next dream may begin and what keeps it; takes nothing.
+        """Return when the next dream may begin, why it waits, and the jobs under way.
 
         Raises StateUnusableError.
         """
-        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
+        async with self._gate_locks.setdefault(project.memory_dir, anyio.Lock()):
             outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
         running = await self._jobs.under_way("dream", project.memory_dir)
-        return Prospect(outlook, await self._waits(project, settings), running)
+        return Prospect(outlook, await self._why_waiting(project, settings), running)
 
     async def run(self, running: Running) -> dict[str, Any]:
-        """Run the job of a dream."""
+        """Run a dream's job and return its report; an automatic one checks its gates first."""
         request = running.request
         project, settings, _ = await self._store.where(request["cwd"], request["environment"])
         session = request["session"]
@@ -128,22 +128,23 @@ class DreamStarter:
         return report.facts()
 
     async def _check_all(self) -> None:
-        """Offer a dream to each directory that is known; what keeps one from it is logged."""
+        """Begin a dream in each visited directory where one is due; log what fails."""
         try:
-            known = await to_thread.run_sync(self._visits.all)
+            visits = await to_thread.run_sync(self._visits.all)
         except MemdError as error:
             self._log.warning("no dreams looked for", detail=error.sentence)
             return
-        for visit in known:
+        for visit in visits:
             try:
                 project, settings, _ = await self._store.where(visit.cwd, visit.environment)
                 await self._begin_if_due(project, settings, visit)
             except NoProjectError:
-                continue  # moved or removed; whoever comes back brings the new place
+                continue  # moved or removed; the next visit stores the new path
             except MemdError as error:
                 self._log.warning("no dream begun", cwd=visit.cwd, detail=error.sentence)
 
     async def _begin_if_due(self, project: Project, settings: Settings, visit: Visit) -> str:
+        """Submit an automatic dream if all conditions hold; return its job, else ""."""
         if not settings.dream.auto:
             return ""
         if await self._closed(project, settings, session=visit.session):
@@ -151,7 +152,7 @@ class DreamStarter:
         async with self._submitting:
             if await self._jobs.under_way("dream", project.memory_dir):
                 return ""
-            if await self._waits(project, settings):
+            if await self._why_waiting(project, settings):
                 return ""
             job = await self._submit(project, visit, automatic=True)
             self._began[project.memory_dir] = self._clock.monotonic()
@@ -160,20 +161,22 @@ class DreamStarter:
     async def _closed(
         self, project: Project, settings: Settings, *, force: bool = False, session: str = ""
     ) -> str:
-        """Return the first gate that is closed, "" when a dream may begin."""
-        ask = partial(self._gatekeeper.closed, project, settings, force=force, session=session)
-        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
-            return await to_thread.run_sync(ask)
+        """Return the first gate that is closed, "" if a dream may begin."""
+        check = partial(self._gatekeeper.closed, project, settings, force=force, session=session)
+        async with self._gate_locks.setdefault(project.memory_dir, anyio.Lock()):
+            return await to_thread.run_sync(check)
 
-    async def _waits(self, project: Project, settings: Settings) -> str:
-        """Return why an automatic dream would wait now, "" when it would not."""
+    async def _why_waiting(self, project: Project, settings: Settings) -> str:
+        """Return why an automatic dream would have to wait now, "" if it would not."""
         paused = (await self._jobs.state()).paused_since is not None
         pressure = await to_thread.run_sync(self._pressure)
         began = self._began.get(project.memory_dir)
-        ago = None if began is None else self._clock.monotonic() - began
-        return waits(Conditions(paused, self._priority.in_flight, pressure, ago), settings)
+        seconds_ago = None if began is None else self._clock.monotonic() - began
+        conditions = Conditions(paused, self._priority.in_flight, pressure, seconds_ago)
+        return waits(conditions, settings)
 
     async def _submit(self, project: Project, visit: Visit, *, automatic: bool) -> str:
+        """Queue a dream and return the id of its job."""
         request: dict[str, Any] = {
             "cwd": visit.cwd,
             "client": visit.client,

@@ -1,13 +1,13 @@
-"""That the daemon is to end, and whether its next version goes on in the same process."""
+"""The request that the daemon ends, and whether a new version follows in the same process."""
 
 import anyio
 
 
 class Ending:
-    """What was asked of a daemon about its end. Belongs to the event loop.
+    """The requested end of a daemon. Used only on the event loop.
 
-    ``requested`` is set once it is to end. ``restarting`` says whether a next one follows at once;
-    a stop wins over it, whichever came first.
+    ``requested`` is set once it is to end. ``restarting`` says whether a new daemon follows in this
+    process; a stop overrides a restart, in whichever order they come.
     """
 
     def __init__(self) -> None:
@@ -15,12 +15,12 @@ class Ending:
         self.restarting = False
 
     def stop(self) -> None:
-        """Have the daemon end for good."""
+        """Request the daemon's end, also during a restart."""
         self.restarting = False
         self.requested.set()
 
     def restart(self) -> None:
-        """Have the daemon give way to its next version, unless it ends already."""
+        """Request a restart, unless the daemon is already to end."""
         if not self.requested.is_set():
             self.restarting = True
             self.requested.set()

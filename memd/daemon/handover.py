@@ -1,15 +1,15 @@
-"""One version of memd gives way to the next one in the same process.
+"""Replaces the running version of memd by the installed one, in the same process.
 
 Rules of this file
-- The process stays: its PID, the instance lock, the listening socket, and what a supervisor knows
-  of it. Only its program is replaced (execve), so there is no moment in which nobody listens or
-  another daemon could begin, and no right leaves the process.
-- The program is the one this process was started with, at the same path: nobody who can open the
-  socket chooses what runs.
-- What is handed on are two numbers of descriptors in one variable, with the PID they are for: a
-  child that inherits the variable by accident does not believe it. Each is checked before its use
-  like one that was opened by name.
-- A program that cannot be replaced (it was removed) goes on.
+- The process stays: its PID, the instance lock and the listening socket, so a supervisor notices
+  nothing. Only its program is replaced (execve), so the socket always listens, no other daemon can
+  start, and no descriptor is passed to another process.
+- The program is the one this process was started with, at the same path: a client that can open the
+  socket cannot choose what runs.
+- Two descriptors' numbers are passed in one variable, with the PID they are for: a child process
+  that inherits the variable ignores it. Each descriptor is checked before its use like one that was
+  opened by name.
+- If the program cannot be replaced (its file was removed), this version goes on.
 """
 
 import os
@@ -27,24 +27,24 @@ _NONE = -1
 
 
 class Handover(NamedTuple):
-    """Descriptors from the program that was here before, -1 where there are none."""
+    """The descriptors that this process's earlier program passed on, -1 for none."""
 
     lock: int = _NONE
     listener: int = _NONE
 
 
 def received(environ: Mapping[str, str], pid: int) -> Handover:
-    """Return what this process's earlier program left to it."""
+    """Return the descriptors in the variable, if it is meant for this PID, else -1 twice."""
     numbers = environ.get(VARIABLE, "").split(":")
     if len(numbers) == len(("pid", *Handover._fields)) and all(n.isdecimal() for n in numbers):
-        meant, lock, listener = map(int, numbers)
-        if meant == pid:
+        for_pid, lock, listener = map(int, numbers)
+        if for_pid == pid:
             return Handover(lock, listener)
     return Handover()
 
 
 def replace_program(environ: Mapping[str, str], lock: int, listener: int) -> None:
-    """Go on as the program that is installed now; returns only by raising OSError."""
+    """Replace this program by the installed one; returns only by raising OSError."""
     variables = {**environ, VARIABLE: f"{os.getpid()}:{lock}:{listener}"}
     sys.stdout.flush()
     sys.stderr.flush()
@@ -54,6 +54,7 @@ def replace_program(environ: Mapping[str, str], lock: int, listener: int) -> Non
 
 @contextmanager
 def _inheritable(*descriptors: int) -> Iterator[None]:
+    """Let descriptors survive an execve within the block."""
     for each in descriptors:
         os.set_inheritable(each, True)  # noqa: FBT003 - its only form
     try:

@@ -3,11 +3,11 @@
 Rules of this file
 - The lock is ``flock`` on a file that is never unlinked, taken before the store or the socket is
   touched and held until the process ends, however it ends. No pid is ever trusted to decide.
-- The file's body says who holds it, as JSON, for the loser's message only. The holder empties it
-  when it leaves; after a crash it may be old, so the loser believes it only while that process
-  lives, and waits a moment for a winner that has not written yet.
-- A program that takes over in the same process inherits the descriptor, and with it the lock: there
-  is no moment in which another one could serve.
+- The file's body names the holder, as JSON, only for the error of a second process. The holder
+  empties it at its end; after a crash it may be old, so it counts only while that process lives.
+  The second process waits a moment for a holder that has not written it yet.
+- A new version in the same process inherits the descriptor, and with it the lock, so no other
+  process can take it in between.
 - A lock file that was replaced while we waited is not the lock: it is opened again.
 """
 
@@ -31,7 +31,7 @@ _OTHERS = "the state directory belongs to someone else or others may write in it
 
 
 class InstanceLockError(MemdError):
-    """The lock file cannot be used, so nobody can know who serves."""
+    """The lock file cannot be used, so it is unknown whether another memd serves."""
 
     code = 1012
     kind = "instance_lock_unusable"
@@ -43,9 +43,9 @@ class InstanceLockError(MemdError):
 
 
 class AlreadyRunningError(MemdError):
-    """Somebody else serves; not a failure, so the exit status is 0.
+    """Another memd serves; not a failure, so the exit status is 0.
 
-    ``pid`` is 0 and the texts are empty where the other one does not say.
+    ``pid`` is 0 and the texts are empty if the lock file does not say.
     """
 
     code = 1004
@@ -61,13 +61,13 @@ class AlreadyRunningError(MemdError):
 
 
 class Instance:
-    """The right to serve: taken on entering, given back on leaving or when the process ends.
+    """The lock that lets one process serve: taken on entering, released on leaving.
 
     ``handed`` is the descriptor of the lock that this process's earlier program held, -1 for none.
 
     Entering makes the state directory (0700) and the lock file (0600). It raises
-    AlreadyRunningError, after at most so many ``seconds`` of waiting for a winner that has not
-    said yet who it is, and InstanceLockError where nobody can know who serves.
+    AlreadyRunningError, after waiting at most ``seconds`` for the holder's name in the file, and
+    InstanceLockError if the lock file cannot be used.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Instance:
             self._descriptor = _take(path, self._seconds, self._handed)
             os.set_inheritable(self._descriptor, False)  # noqa: FBT003 - its only form
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
-            with suppress(OSError):  # a full disk keeps nobody from serving: the lock counts
+            with suppress(OSError):  # on a full disk memd still serves: only the lock counts
                 os.ftruncate(self._descriptor, 0)
                 os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
         except OSError as error:
@@ -106,7 +106,7 @@ class Instance:
 
     @property
     def descriptor(self) -> int:
-        """The descriptor that holds the lock."""
+        """Return the descriptor that holds the lock."""
         return self._descriptor
 
     def holds(self) -> bool:
@@ -137,6 +137,7 @@ def _take(path: str, seconds: float, handed: int) -> int:
 
 
 def _make_state_dir(places: Places) -> None:
+    """Make the state directory. Raises InstanceLockError if others may write in it."""
     os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
     status = os.stat(places.state_dir)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
@@ -144,6 +145,7 @@ def _make_state_dir(places: Places) -> None:
 
 
 def _open(path: str) -> int:
+    """Return a descriptor of the lock file, made if needed. Raises InstanceLockError, OSError."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -153,6 +155,7 @@ def _open(path: str) -> int:
 
 
 def _is_lock(descriptor: int, path: str) -> bool:
+    """Say whether a handed descriptor is open and is the lock file at its path."""
     try:
         return descriptor >= 0 and _same_file(descriptor, path)
     except OSError:  # it is open no more
@@ -168,6 +171,7 @@ def _same_file(descriptor: int, path: str) -> bool:
 
 
 def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
+    """Return the error that names the holder; without its name after the deadline."""
     while True:
         holder = _parse(os.pread(descriptor, _BODY_BYTES, 0))
         if holder.pid and _lives(holder.pid):
@@ -178,8 +182,8 @@ def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
 
 
 def _parse(body: bytes) -> AlreadyRunningError:
-    facts = read_object(body)
-    pid, version, socket = (facts.get(name) for name in ("pid", "version", "socket"))
+    holder = read_object(body)
+    pid, version, socket = (holder.get(name) for name in ("pid", "version", "socket"))
     if type(pid) is not int or not 0 < pid < 2**31 or version is None or socket is None:
         return AlreadyRunningError()
     return AlreadyRunningError(pid, str(version), str(socket))
@@ -188,6 +192,6 @@ def _parse(body: bytes) -> AlreadyRunningError:
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except OSError:  # there is none, or it is somebody else's
+    except OSError:  # there is none, or it is another user's
         return False
     return True

@@ -1,4 +1,4 @@
-"""What learns from conversations, and what a person made a rule of it, put together."""
+"""Builds the extraction of memories and the rules for tools from the daemon's parts."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ def extractions(
     joined: Callable[[str], bool],
     covered: CoveredIn,
 ) -> Extractions:
-    """Return what extracts memories; what a person has to say again is counted."""
+    """Return the extraction of memories, which also counts what a person had to repeat."""
     return Extractions(
         store,
         Cursors(database),
@@ -42,10 +42,10 @@ def extractions(
 
 
 def _said_again(table: RuleTable, directory: str, paths: Sequence[str], at: float) -> None:
-    with suppress(StateUnusableError):  # a count that is lost harms nobody
+    with suppress(StateUnusableError):  # a lost count does no harm
         table.said_again(directory, paths, at)
 
 
 def tool_rules(database: Database, store: Store, clock: Clock) -> ToolRules:
-    """Return the rules for tools; a memory whose rule answers is used."""
+    """Return the rules for tools; when a rule answers, its memory counts as used."""
     return ToolRules(store, RuleTable(database), clock, acted=UsageTable(database).acted)

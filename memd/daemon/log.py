@@ -1,6 +1,6 @@
 """The log: structured, on stderr, without memory text, prompts or keys.
 
-The one place that configures structlog. On a terminal lines are for people, elsewhere JSON. Every
+The only place that configures structlog. Lines are plain text on a terminal, JSON elsewhere. Every
 text passes the secret scanner on its way out.
 """
 
@@ -27,7 +27,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class Log:
-    """What the other rooms know of the log: notes of facts, and faults under an id."""
+    """The log's interface for other rooms: notes, warnings, and faults with an id."""
 
     def __init__(self, stream: TextIO = sys.stderr, level: str = "info") -> None:
         renderer: Any = (
@@ -47,15 +47,15 @@ class Log:
         )
 
     def note(self, event: str, **facts: Any) -> None:
-        """Write what happened, with its facts."""
+        """Write an event with its facts."""
         self._logger.info(event, **facts)
 
     def warning(self, event: str, **facts: Any) -> None:
-        """Write what somebody should look at."""
+        """Write an event that a person should look at."""
         self._logger.warning(event, **facts)
 
     def unexpected(self, error: BaseException, **facts: str) -> str:
-        """Write a fault with its traceback; return the id under which the client hears of it."""
+        """Write a fault with its traceback; return the id that the client is given for it."""
         fault = uuid.uuid4().hex[:12]
         lines = traceback.format_exception(error)
         self._logger.error("fault", id=fault, **facts, traceback="".join(lines))
@@ -63,7 +63,7 @@ class Log:
 
 
 class _Printer(structlog.PrintLogger):
-    """Writes lines; a log on a full disk loses them and stops nobody."""
+    """Writes lines; on a full disk they are lost without an error."""
 
     def msg(self, message: str) -> None:
         """Write one line."""

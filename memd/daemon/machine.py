@@ -2,7 +2,7 @@
 
 Rules of this file
 - psutil is imported at its first use: 2.6 MB and 10 ms that only a dream needs, not the start.
-- Nothing here raises: what the system does not tell is unknown, which is a value.
+- Nothing here raises: a figure that the system does not give is ``None``.
 """
 
 import math
@@ -18,8 +18,8 @@ from memd.dream.gates import Pressure
 if TYPE_CHECKING:
     import psutil
 
-# No such sensor on this platform, or one whose files do not say what psutil expects of them.
-_UNTOLD = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)
+# Raised where this platform has no such sensor, or its files are not as psutil expects.
+_UNAVAILABLE = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)
 
 T = TypeVar("T")
 _PID_MOST = 2**31
@@ -30,7 +30,7 @@ _WORDS = 8  # of a command line, its options among them
 
 
 def pressure() -> Pressure:
-    """Return how busy the machine is. Reads a few small files of the system, no more."""
+    """Return how busy the machine is, from a few small files of the system."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 
     return Pressure(
@@ -40,31 +40,31 @@ def pressure() -> Pressure:
     )
 
 
-def or_unknown(ask: Callable[[], T]) -> T | None:
-    """Return what the system answers, ``None`` where it does not."""
+def or_unknown(query: Callable[[], T]) -> T | None:
+    """Return the value of a query of the system, ``None`` if it fails."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 
     try:
-        return ask()
-    except (psutil.Error, *_UNTOLD):
+        return query()
+    except (psutil.Error, *_UNAVAILABLE):
         return None
 
 
 def on_battery(battery: object) -> bool | None:
-    """Return what psutil's battery says: ``None`` where there is none or it does not know."""
+    """Return whether the machine runs on battery, ``None`` without a battery or if unknown."""
     plugged = getattr(battery, "power_plugged", None)
     return None if plugged is None else not plugged
 
 
 def process(pid: int) -> SystemProcess | None:
-    """Return a living process, ``None`` for one that is gone, a zombie, or no number of any.
+    """Return a living process, ``None`` for a dead one, a zombie, or an impossible PID.
 
-    Its start is counted from the system's start: a clock that is set does not move it. Starts are
-    counted in hundredths of a second, so one that is younger is waited for: a number that is given
-    anew later has another start then.
+    Its start is counted from the system's start, so setting the clock does not change it. Starts
+    have a resolution of 0.01 s. For a process younger than 0.02 s this waits, so that a later one
+    with the same PID has another start.
     """
     running = _process(pid)
-    # A start that seems to lie ahead is waited for no longer: it is no matter of waiting.
+    # A start in the future is an error of the clock, so it is not waited for.
     if running is not None and 0 < (young := _SETTLED_SECONDS - _age(running)) <= _SETTLED_SECONDS:
         time.sleep(young)
         running = _process(pid)
@@ -72,14 +72,14 @@ def process(pid: int) -> SystemProcess | None:
 
 
 def _age(running: SystemProcess) -> float:
-    """Return the seconds since a process began, or many where the system counts finely enough."""
+    """Return a process's age in seconds; infinity where starts have a finer resolution."""
     if sys.platform != "linux":  # pragma: no cover - macOS counts microseconds
         return math.inf
     return time.clock_gettime(time.CLOCK_BOOTTIME) - running.began
 
 
 def _program(running: "psutil.Process") -> str:
-    """Return what a process is called; a script that an interpreter runs by its own name."""
+    """Return a process's name; for an interpreter that of the script it runs."""
     name = running.name()
     if not name.startswith(_INTERPRETERS):
         return name
@@ -103,5 +103,5 @@ def _process(pid: int) -> SystemProcess | None:
                 return _process(pid)
             uid, parent = running.uids().real, running.ppid()
             return SystemProcess(pid, uid, began, parent, _program(running))
-    except (psutil.Error, *_UNTOLD):
+    except (psutil.Error, *_UNAVAILABLE):
         return None

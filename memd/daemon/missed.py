@@ -31,8 +31,8 @@ from memd.rpc.server import contain
 from memd.state.database import StateUnusableError
 from memd.state.tables import Cursors, Visit, Visits
 
-LOOK_SECONDS = 5.0  # a daemon that hung answers late what was asked meanwhile
-_EVENTS = 200  # of one look; hooks keep no more
+LOOK_SECONDS = 5.0  # a hook's event waits so long at most after a daemon hung
+_EVENTS = 200  # read at once; hooks store no more
 _EVENT_BYTES = 4096
 _OLDEST_SECONDS = 7 * 86_400.0
 _QUIET_SECONDS = 60.0  # a transcript that did not change for so long is not being written
@@ -42,7 +42,7 @@ _MOST_BYTES = 64 * 1024 * 1024  # of all of them together
 
 @dataclass(frozen=True, slots=True)
 class _Grown:
-    """A conversation whose transcript goes on behind its cursor; ``changed`` since 1970."""
+    """A conversation whose transcript has unread lines; ``changed`` is seconds since 1970."""
 
     directory: str
     session: str
@@ -52,8 +52,8 @@ class _Grown:
 
 
 async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
-    """Answer the events in the spool, now and whenever some are there; runs until cancelled."""
-    stuck: set[str] = set()  # answered, but their files could not be removed
+    """Handle the events in the spool, now and every five seconds, until cancelled."""
+    stuck: set[str] = set()  # handled, but their files could not be removed
     while True:
         answered = 0
         for path, params in await to_thread.run_sync(_events, services.places.spool):
@@ -73,7 +73,7 @@ async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
 async def catch_up(
     services: Services, extract: Handler, known: tuple[Cursors, Visits], log: ServerLog
 ) -> None:
-    """Read once what went on in known conversations while nobody listened."""
+    """Extract once from conversations that grew while no daemon ran."""
     clock = services.clock
     try:
         visits = await to_thread.run_sync(known[1].by_directory)
@@ -88,7 +88,7 @@ async def catch_up(
 
 
 async def _extract(services: Services, extract: Handler, visit: Visit, grown: _Grown) -> None:
-    """Read on in one conversation, and return when that is done."""
+    """Extract from the unread lines of one conversation, and return when that is done."""
     project, _, _ = await services.store.where(visit.cwd, visit.environment)
     directory = await to_thread.run_sync(os.path.realpath, project.memory_dir)
     if directory == grown.directory:  # else this cursor does not count there
@@ -97,21 +97,21 @@ async def _extract(services: Services, extract: Handler, visit: Visit, grown: _G
 
 
 def _call(client: str = "", environment: Mapping[str, str] | None = None) -> Call:
-    """Return a call that nobody waits for."""
+    """Return a call of the daemon itself, without a peer that waits for its answer."""
     caller = Caller(0, os.getuid(), os.getpid(), client=client, environment=environment or {})
     return Call(Connection(caller, _nothing, _nothing))
 
 
 def _nothing() -> None:
-    """Do nothing: no peer is there to be told."""
+    """Do nothing: there is no peer to notify."""
 
 
 def _events(folder: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the parameters of the oldest events with their files; remove what is none. Blocks."""
+    """Return the oldest events' paths and parameters; remove files that are no event. Blocks."""
     result: list[tuple[str, dict[str, Any]]] = []
     with suppress(OSError):
         for name in nsmallest(_EVENTS, os.listdir(folder)):
-            if not name.startswith("."):  # a hook is still at it
+            if not name.startswith("."):  # a hook is still writing it
                 path = f"{folder}/{name}"
                 request = read_object(_content(path))
                 if request.get("method") == "hook" and isinstance(request.get("params"), dict):
@@ -122,7 +122,7 @@ def _events(folder: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _content(path: str) -> bytes:
-    """Return what a small regular file of this user holds, b"" for any other."""
+    """Return the bytes of a small regular file of this user, b"" for any other."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -130,7 +130,7 @@ def _content(path: str) -> bytes:
     try:
         status = os.fstat(file)
         ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        return os.read(file, _EVENT_BYTES) if ours else b""  # one that is cut is no JSON
+        return os.read(file, _EVENT_BYTES) if ours else b""  # a longer one is cut: no JSON
     except OSError:
         return b""
     finally:
@@ -138,7 +138,7 @@ def _content(path: str) -> bytes:
 
 
 def _remove(path: str) -> bool:
-    """Remove a file and return whether that could be done. Blocks."""
+    """Remove a file; return whether that worked. Blocks."""
     try:
         os.unlink(path)
     except OSError:
@@ -147,7 +147,7 @@ def _remove(path: str) -> bool:
 
 
 def _grown(cursors: Cursors, now: float) -> list[_Grown]:
-    """Return the conversations that grew, the newest of them, first those that rest. Blocks."""
+    """Return the latest conversations that grew, the longest unchanged one first. Blocks."""
     grown = []
     for directory, cursor in cursors.transcripts():
         with suppress(OSError):
@@ -158,15 +158,16 @@ def _grown(cursors: Cursors, now: float) -> list[_Grown]:
                 grown.append((_Grown(*facts, status.st_size, status.st_mtime), fresh))
     grown.sort(key=lambda pair: pair[0].changed, reverse=True)
     result: list[_Grown] = []
-    left = _MOST_BYTES
+    bytes_left = _MOST_BYTES
     for each, fresh in grown[:_CONVERSATIONS]:
-        left -= fresh
-        if left >= 0:
+        bytes_left -= fresh
+        if bytes_left >= 0:
             result.insert(0, each)
     return result
 
 
 def _size(path: str) -> int:
+    """Return a file's size in bytes, -1 if there is none."""
     try:
         return os.stat(path).st_size
     except OSError:

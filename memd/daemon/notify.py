@@ -1,4 +1,4 @@
-"""Telling systemd how the daemon does: sd_notify(3) and its watchdog, without a library."""
+"""Reports the daemon's state to systemd: sd_notify(3) and its watchdog, without a library."""
 
 import socket
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ WATCHDOG = "WATCHDOG=1"
 
 
 def notify(environ: Mapping[str, str], *states: str) -> bool:
-    """Send states to the supervisor and return whether there is one that took them.
+    """Send states to the supervisor; return whether there is one and it received them.
 
     A state is ``READY``, ``STOPPING`` or ``WATCHDOG``. A leading ``@`` in ``NOTIFY_SOCKET`` means
     the abstract namespace. Never fails: a supervisor that does not listen must not stop the daemon.

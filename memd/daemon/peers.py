@@ -1,12 +1,12 @@
-"""Other memds of this user: whether a socket may be used, and messages passed on to it.
+"""Other memds of this user: checks of their sockets, and messages passed on to them.
 
 Rules of this file
-- A socket is ours alone: its path leads through no link, it and its directory are this user's and
-  nobody else's to use, and so is who listens. It is not this daemon's.
-- Nobody waits for another memd but who sends to it: each call has five seconds, and none holds the
-  lock of the mailboxes.
-- A memd that does not answer is tried again, ever more rarely, until the message expires. With
-  nothing under way there is no timer.
+- A socket must belong to this user alone: its path has no link, and it, its directory and the
+  listening process are this user's. It must not be this daemon's own.
+- Only the sender of a message waits for another memd: each call has five seconds, and none holds
+  the lock of the mailboxes.
+- A memd that does not answer is tried again, at growing intervals, until the message expires.
+  Without such messages there is no timer.
 """
 
 import os
@@ -46,11 +46,11 @@ _NO_ANSWERS = (ValueError, TypeError, AttributeError, LookupError, RecursionErro
 _ID = re.compile("m[0-9]{1,18}")
 _LINE = 300
 _NO_PROJECT = "no_project"
-_ROOT = "/"  # where the sender's project is not there; NAME@PROJECT names an agent anyway
+_ROOT = "/"  # used if the other memd lacks the sender's project; NAME@PROJECT needs none
 
 
 def check_peer(path: str, own: str) -> None:
-    """Check a socket before anything is sent there; one that is not there yet is no fault.
+    """Check a socket before anything is sent to it; a missing one is accepted.
 
     Raises PeerRefusedError.
     """
@@ -70,7 +70,7 @@ def check_peer(path: str, own: str) -> None:
 
 
 def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
-    """Hand a message to the memd at its socket, or ask there what became of it. Blocks."""
+    """Send a message to the memd at its socket, or query its state if it was sent. Blocks."""
     if not message.listed:
         return RelayAnswer(reason=_NOT_LISTED, silent=True)
     try:
@@ -90,6 +90,7 @@ def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
 
 
 def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
+    """Return the other memd's answer to a message, or to a query of a message it knows."""
     if message.known:
         return _answer(client.call("message.status", {"id": message.known}))
     params: dict[str, Any] = {
@@ -110,7 +111,7 @@ def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
 
 
 def _answer(sent: Any) -> RelayAnswer:
-    """Return what another memd says. Raises what ``_NO_ANSWERS`` has where that makes no sense."""
+    """Return another memd's answer, checked. Raises one of ``_NO_ANSWERS`` if it is malformed."""
     (receiver,) = sent["recipients"]
     state, id_ = MessageState(sent["state"]), _ID.fullmatch(sent["id"])
     if id_ is None:
@@ -119,12 +120,12 @@ def _answer(sent: Any) -> RelayAnswer:
 
 
 def _words(text: object) -> str:
-    """Return words of another memd as a part of a line of ours."""
+    """Return a text of another memd as one short, neutralised line."""
     return neutralise(one_line(str(text), _LINE)).encode(errors="replace").decode()
 
 
-class _Road:
-    """The way to one socket; a thread that nobody waits for any more is on it to its end."""
+class _PeerCalls:
+    """The lock and the one thread for calls of one socket; an abandoned call keeps the thread."""
 
     def __init__(self) -> None:
         self.lock = anyio.Lock()
@@ -132,26 +133,26 @@ class _Road:
 
 
 class PeerRelay:
-    """Passes on what waits for other memds. ``own`` is the path of this one's socket."""
+    """Passes on the messages for other memds. ``own`` is the path of this one's socket."""
 
     def __init__(self, messages: Messages, clock: Clock, own: str) -> None:
         self._messages = messages
         self._clock = clock
         self._own = own
-        self._roads: dict[str, _Road] = {}  # by socket: one delays no other
+        self._peers: dict[str, _PeerCalls] = {}  # by socket, so that one does not delay another
         self._sent = anyio.Event()
         relays = messages.relays
         relays.own, relays.check_peer = own, partial(check_peer, own=own)
         relays.pass_on = self.pass_on
 
     async def run(self) -> None:
-        """Try again what was not passed on or has not ended there, until cancelled."""
+        """Retry messages not yet passed on, and query those passed on, until cancelled."""
         seconds = _SOONEST
         while True:
             self._sent = anyio.Event()
             under_way = True
             with suppress(StateUnusableError):
-                under_way = await self._all()
+                under_way = await self._pass_on_all()
             if under_way:
                 await self._clock.sleep(seconds)
                 seconds = min(2 * seconds, _LONGEST)
@@ -160,39 +161,40 @@ class PeerRelay:
                 seconds = _SOONEST
 
     async def pass_on(self, path: str) -> None:
-        """Pass on what waits for one socket now; what is under way then is tried again."""
+        """Pass on the messages for one socket now, for five seconds; ``run`` retries the rest."""
         with anyio.move_on_after(_SECONDS):
             await self._pass_on(path)
         self._sent.set()
 
-    async def _all(self) -> bool:
-        """Pass on what waits; say whether anything is under way."""
+    async def _pass_on_all(self) -> bool:
+        """Pass on all waiting messages; return whether there were any."""
         waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
         async with anyio.create_task_group() as group:
             for path in {message.path for message in waiting}:
-                group.start_soon(self._retried, path)
+                group.start_soon(self._pass_on_quietly, path)
         return bool(waiting)
 
-    async def _retried(self, path: str) -> None:
+    async def _pass_on_quietly(self, path: str) -> None:
         with suppress(StateUnusableError):  # then it is tried again
             await self._pass_on(path)
 
     async def _pass_on(self, path: str) -> None:
-        """Pass on what waits for a socket, in order, and ask what became of the rest."""
-        road = self._roads.setdefault(path, _Road())
-        async with road.lock:
+        """Pass on the messages for a socket in order, then query the state of those passed on."""
+        peer = self._peers.setdefault(path, _PeerCalls())
+        async with peer.lock:
             waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
-            here = [message for message in waiting if message.path == path]
+            for_socket = [message for message in waiting if message.path == path]
             busy = set[str]()
-            for message in sorted(here, key=lambda message: bool(message.known)):
+            for message in sorted(for_socket, key=lambda message: bool(message.known)):
                 if busy & {"", message.to}:
-                    continue  # those behind one that is to be tried again wait, for their order
+                    continue  # an earlier message to the same agent is to be retried first
                 step = partial(pass_on, message, self._own)
-                answer = await to_thread.run_sync(step, abandon_on_cancel=True, limiter=road.thread)
+                answer = await to_thread.run_sync(step, abandon_on_cancel=True, limiter=peer.thread)
                 if not answer.state:
                     busy.add("" if answer.silent else message.to)
                 await self._messages.relaying(partial(_apply, message, answer))
 
 
 def _apply(message: RelayedMessage, answer: RelayAnswer, relays: Any, happened: Any) -> None:
+    """Store another memd's answer to a message."""
     relays.apply(message, answer, happened)

@@ -1,4 +1,4 @@
-"""What exports and imports need of the daemon, put together."""
+"""Builds exports and imports from the daemon's parts."""
 
 import os
 
@@ -18,7 +18,7 @@ from memd.store.service import Store
 def exports(
     database: Database, store: Store, configuration: Configuration, places: Places
 ) -> Exports:
-    """Return what writes archives."""
+    """Return the service that writes archives."""
     visits = Visits(database)
     ports = ExportPorts(
         known=lambda: store.projects.known(visits.all()),
@@ -32,12 +32,12 @@ def exports(
 def imports(
     database: Database, store: Store, clock: Clock, places: Places, priority: RequestPriority
 ) -> Imports:
-    """Return what reads archives."""
+    """Return the service that reads archives."""
     tables = ImportTables(Journal(database), ImportTable(database), ProposalTable(database))
     ports = ImportPorts(places.state_dir, _restore_notes, priority.checkpoint)
     return Imports(store, tables, clock, ports)
 
 
 def _restore_notes(project: Project, session: str, content: bytes, mtime_ns: int) -> bool:
-    """Put the notes of a session where there are none; say whether there were none."""
+    """Write a session's notes unless it has some; return whether they were written."""
     return notes.restore(notes.place(project, session), content, mtime_ns)

@@ -1,4 +1,4 @@
-"""The daemon as a process: signals, the supervisor and its watchdog, and a look at itself."""
+"""The daemon as a process: signals, the supervisor and its watchdog, and checks of its files."""
 
 import os
 import signal
@@ -15,21 +15,21 @@ from memd.daemon.app import Ports, daemon
 from memd.daemon.ending import Ending
 from memd.daemon.log import Log
 
-_LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
+_LOOK_SECONDS = 5.0  # the longest time until a removed socket is noticed
 
 
 async def run(ports: Ports) -> bool:
-    """Serve until SIGTERM, SIGINT, ``shutdown`` or ``restart``; return whether to go on anew.
+    """Serve until SIGTERM, SIGINT, ``shutdown`` or ``restart``; return whether to restart.
 
-    Says when it is ready and feeds systemd's watchdog. Raises what ``daemon`` does.
+    Notifies systemd when ready, and feeds its watchdog. Raises what ``daemon`` does.
     """
     try:
         return await _run(ports)
     except ExceptionGroup as several:
-        alone = several.exceptions[0]
-        # What keeps it from starting has a sentence and a status; the group would hide both.
-        if len(several.exceptions) == 1 and isinstance(alone, MemdError):
-            raise alone from None
+        only = several.exceptions[0]
+        # The error that prevents a start has a sentence and a status; the group would hide both.
+        if len(several.exceptions) == 1 and isinstance(only, MemdError):
+            raise only from None
         raise
 
 
@@ -37,15 +37,15 @@ async def _run(ports: Ports) -> bool:
     ending = Ending()
     async with anyio.create_task_group() as group:
         await group.start(_signals, ports.log, ending)
-        # From here on: behind a restart systemd still counts, and a state file may take its time.
+        # Before the state file opens, which may be slow: systemd counts during a restart.
         group.start_soon(_watchdog, ports.environ, ports.clock)
         async with daemon(ports, ending):
-            group.start_soon(_look_after_itself, ports, ending)
+            group.start_soon(_end_when_unreachable, ports, ending)
             notify.notify(ports.environ, notify.READY)
             socket_path = ports.places.socket
             ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())
             await ending.requested.wait()
-            if not ending.restarting:  # to the supervisor a restart is no end: it stays the service
+            if not ending.restarting:  # for the supervisor the service goes on in a restart
                 notify.notify(ports.environ, notify.STOPPING)
             ports.log.note("stopping", restarting=ending.restarting)
         group.cancel_scope.cancel()
@@ -55,10 +55,11 @@ async def _run(ports: Ports) -> bool:
 async def _signals(
     log: Log, ending: Ending, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
+    """Request the end at SIGTERM and SIGINT; log a SIGHUP. Runs until cancelled."""
     wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with anyio.open_signal_receiver(*wanted) as received:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # At once: one at the end of a restart would wait in a loop that runs no more.
+            # Handled at once: at the end of a restart the event loop would no longer see it.
             signal.signal(number, lambda *_: ending.stop())
         task_status.started()
         async for number in received:
@@ -67,14 +68,15 @@ async def _signals(
 
 
 async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
+    """Feed systemd's watchdog until cancelled, if it is on."""
     seconds = notify.watchdog_seconds(environ, os.getpid())
     while seconds:
         notify.notify(environ, notify.WATCHDOG)
         await clock.sleep(seconds)
 
 
-async def _look_after_itself(ports: Ports, ending: Ending) -> None:
-    """End the daemon when nobody can find it any more, so that the next client starts another."""
+async def _end_when_unreachable(ports: Ports, ending: Ending) -> None:
+    """End the daemon once clients cannot reach it any more, so that the next starts another."""
     while await anyio.to_thread.run_sync(ports.intact):
         await ports.clock.sleep(_LOOK_SECONDS)
     ports.log.warning("unreachable", detail="the socket or the lock file was removed; ending")

@@ -1,4 +1,4 @@
-"""The journal, and all else that goes by its age, is kept within bounds: at the start and daily."""
+"""Prunes the journal, and all other records that have an age limit, at the start and daily."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -29,7 +29,7 @@ from memd.state.tables import (
 )
 from memd.store.service import Store
 
-LOOK_SECONDS = 45 * 60.0  # between looks at the clock: a day is counted from several runs
+LOOK_SECONDS = 45 * 60.0  # between checks of the clock: a day may span several runs
 _MEBIBYTE = 1024 * 1024
 
 
@@ -44,10 +44,10 @@ async def keep_bounded(
     contexts: Contexts,
     forget: Callable[[], Awaitable[None]],
 ) -> None:
-    """Look at the clock now and again, prune now and every day; runs until it is cancelled.
+    """Check the clock every 45 minutes, and prune now and every day, until cancelled.
 
-    ``forget`` is called daily too, for what has an age of its own. Bounds are those of the settings
-    then. A state file that cannot be used is tried again.
+    ``forget`` is called daily too; it removes old messages. The bounds are read from the settings
+    each time. If the state file cannot be used, pruning is tried again at the next check.
     """
     due, problem = clock.monotonic(), ""
     while True:
@@ -79,9 +79,9 @@ async def keep_bounded(
 async def prune(
     database: Database, bounds: JournalSettings, ages: Ages, check: ClockCheck
 ) -> Pruned:
-    """Forget what the bounds do not hold, in small batches between which others may write.
+    """Remove what exceeds the bounds, in small batches so that others can write in between.
 
-    Raises StateUnusableError; what was forgotten until then stays forgotten.
+    Raises StateUnusableError; what was removed until then stays removed.
     """
     old = await to_thread.run_sync(ages.bound, check, bounds.days)
     retention = Retention(database, old, bounds.mebibytes * _MEBIBYTE)
@@ -101,7 +101,7 @@ async def prune(
 
 
 def follow_usage(database: Database, now: float) -> None:
-    """Begin to count for memories that are new, and forget those that are long gone. Blocks.
+    """Begin usage counts for new memories, and remove those of long deleted ones. Blocks.
 
     Raises StateUnusableError.
     """
@@ -114,11 +114,11 @@ def follow_usage(database: Database, now: float) -> None:
 async def prune_notes(
     database: Database, store: Store, notes: Notes, ages: Ages, check: ClockCheck
 ) -> None:
-    """Remove session notes that nobody changed for as many days as the settings say.
+    """Remove session notes that have not changed for the days of ``notes.days``, at least one.
 
-    They are looked for where the daemon and the clients of its projects have their transcripts.
-    Those that are to go with their session go a day later where nobody told of its end. Raises
-    StateUnusableError.
+    They are searched below the transcript folders of the daemon and of all visits' environments.
+    With 0 days, notes are removed at their session's end, or a day later if no end was reported.
+    Raises StateUnusableError.
     """
     settings, _ = await store.settings()
     days = max(settings.notes.days, 1)

@@ -1,4 +1,4 @@
-"""What a job does: the glue between durable requests and the rooms that work on them."""
+"""The runner of each kind of job: passes a stored request to the service that does the work."""
 
 from functools import partial
 from typing import Any
@@ -28,9 +28,9 @@ def runners(
     notes: Notes,
     summaries: Summaries,
 ) -> dict[str, Runner]:
-    """Return the runner of each kind of job; each lets prompts go first, piece by piece."""
+    """Return the runner of each kind of job; each yields to requests while it computes."""
 
-    def by_turns(runner: Runner) -> Runner:
+    def with_yielding(runner: Runner) -> Runner:
         async def run(running: Running) -> dict[str, Any]:
             with yielding(priority.checkpoint):
                 return await runner(running)
@@ -38,7 +38,7 @@ def runners(
         return run
 
     async def extract(running: Running) -> dict[str, Any]:
-        """Run one extraction and tell subscribers what it saved; a due dream may follow."""
+        """Run an extraction and publish what it saved; then begin a dream if one is due."""
         request = running.request
         project, settings, _ = await store.where(request["cwd"], request["environment"])
         running.progress("reading")
@@ -78,11 +78,11 @@ def runners(
         NOTES: partial(_update_notes, store, notes),
         summary.KIND: partial(_summarise, store, summaries),
     }
-    return {kind: by_turns(runner) for kind, runner in by_kind.items()}
+    return {kind: with_yielding(runner) for kind, runner in by_kind.items()}
 
 
 async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[str, Any]:
-    """Bring the notes of one session up to date."""
+    """Update the notes of one session and return the result's facts."""
     request = running.request
     project, settings, _ = await store.where(request["cwd"], request["environment"])
     running.progress("reading")
@@ -96,7 +96,7 @@ async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[st
 
 
 async def _summarise(store: Store, summaries: Summaries, running: Running) -> dict[str, Any]:
-    """Summarise a conversation."""
+    """Summarise a conversation and return the facts, of a failure if no model is allowed."""
     request = running.request
     if not running.model_allowed:
         return failed(BreakerOpenError())

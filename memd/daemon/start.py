@@ -69,9 +69,9 @@ def start(environ: Mapping[str, str]) -> int:
 
 
 def check(environ: Mapping[str, str]) -> int:
-    """Say whether a daemon could start here now, and return the exit status it would end with.
+    """Write whether a daemon could start here now, and return the exit status for that.
 
-    That this runs says that the program is whole: it has loaded all that a daemon needs.
+    It also proves that the program is complete: this module imports all that a daemon needs.
     """
     try:
         places = find(environ, os.path.expanduser("~"))
@@ -87,7 +87,7 @@ def check(environ: Mapping[str, str]) -> int:
 
 
 def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed: int) -> None:
-    """Serve until the end; a restart replaces the program, and does not come back if it can."""
+    """Serve until the end; a restart replaces this program and does not return if that works."""
     settings, problems = Configuration(places.config).current()
     log = Log(level=settings.log.level)
     for problem in problems:
@@ -95,7 +95,7 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
     environ, origin = _environment(given, places, log)
     try:
         hook_file.refresh(places)
-    except (MemdError, OSError) as error:  # the old hook serves as well as it did
+    except (MemdError, OSError) as error:  # the old hook still works
         log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
     with _listener(places, environ, handed) as listener:
         bound = _identity(places.socket)
@@ -110,8 +110,8 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
             except OSError as error:
                 program = f"{handover.PROGRAM[0]}: {error.strerror}"
                 log.warning("restart", detail=f"{program}; this version goes on")
-    own = environ.get("LISTEN_PID") != str(os.getpid())
-    if own:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
+    is_own_socket = environ.get("LISTEN_PID") != str(os.getpid())
+    if is_own_socket:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
             if _identity(places.socket) == bound:
                 Path(places.socket).unlink()
@@ -120,7 +120,7 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
 def _environment(
     environ: Mapping[str, str], places: Places, log: Log
 ) -> tuple[Mapping[str, str], Origin]:
-    """Return the daemon's variables with those of its env file, and where a model's are from."""
+    """Return the variables with those of the env file added, and the origin of a model's ones."""
     try:
         own = read_variables(places.env_file)
     except EnvFileUnusableError as error:
@@ -133,6 +133,7 @@ def _environment(
 
 
 def _identity(path: str) -> tuple[int, int] | None:
+    """Return device and inode of a file, ``None`` if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -141,6 +142,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _listener(places: Places, environ: Mapping[str, str], handed: int) -> socket:
+    """Return the socket of systemd, the earlier program or launchd, else a new one."""
     return (
         inherited_listener(environ, os.getpid())
         or handed_listener(handed, places.socket)
@@ -150,6 +152,7 @@ def _listener(places: Places, environ: Mapping[str, str], handed: int) -> socket
 
 
 def _limits() -> None:
+    """Set memory allocation, thread switching, collection and descriptor limits; no core file."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # pragma: no branch - only the GNU C library has it
         for option, value in _MALLOC.items():

@@ -1,4 +1,4 @@
-"""What a team's syncs hear of: changes below ``team/``, whoever made them."""
+"""Passes changes of memories on to a team's syncs, whoever made them."""
 
 from collections.abc import Callable, Collection
 
@@ -9,14 +9,14 @@ Noticed = Callable[[str, Collection[str]], None]
 
 
 class ChangeRelay:
-    """An event sink that tells ``noticed`` which paths changed, but for what a sync wrote."""
+    """An event sink that calls ``noticed`` with changed paths, except those that a sync wrote."""
 
     def __init__(self, events: EventSink) -> None:
         self._events = events
         self.noticed: Noticed = lambda _directory, _paths: None
 
     def publish(self, event: Event) -> None:
-        """Hand one event on."""
+        """Publish an event, and report the paths that it says were changed."""
         self._events.publish(event)
         if event.topic == MEMORY_CHANGED and event.params["actor"] != Actor.TEAM:
             paths = [file["path"] for file in event.params["files"]]

@@ -77,14 +77,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
-    """Serve until a signal comes. Raises OSError where the port cannot be had."""
-    # No other address: who is not on this machine must not get as far as the secret.
+    """Serve until SIGTERM or SIGINT. Raises OSError if the port cannot be listened at."""
+    # Only this address: other machines must not even get to try the secret.
     server = socket.create_server((_HOST, port), backlog=CONNECTIONS)
     port = server.getsockname()[1]
     listener = await SocketListener.from_socket(server)
     secret = secrets.token_hex(_SECRET_BYTES)
     entrance = Entrance(port, secret)
-    places = anyio.Semaphore(CONNECTIONS)
+    slots = anyio.Semaphore(CONNECTIONS)
 
     async def serve(client: SocketStream) -> None:
         try:
@@ -92,15 +92,15 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
         except Exception as error:  # noqa: BLE001 - the edge: it must not end the others
             _complain(f"a connection ended with {type(error).__name__}")
         finally:
-            places.release()
+            slots.release()
 
     async def accept() -> None:
         while True:
-            await places.acquire()
+            await slots.acquire()
             try:
                 group.start_soon(serve, await listener.accept())
             except (anyio.BrokenResourceError, OSError):  # no descriptors are left, for a moment
-                places.release()
+                slots.release()
                 await anyio.sleep(_PAUSE_SECONDS)
 
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -114,7 +114,7 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
 
 
 def _configured(places: Places) -> str:
-    """Return the upstream of the user's settings, where nobody else could have written it."""
+    """Return the upstream in the user's settings; the default if others may write that file."""
     try:
         with open(places.config, "rb") as file:
             facts = os.fstat(file.fileno())
@@ -127,6 +127,7 @@ def _configured(places: Places) -> str:
 
 
 def _complain(sentence: str, status: int = 0) -> int:
+    """Write a sentence to standard error and return the exit status."""
     sys.stderr.write(f"memd gateway: {sentence}\n")
     return status
 

@@ -1,12 +1,12 @@
-"""One connection of a client, and the one to the upstream that belongs to it.
+"""One connection of a client, and its connection to the upstream.
 
 Rules of this file
-- A reply goes to the client as it comes, byte for byte; it is read beside that only to know where
-  it ends. Where that cannot be known, bytes go on until the upstream hangs up.
-- Nothing goes to the upstream before the secret, the host and the sender are as they must be, and
-  nothing that two servers could read differently.
+- A reply goes to the client as it comes, byte for byte; it is parsed only to find its end. If that
+  fails, bytes are passed on until the upstream hangs up.
+- Nothing goes to the upstream before the secret, the host and the sender were checked, and no
+  request that two servers could read differently.
 - Of a request's headers only Host, Content-Length, Expect, Upgrade and the betas change.
-- Either side's end is the other's.
+- If one side hangs up, the other connection is closed.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ HEAD_SECONDS = 5.0  # to the end of a request's head
 BODY_SECONDS = 60.0  # between two pieces of a body
 IDLE_SECONDS = 600.0  # between two requests
 _LINGER_SECONDS = 1.0
-_REFUSAL_BYTES = 1024 * 1024  # a longer refusal is handed on
+_REFUSAL_BYTES = 1024 * 1024  # a longer refusal is passed on at once
 _REFUSED = 400
-_HOP_BY_HOP = (b"expect", b"upgrade")  # the gateway's own matter
+_HOP_BY_HOP = (b"expect", b"upgrade")  # for the gateway itself, not passed on
 _GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 _UNREACHABLE = (
     b'{"type":"error","error":{"type":"api_error",'
@@ -44,21 +44,21 @@ class _OverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What a request must show to be let in: the gateway's own host and secret, and no page."""
+    """Checks of a request: the gateway's own host and secret, and not sent by a web page."""
 
     port: int
     secret: str
 
     def path(self, request: h11.Request) -> bytes | None:
-        """Return the path behind the secret, ``None`` for a request that is not let in."""
+        """Return the path behind the secret, ``None`` for a request that is refused."""
         before, _, rest = request.target.partition(b"/")
         secret, slash, path = rest.partition(b"/")
         if before or not slash or not compare_digest(secret, self.secret.encode()):
             return None
         own = [f"127.0.0.1:{self.port}".encode(), f"localhost:{self.port}".encode()]
         host = next((value.lower() for name, value in request.headers if name == b"host"), b"")
-        page = any(_is_of_a_page(name) for name, _ in request.headers)
-        return None if page or host not in own else b"/" + path
+        from_page = any(_is_of_a_page(name) for name, _ in request.headers)
+        return None if from_page or host not in own else b"/" + path
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class GatewayConnection:
     _status: int = 0
 
     async def serve(self) -> None:
-        """Serve requests, one after the other; nothing is raised for what a side does."""
+        """Serve requests, one after the other; errors of either side only end it."""
         try:
             with suppress(_OverError, h11.LocalProtocolError, *_GONE):
                 while True:
@@ -85,8 +85,9 @@ class GatewayConnection:
             await anyio.aclose_forcefully(self.client)
 
     async def _serve_one(self) -> None:
+        """Check and forward one request, or answer with an error. Raises _OverError."""
         try:
-            request = await self._head()
+            request = await self._next_request()
             path = self.entrance.path(request)
             if path is None:
                 await self._answer(404)
@@ -97,9 +98,9 @@ class GatewayConnection:
         except h11.RemoteProtocolError as error:
             await self._answer(error.error_status_hint)
 
-    async def _head(self) -> h11.Request:
-        """Return the next request, without its body. Raises _OverError where none comes."""
-        data = self._incoming.trailing_data[0] or await self._first()
+    async def _next_request(self) -> h11.Request:
+        """Return the next request, without its body. Raises _OverError if none comes."""
+        data = self._incoming.trailing_data[0] or await self._first_bytes()
         self._incoming = h11.Connection(h11.SERVER, HEAD_BYTES)
         with anyio.move_on_after(HEAD_SECONDS):
             while data:
@@ -109,8 +110,8 @@ class GatewayConnection:
                 data = await self.client.receive()
         raise _OverError
 
-    async def _first(self) -> bytes:
-        """Return the first bytes of a request, none where either side hangs up."""
+    async def _first_bytes(self) -> bytes:
+        """Return the first bytes of a request, b"" if either side hangs up or time is up."""
         result = b""
 
         async def watch(upstream: ByteStream, scope: anyio.CancelScope) -> None:
@@ -128,11 +129,12 @@ class GatewayConnection:
         return result
 
     async def _forward(self, request: h11.Request, path: bytes) -> None:
+        """Send a request on, rewritten if it may be; if that is refused, send the fallback."""
         if self._incoming.they_are_waiting_for_100_continue:
             await self.client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         name = path.partition(b"?")[0]
-        whole = self.rewriter.concerns(request.method, name, dict(request.headers))
-        body, end = await self._body() if whole else (b"", None)
+        may_change = self.rewriter.concerns(request.method, name, dict(request.headers))
+        body, end = await self._body() if may_change else (b"", None)
         if end is None:
             await self._exchange(self._request(request, path), None, body)
             return
@@ -145,16 +147,17 @@ class GatewayConnection:
             await self._exchange(again, end, original)
 
     async def _body(self) -> tuple[bytes, h11.EndOfMessage | None]:
-        """Return a request's body and its end; no end where it is larger than may be changed."""
+        """Return a request's body and its end; ``None`` for the end if the body is too large."""
         body = bytearray()
         while len(body) <= MOST_BYTES:
-            event = await self._piece()
+            event = await self._next_event()
             if isinstance(event, h11.EndOfMessage):
                 return bytes(body), event
             body += event.data
         return bytes(body), None
 
-    async def _piece(self) -> h11.Data | h11.EndOfMessage:
+    async def _next_event(self) -> h11.Data | h11.EndOfMessage:
+        """Return the next part of the request's body, or its end."""
         while True:
             event = self._incoming.next_event()
             if isinstance(event, h11.Data | h11.EndOfMessage):
@@ -169,7 +172,7 @@ class GatewayConnection:
         body: bytes | None = None,
         betas: Sequence[str] = (),
     ) -> h11.Request:
-        """Return a request as it goes to the upstream, with another body and more betas."""
+        """Return the request for the upstream; ``body`` sets its length, ``betas`` are added."""
         headers: list[tuple[bytes, bytes]] = []
         added = [beta.encode() for beta in betas]
         for name, value in request.headers.raw_items():
@@ -196,9 +199,10 @@ class GatewayConnection:
         *,
         hold: bool = False,
     ) -> bool:
-        """Send a request and hand its reply on; what comes behind ``body`` where it has no end yet.
+        """Send a request and pass its reply on. Without an ``end`` the rest of the body follows.
 
-        With ``hold`` a refusal is not handed on, and the result is true. Raises _OverError.
+        With ``hold`` a reply of status 400 is not passed on, and the result is true. Raises
+        _OverError.
         """
         upstream = await self._connected()
         self._outgoing = h11.Connection(h11.CLIENT, HEAD_BYTES)
@@ -212,10 +216,10 @@ class GatewayConnection:
                 await _send(upstream, data)
                 piece: h11.Data | h11.EndOfMessage | None = end
                 while not isinstance(piece, h11.EndOfMessage):
-                    piece = await self._piece()
+                    piece = await self._next_event()
                     await _send(upstream, self._outgoing.send(piece) or b"")
                 sent.set()
-                # What comes now is another request, or the client hangs up.
+                # Bytes that come now are the next request, or the client hangs up.
                 self._incoming.receive_data(await self.client.receive())
                 return
             group.cancel_scope.cancel()
@@ -232,7 +236,7 @@ class GatewayConnection:
         return refused
 
     async def _relay(self, upstream: ByteStream, *, hold: bool) -> bool:
-        """Hand a reply on; return true, and nothing is handed on, where it was held and refused."""
+        """Pass a reply on and return false; with ``hold`` return true for a refusal, unsent."""
         held, ended = bytearray(), False
         while not ended:
             try:
@@ -243,10 +247,10 @@ class GatewayConnection:
             ended = self._ends_with(data)
             if hold:
                 held += data
-                waits = self._status in {0, _REFUSED} and len(held) <= _REFUSAL_BYTES
-                if waits and ended:
+                may_be_refusal = self._status in {0, _REFUSED} and len(held) <= _REFUSAL_BYTES
+                if may_be_refusal and ended:
                     return True
-                if waits:
+                if may_be_refusal:
                     continue
                 hold, data = False, bytes(held)
                 held.clear()
@@ -254,7 +258,7 @@ class GatewayConnection:
         return False
 
     def _ends_with(self, data: bytes) -> bool:
-        """Read a piece of the reply beside its way, and return whether it is the last."""
+        """Parse a piece of the reply, and return whether the reply ends with it."""
         with suppress(h11.RemoteProtocolError):
             self._outgoing.receive_data(data)
             while (event := self._outgoing.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
@@ -263,10 +267,11 @@ class GatewayConnection:
                 if isinstance(event, h11.EndOfMessage):
                     return True
             return False
-        self._status = self._status or -1  # nobody knows; it is not held any longer
+        self._status = self._status or -1  # unknown: the reply is not held any longer
         return False
 
     async def _connected(self) -> ByteStream:
+        """Return a usable upstream connection. Raises _OverError after an answer of status 502."""
         if self._upstream is not None and self._outgoing.their_state is not h11.DONE:
             await self._hang_up()
         if self._upstream is None:
@@ -283,7 +288,7 @@ class GatewayConnection:
             self._upstream = None
 
     async def _answer(self, status: int, body: bytes = b"") -> None:
-        """Answer in the upstream's place and end both connections. Raises _OverError."""
+        """Answer the client in the upstream's place and end both connections. Raises _OverError."""
         phrase = HTTPStatus(status).phrase
         kind = "Content-Type: application/json\r\n" if body else ""
         head = f"HTTP/1.1 {status} {phrase}\r\n{kind}Content-Length: {len(body)}\r\n"
@@ -297,7 +302,7 @@ class GatewayConnection:
 
 
 async def _send(upstream: ByteStream, data: bytes) -> None:
-    # One that hangs up in the middle of a request may have said why; that is read elsewhere.
+    # An upstream that hangs up early may have sent a reply first; ``_relay`` reads it.
     with suppress(*_GONE):
         await upstream.send(data)
 

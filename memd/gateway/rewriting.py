@@ -1,10 +1,11 @@
 """Which requests are changed, and how.
 
 Rules of this file
-- Only results behind the last reply are new: they were never sent, so their first form may be the
-  short one. What was sent once in the place of a result is sent again, whatever memd says.
-- In doubt a request passes as it is, and so does one whose model has no tool to read files with.
-- memd gets a moment. Without its answer what is known is sent, and the rest as it is, for good.
+- Only results behind the last reply are new: they were never sent, so they may be shortened. A
+  result that was sent in a short form is always sent so again, whatever the daemon answers.
+- In doubt a request passes unchanged, and so does one whose model has no tool to read files with.
+- The daemon gets ``seconds`` to answer. Without its answer, earlier decisions are applied, and new
+  results are sent unchanged from then on.
 """
 
 import threading
@@ -24,17 +25,17 @@ from memd.gateway.spans import Place, RequestBody
 READERS = frozenset(("Read",))
 MOST_BYTES = 32 * 1024 * 1024
 SECONDS = 0.1
-RESUMED_SECONDS = 2.0  # of the first that this process sees of a conversation with results
+RESUMED_SECONDS = 2.0  # for the first request of a longer conversation in this process
 _SESSIONS = 16
 _FEW = 3  # messages of a conversation that has just begun
-_CONVERSATIONS = 4  # of one session: the same beginning, gone on with in several ways
+_CONVERSATIONS = 4  # branches of one session, which begin with the same messages
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _BILLING = "x-anthropic-billing-header"
-# Why memd gives no answer, or none of use; then what is known is sent.
+# Raised if the daemon does not answer, or not usefully; then earlier decisions are applied.
 _UNPLANNED = (MemdError, OSError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
 # A history that the server holds cannot be followed.
 _UNFOLLOWED = frozenset(("thread", "previous_message_id"))
-# What the API takes no ``context_management`` beside, or only one.
+# Members that the API does not accept beside a ``context_management`` of ours.
 _UNMANAGED = frozenset(("compaction", "context_management"))
 
 
@@ -42,8 +43,7 @@ _UNMANAGED = frozenset(("compaction", "context_management"))
 class Rewritten:
     """A body to send, and betas that it needs.
 
-    ``fallback`` returns the body to send once where this one is refused, with what is new in it as
-    it came.
+    ``fallback`` returns the body to send if this one is refused, with its new results unchanged.
     """
 
     body: bytes
@@ -61,21 +61,21 @@ class _Followed:
     members: dict[str, Any] = field(default_factory=dict)
 
     def goes_on_as(self, messages: Sequence[Message]) -> bool:
-        """Return whether messages hold the last reply that was sent, in its place."""
+        """Return whether messages have this conversation's last sent reply at the same index."""
         known = [each.message for each in self.planner.sent.messages]
-        place = _last_reply(known)
-        if place >= len(messages):
+        index = _last_reply(known)
+        if index >= len(messages):
             return False
-        return place < 0 or canonical(known[place]) == canonical(messages[place])
+        return index < 0 or canonical(known[index]) == canonical(messages[index])
 
 
 @dataclass(slots=True)
 class Rewriter:
-    """Has memd decide about the results in requests, and exchanges those that it stored.
+    """Asks the daemon which results in requests to store, and replaces those by a short form.
 
     ``socket`` is the daemon's, ``cwd`` the project that results belong to. ``readers`` are names of
     tools that read any file. With ``manage`` the API is asked to clear old results by itself.
-    ``seconds`` are for memd, of each request.
+    ``seconds`` is the time that the daemon gets per request.
     """
 
     socket: str
@@ -101,18 +101,18 @@ class Rewriter:
         )
 
     def rewritten(self, path: bytes, data: bytes) -> Rewritten:
-        """Return what to send in the place of a body. Blocks."""
+        """Return the body to send for a request's body, unchanged after any error. Blocks."""
         try:
             body = spans.read(data)
             reader = _reader(body.members, self.readers) if body else ""
             if body and reader and (followed := self._followed(body.members["messages"])):
                 with followed.lock:
-                    return self._changed(path, data, body, reader, followed)
-        except Exception:  # noqa: BLE001, S110 - the edge: whatever is wrong here, it goes out
+                    return self._with_short_results(path, data, body, reader, followed)
+        except Exception:  # noqa: BLE001, S110 - the edge: after any error it goes out unchanged
             pass
         return Rewritten(data)
 
-    def _changed(
+    def _with_short_results(
         self, path: bytes, data: bytes, body: RequestBody, reader: str, followed: _Followed
     ) -> Rewritten:
         messages, sent = body.members["messages"], followed.planner.sent
@@ -122,7 +122,7 @@ class Rewriter:
         self._plan(body.members, newest, {"reader": reader, "supports": supports}, followed)
         added = dict(followed.members) if manages and path == _MESSAGES else {}
         betas = added.pop("betas", ())
-        contents = _exchanged(messages, sent)
+        contents = _changed_blocks(messages, sent)
         if not contents and not added:
             return Rewritten(data)
 
@@ -131,7 +131,7 @@ class Rewriter:
                 for name, _ in results(newest):
                     sent.decisions.pop(name, None)
                 sent.freeze(newest)
-                return body.spliced(_exchanged(messages, sent), added)
+                return body.spliced(_changed_blocks(messages, sent), added)
 
         new = any(place >= len(messages) - len(newest) for place, _ in contents)
         return Rewritten(body.spliced(contents, added), betas, fallback if new else None)
@@ -143,7 +143,7 @@ class Rewriter:
         given: dict[str, Any],
         followed: _Followed,
     ) -> None:
-        """Have memd decide about what is new. What it cannot decide in time is decided here."""
+        """Let the daemon decide about new results; those undecided in time are never shortened."""
         messages, planner = members["messages"], followed.planner
         resumed = not planner.sent.messages
         undecided = messages if resumed else newest
@@ -152,8 +152,8 @@ class Rewriter:
             given["supports"].append("thinking")
         given |= {name: members.get(name) for name in ("model", "system", "tools")}
         given["conversation"] = followed.name
-        waits = any(name not in planner.sent.decisions for name, _ in results(undecided))
-        if not waits and (managed or followed.members):
+        has_new = any(name not in planner.sent.decisions for name, _ in results(undecided))
+        if not has_new and (managed or followed.members):
             planner.tell(messages, given)
             return
         seconds = max(self.seconds, RESUMED_SECONDS if resumed and len(messages) > _FEW else 0)
@@ -167,9 +167,9 @@ class Rewriter:
         planner.sent.freeze(undecided)
 
     def _followed(self, messages: Sequence[Message]) -> _Followed | None:
-        """Return the conversation of messages, ``None`` before its first reply.
+        """Return the followed conversation of messages, ``None`` before its first reply.
 
-        Its session is known by all up to that reply, so that another process finds it too.
+        Its session id is a hash of the messages up to that reply, so another process finds it too.
         """
         first = next((n for n, each in enumerate(messages) if each["role"] == "assistant"), None)
         if first is None:
@@ -191,26 +191,27 @@ class Rewriter:
 
 
 def _reader(members: Mapping[str, Any], readers: frozenset[str]) -> str:
-    """Return the request's tool that reads files, "" where the request passes as it is."""
+    """Return the name of the request's tool that reads files, "" if nothing may be changed."""
     system, tools = members.get("system") or "", members.get("tools")
     texts = [block.get("text") for block in system] if isinstance(system, list) else [system]
     billed = any(str(text).startswith(_BILLING) for text in texts)
     if billed or _UNFOLLOWED & members.keys() or not isinstance(tools, list):
         return ""
-    # A tool with another type runs on the server, which has not these files.
+    # A tool of another type runs on the server, which does not have these files.
     own = (tool["name"] for tool in tools if tool.get("type", "custom") == "custom")
     return next((name for name in own if name in readers), "")
 
 
 def _last_reply(messages: Sequence[Message]) -> int:
+    """Return the index of the last reply, -1 if there is none."""
     roles = [message["role"] for message in messages]
     return len(roles) - 1 - roles[::-1].index("assistant") if "assistant" in roles else -1
 
 
-def _exchanged(
+def _changed_blocks(
     messages: Sequence[Message], sent: SentConversation
 ) -> dict[Place, Mapping[str, Any]]:
-    """Return the new members of the blocks in whose place something else is sent."""
+    """Return, by message and block, the members that differ in the blocks to send."""
     return {
         (n, m): {name: new[name] for name in new if new[name] is not old.get(name)}
         for n, (before, after) in enumerate(zip(messages, sent.applied(messages), strict=True))

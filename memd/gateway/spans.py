@@ -1,9 +1,9 @@
-"""The body of a request, and where the results in it stand in its text. Pure.
+"""The body of a request, and the positions of its messages in its text. Pure.
 
 Rules of this file
-- What is not exchanged stays as it is, to the byte.
-- In doubt nothing is read: what two parsers could read differently (a name twice, bytes that are
-  no UTF-8, NaN, a number that has no end) is refused.
+- Text that is not replaced stays as it is, to the byte.
+- A body that two parsers could read differently (a name twice, bytes that are no UTF-8, NaN, an
+  infinite number) is not read at all.
 """
 
 import json
@@ -20,9 +20,9 @@ _space = re.compile(r"[ \t\n\r]*").match
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """A request's members, and where its messages begin in its text.
+    """A request's members, and the positions at which its messages start in its text.
 
-    ``inside`` is the place behind the brace that opens the whole.
+    ``inside`` is the position behind the opening brace of the whole object.
     """
 
     text: str
@@ -33,9 +33,9 @@ class RequestBody:
     def spliced(
         self, changes: Mapping[Place, Mapping[str, Any]], added: Mapping[str, Any]
     ) -> bytes:
-        """Return the body with other contents of blocks, and with more members.
+        """Return the body with the content of some blocks replaced, and with more members.
 
-        A block has none of the other names yet, and the body none of the added ones.
+        Further names in ``changes`` must be new to their block, and those in ``added`` to the body.
         """
         spans = {message: _spans(self.text, self.starts[message]) for message, _ in changes}
         pieces = [self.text[: self.inside], *(f"{_members({n: added[n]})}," for n in added)]
@@ -51,7 +51,7 @@ class RequestBody:
 
 
 def read(data: bytes) -> RequestBody | None:
-    """Return what a body holds, ``None`` where it cannot be read without doubt."""
+    """Return a parsed body, ``None`` if it is invalid or ambiguous."""
     starts: list[int] = []
     try:
         text = data.decode()
@@ -60,17 +60,17 @@ def read(data: bytes) -> RequestBody | None:
             starts.append(at)
             return _decode(text, at)
 
-        inside = _past(text, "{", _skip(text, 0))
+        inside = _after_sign(text, "{", _skip_space(text, 0))
         messages = partial(_array, text, message)
         members, end = _object(text, {"messages": messages}, inside - 1)
-        whole = _skip(text, end) == len(text)
+        whole = _skip_space(text, end) == len(text)
     except (ValueError, IndexError, RecursionError):
         return None
     return RequestBody(text, members, starts, inside) if whole else None
 
 
 def _spans(text: str, start: int) -> list[tuple[int, int]]:
-    """Return where the contents of a message's blocks begin and end."""
+    """Return the start and end of each block's content in a message."""
     spans: list[tuple[int, int]] = []
 
     def content(at: int) -> tuple[Any, int]:
@@ -87,50 +87,52 @@ def _spans(text: str, start: int) -> list[tuple[int, int]]:
 
 
 def _object(text: str, readers: Mapping[str, Read], at: int) -> tuple[Any, int]:
-    """Read an object, some members with readers of their own; another value as it is."""
+    """Return an object and its end; ``readers`` read some members. Other values are decoded."""
     if text[at] != "{":
         return _decode(text, at)
     pairs: list[tuple[str, Any]] = []
-    at = _skip(text, at + 1)
+    at = _skip_space(text, at + 1)
     while text[at] != "}":
         if pairs:
-            at = _skip(text, _past(text, ",", at))
+            at = _skip_space(text, _after_sign(text, ",", at))
         name, at = _decode(text, at)
-        _past(text, '"', at - 1)  # a name is a string
-        at = _skip(text, _past(text, ":", _skip(text, at)))
+        _after_sign(text, '"', at - 1)  # a name is a string
+        at = _skip_space(text, _after_sign(text, ":", _skip_space(text, at)))
         value, at = readers[name](at) if name in readers else _decode(text, at)
         pairs.append((name, value))
-        at = _skip(text, at)
-    return _once(pairs), at + 1
+        at = _skip_space(text, at)
+    return _unique(pairs), at + 1
 
 
 def _array(text: str, item: Read, at: int) -> tuple[Any, int]:
-    """Read an array with a reader of its items; another value as it is."""
+    """Return an array, read item by item, and its end. Other values are decoded."""
     if text[at] != "[":
         return _decode(text, at)
     values: list[Any] = []
-    at = _skip(text, at + 1)
+    at = _skip_space(text, at + 1)
     while text[at] != "]":
         if values:
-            at = _skip(text, _past(text, ",", at))
+            at = _skip_space(text, _after_sign(text, ",", at))
         value, at = item(at)
         values.append(value)
-        at = _skip(text, at)
+        at = _skip_space(text, at)
     return values, at + 1
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     match = _space(text, at)
     return match.end() if match else at
 
 
-def _past(text: str, sign: str, at: int) -> int:
+def _after_sign(text: str, sign: str, at: int) -> int:
+    """Return the position behind a sign. Raises ValueError if another one is there."""
     if text[at] != sign:
         raise ValueError
     return at + 1
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's members. Raises ValueError if a name comes twice."""
     result = dict(pairs)
     if len(result) < len(pairs):
         raise ValueError
@@ -138,6 +140,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(digits: str) -> float:
+    """Return a finite number. Raises ValueError for one that is too large."""
     value = float(digits)
     if value in (float("inf"), float("-inf")):
         raise ValueError
@@ -145,10 +148,12 @@ def _number(digits: str) -> float:
 
 
 def _constant(_: str) -> None:
+    """Refuse NaN and Infinity. Raises ValueError."""
     raise ValueError
 
 
 def _members(value: Mapping[str, Any]) -> str:
+    """Return an object's members as JSON, without the braces."""
     return _dump(value)[1:-1]
 
 
@@ -157,5 +162,5 @@ def _dump(value: Any) -> str:
 
 
 _decode = json.JSONDecoder(
-    object_pairs_hook=_once, parse_float=_number, parse_constant=_constant
+    object_pairs_hook=_unique, parse_float=_number, parse_constant=_constant
 ).raw_decode

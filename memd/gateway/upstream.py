@@ -17,7 +17,7 @@ _PORTS = {"https": 443, "http": 80}
 
 
 class WrongUpstreamError(MemdError):
-    """Requests with credentials do not go to such an address."""
+    """The upstream's address is invalid, or would send credentials unencrypted."""
 
     code = -32602
     kind = "invalid_params"
@@ -32,7 +32,7 @@ class WrongUpstreamError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """Where requests go; ``path`` is what their paths begin with there."""
+    """The server that requests go to; ``path`` is put before their paths."""
 
     host: str
     port: int
@@ -41,17 +41,17 @@ class Upstream:
 
     @property
     def authority(self) -> str:
-        """The value of the header Host."""
+        """Return the value of the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = self.port == _PORTS["https" if self.encrypted else "http"]
         return host if usual else f"{host}:{self.port}"
 
     async def connect(self) -> ByteStream:
-        """Return a new connection. Raises OSError, and what anyio does where TLS fails."""
+        """Return a new connection. Raises OSError, and anyio's error if TLS fails."""
         with anyio.fail_after(_CONNECT_SECONDS):
             if not self.encrypted:
                 return await anyio.connect_tcp(self.host, self.port)
-            # The end of a reply is known by its framing; many servers end TLS unannounced.
+            # HTTP itself marks the end of a reply, and many servers end TLS without notice.
             return await anyio.connect_tcp(
                 self.host,
                 self.port,
@@ -62,7 +62,7 @@ class Upstream:
 
 
 def upstream(address: str) -> Upstream:
-    """Return what an address says. Raises WrongUpstreamError."""
+    """Return the upstream of an address. Raises WrongUpstreamError."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port

@@ -1,11 +1,11 @@
-"""What a model is asked for a line of progress: a client's own prefix and one message. Pure.
+"""The request for a line of progress: a client's own request and one more message. Pure.
 
 Rules of this file
 - The client's system text, tools and messages go first, to the byte, so that a cache serves them
   from the second line on; the model is the cheapest that is configured, and has a cache of its own.
-- How the client's model thinks is left out: a line takes 30 tokens, and no thought.
-- The tool list stays, as it is part of what a cache goes by, and no tool of it is run.
-- What a sub-agent did is data: credentials go, and it stands in a tag that no text can close.
+- The client's thinking settings are left out: a line takes 30 tokens, and no thinking.
+- The tool list stays, as the cache depends on it, but no tool is run.
+- A sub-agent's calls are data: credentials are removed, and no text can close the tag around them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,24 +38,24 @@ _RUN = Task(
 
 
 class NoToolBench:
-    """What the tools of the run work on: nothing."""
+    """The tools of the run: each call is refused."""
 
     touched: tuple[str, ...] = ()
 
     def call(
         self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
     ) -> ToolResult:
-        """Refuse a call, with the reason."""
+        """Return the refusal of a call, with the reason."""
         return ToolResult(_REFUSED, "denied")
 
 
 def task(
     cache: Mapping[str, Any] | None, calls: Sequence[RecordedCall], model: str, project: str
 ) -> Task | None:
-    """Return the run for a sub-agent that made some calls, ``None`` without a usable prefix."""
+    """Return the model's task for a sub-agent's calls, ``None`` without a usable client request."""
     given = {name: value for name, value in (cache or {}).items() if name in _PREFIX}
     client = prefixed(_RUN, given)
-    if client is None or not model or _waits(client):
+    if client is None or not model or _has_open_call(client):
         return None
     shown = "\n".join(prose.inert(secrets.scrub(call.short)) for call in calls[-CALLS:])
     prompt = prose.fill(prose.template(KIND, "memd.progress"), (), {"calls": shown})
@@ -64,7 +64,7 @@ def task(
     return replace(client, model=model, messages=messages, project=project, extra=extra)
 
 
-def _waits(client: Task) -> bool:
+def _has_open_call(client: Task) -> bool:
     """Return whether the prefix ends with a call that has no result yet."""
     content = client.messages[-1].get("content")
     blocks = content if isinstance(content, list) else []

@@ -1,11 +1,11 @@
-"""Lines of progress: what each sub-agent is doing, told every 30 s to whoever subscribed.
+"""Lines of progress: what each sub-agent is doing, published every 30 s to subscribers.
 
 Rules of this file
 - Without a subscriber nothing is read, no timer runs and no model is asked.
-- A round ends before the next begins, so one agent is never asked about twice at once.
-- Where a model is configured and the client gave its own request along, the model writes the line;
-  else, and after any failure, the table does.
-- A model that failed three times in a row is left alone for five minutes.
+- A round ends before the next begins, so there is one request per agent at a time.
+- If a model is configured and the client has sent its own request, the model writes the line; else,
+  and after any failure, ``table`` does.
+- A model that failed three times in a row is not asked for five minutes.
 """
 
 from collections import OrderedDict
@@ -31,17 +31,17 @@ from memd.state.database import StateUnusableError
 __all__ = ["AgentSource", "ProgressLines"]
 
 SECONDS = 30.0
-_AT_ONCE = 4  # models that are asked
-_PREFIXES = 8  # of clients, each as large as a request
+_AT_ONCE = 4  # requests to the model
+_PREFIXES = 8  # stored client requests; each may be large
 _FAILURES = 3
 _LEFT_ALONE_SECONDS = 300.0
 
 
 class ProgressLines:
-    """What the sub-agents of one daemon are doing.
+    """Publishes what the sub-agents of one daemon are doing.
 
-    ``listening`` says whether anybody subscribed to ``agent.progress``. ``settings`` gives those of
-    a project's root; it blocks, as the methods of ``source`` do.
+    ``listening`` says whether ``agent.progress`` has a subscriber. ``settings`` returns those of a
+    project's root; it blocks, as the methods of ``source`` do.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class ProgressLines:
         self._failures, self._resumes = 0, 0.0
 
     def subscribed(self) -> None:
-        """Take notice that somebody may have subscribed."""
+        """Wake ``run``, because there may be a new subscriber."""
         self._subscribed.set()
 
     def remember(self, session: str, cache: Mapping[str, Any] | None) -> None:
-        """Remember what a client itself sends to its model, while somebody is subscribed."""
+        """Store the request that a client sends to its own model, if there is a subscriber."""
         if cache and self._listening():
             self._prefixes[session] = cache
             self._prefixes.move_to_end(session)
@@ -80,11 +80,11 @@ class ProgressLines:
                 self._prefixes.popitem(last=False)
 
     def line(self, agent_id: int) -> str:
-        """Return the newest line of a sub-agent, "" where nothing is known of it. Blocks."""
+        """Return the newest line of a sub-agent, "" if nothing is known of it. Blocks."""
         return self._newest.get(agent_id) or self._following.line(agent_id)
 
     async def run(self) -> None:
-        """Tell subscribers, every 30 s, while there are any."""
+        """Publish lines every 30 s while there are subscribers; runs until cancelled."""
         while True:
             await self._subscribed.wait()
             self._subscribed = anyio.Event()
@@ -96,14 +96,16 @@ class ProgressLines:
             self._newest.clear()
 
     async def _round(self) -> None:
+        """Publish a line for each sub-agent whose transcript grew."""
         grown: tuple[ActiveAgent, ...] = ()
         with suppress(MemdError):  # a state file that cannot be read: the next round may
             grown = await to_thread.run_sync(self._following.grown)
         async with anyio.create_task_group() as group:
             for active in grown:
-                group.start_soon(self._tell, active)
+                group.start_soon(self._publish_line, active)
 
-    async def _tell(self, active: ActiveAgent) -> None:
+    async def _publish_line(self, active: ActiveAgent) -> None:
+        """Publish a sub-agent's line, from the model if possible, else from the table."""
         engine, line = await self._by_model(active)
         if not line:
             engine, line = LOCAL, active.line
@@ -113,7 +115,7 @@ class ProgressLines:
         self._events.publish(Event(AGENT_PROGRESS, active.agent.directory, facts))
 
     async def _by_model(self, active: ActiveAgent) -> tuple[str, str]:
-        """Return the model's name and its line, "" where it has none."""
+        """Return the model's name and its line; the line is "" if no model could write one."""
         cache = next(filter(None, map(self._prefixes.get, active.sessions)), None)
         if cache is None:
             return "", ""

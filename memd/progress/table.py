@@ -38,90 +38,91 @@ _CALLED = "subagent_type"
 
 
 def line_of(call: RecordedCall) -> str:
-    """Return the line that tells of a call."""
+    """Return the line that describes a tool call."""
     kind = tool_kind(call.name)
     if kind == "shell":
-        kind, name = _of_command(members_of(call.given, "command"))
+        kind, name = _command_words(members_of(call.given, "command"))
     else:
-        name = _NAMED.get(kind, _of_other)(call)
+        name = _NAME_BY_KIND.get(kind, _tool_name)(call)
     return _line(kind, name)
 
 
 def _line(kind: str, name: str) -> str:
+    """Return a verb and a name; without the name if that makes no safe line."""
     row = _TABLE.get(kind or "other", _TABLE["other"])
     line = f"{row['verb']} {name}"
     shown = name and is_line(line) and not secrets.find(line)
     return line if shown else f"{row['verb']} {row['rest']}"
 
 
-def _of_path(call: RecordedCall) -> str:
+def _path_name(call: RecordedCall) -> str:
     paths = call.writes or members_of(call.given, "path")
-    return _base(paths[0]) if paths else ""
+    return _last_part(paths[0]) if paths else ""
 
 
-def _of_search(call: RecordedCall) -> str:
-    """Return where is searched if that is a file, else for what."""
-    place = _of_path(call)
+def _search_words(call: RecordedCall) -> str:
+    """Return the file that is searched; if it is none, what is searched for, else the folder."""
+    place = _path_name(call)
     if _FILE.fullmatch(place):
         return place
     pattern = string(call.given.get("pattern")) or string(call.given.get("query"))
-    return _sought(pattern, place)
+    return _search_target(pattern, place)
 
 
-def _of_query(call: RecordedCall) -> str:
+def _query_words(call: RecordedCall) -> str:
     words = _WORD.findall(string(call.given.get("query"))[:_READ_CHARACTERS])
-    return f"for {_cut(' '.join(words[:3]))}" if words else ""
+    return f"for {_shortened(' '.join(words[:3]))}" if words else ""
 
 
-def _of_address(call: RecordedCall) -> str:
+def _host_name(call: RecordedCall) -> str:
     return _host(string(call.given.get("url")))
 
 
-def _of_agent(call: RecordedCall) -> str:
-    name = _base(string(call.given.get(_CALLED)))
+def _agent_name(call: RecordedCall) -> str:
+    name = _last_part(string(call.given.get(_CALLED)))
     return f"the {name} agent" if name and " " not in name else ""
 
 
-def _of_nothing(_call: RecordedCall) -> str:
+def _no_name(_call: RecordedCall) -> str:
     return ""
 
 
-def _of_other(call: RecordedCall) -> str:
-    """Return a tool's own name; of an MCP server's tool that behind the server's."""
-    return _base(call.name.rpartition(_MCP)[2])
+def _tool_name(call: RecordedCall) -> str:
+    """Return a tool's name, of an MCP tool without the server's name."""
+    return _last_part(call.name.rpartition(_MCP)[2])
 
 
-_NAMED = {
-    "read": _of_path,
-    "edit": _of_path,
-    "write": _of_path,
-    "search": _of_search,
-    "web_search": _of_query,
-    "web": _of_address,
-    "plan": _of_nothing,
-    "task": _of_nothing,
-    "sub_agent": _of_agent,
+_NAME_BY_KIND = {
+    "read": _path_name,
+    "edit": _path_name,
+    "write": _path_name,
+    "search": _search_words,
+    "web_search": _query_words,
+    "web": _host_name,
+    "plan": _no_name,
+    "task": _no_name,
+    "sub_agent": _agent_name,
 }
 
 
-def _of_command(parts: Sequence[str]) -> tuple[str, str]:
-    """Return what a shell's command does, and to what."""
-    text = parts[-1] if parts and _base(parts[0]) in _PROGRAMS["shells"] else " ".join(parts)
+def _command_words(parts: Sequence[str]) -> tuple[str, str]:
+    """Return the kind of a shell command, and the words that name what it works on."""
+    text = parts[-1] if parts and _last_part(parts[0]) in _PROGRAMS["shells"] else " ".join(parts)
     for part in _END.split(text[:_READ_CHARACTERS]):
         words = _words(part)
-        program = _base(words[0]) if words else ""
+        program = _last_part(words[0]) if words else ""
         if not program or program in _PROGRAMS["silent"] or not _PLAIN.fullmatch(program):
             continue
         arguments = words[1:]
         if program in _PROGRAMS["web"]:
             return "web", next(filter(None, map(_host, arguments)), "")
         if program in _PROGRAMS["read"]:
-            return "read", _file(arguments)
+            return "read", _first_file(arguments)
         if program in _PROGRAMS["search"]:
             plain = [word for word in arguments if not word.startswith("-")]
-            return "search", _file(arguments) or _sought(plain[0] if plain else "", "")
+            return "search", _first_file(arguments) or _search_target(plain[0] if plain else "", "")
         if program.startswith("python") and arguments[:1] == ["-m"]:
-            program, arguments = _base("".join(arguments[1:2])) or program, arguments[2:]
+            program, arguments = _last_part("".join(arguments[1:2])) or program, arguments[2:]
         return "shell", " ".join(filter(None, (program, *_plain_words(arguments))))
     return "shell", ""
 
@@ -145,19 +146,19 @@ def _plain_words(arguments: Sequence[str]) -> list[str]:
     for word in arguments[: min(switch, 2)]:
         if not _PLAIN.fullmatch(word):
             break
-        result.append(_base(word))
-    return result or [_file(arguments)]
+        result.append(_last_part(word))
+    return result or [_first_file(arguments)]
 
 
-def _file(arguments: Sequence[str]) -> str:
+def _first_file(arguments: Sequence[str]) -> str:
     """Return the first argument that is the name of a file, "" for none."""
-    return next((name for name in map(_base, arguments) if _FILE.fullmatch(name)), "")
+    return next((name for name in map(_last_part, arguments) if _FILE.fullmatch(name)), "")
 
 
-def _sought(pattern: str, place: str) -> str:
-    """Return for which word is searched, and where."""
+def _search_target(pattern: str, place: str) -> str:
+    """Return "for" and the pattern's longest word; without a word the place."""
     words = _WORD.findall(pattern[:_READ_CHARACTERS])
-    word = _cut(max(words, key=len)) if words else ""
+    word = _shortened(max(words, key=len)) if words else ""
     return f"for {word}" if word else place
 
 
@@ -166,18 +167,18 @@ def _host(address: str) -> str:
         host = urlsplit(address.strip("\"'")[:_READ_CHARACTERS]).hostname or ""
     except ValueError:
         return ""
-    return _cut(host) if _PLAIN.fullmatch(host) else ""
+    return _shortened(host) if _PLAIN.fullmatch(host) else ""
 
 
-def _base(path: str) -> str:
+def _last_part(path: str) -> str:
     """Return the last part of a path, fit to be shown on one line."""
     last = path[-_READ_CHARACTERS:].replace("\\", "/").rstrip("/").rpartition("/")[2]
     shown = "".join(c for c in invisible.removed(last) if (c.isprintable() and c not in "<>"))
-    return _cut(" ".join(shown.split()[:_NAME_WORDS]))
+    return _shortened(" ".join(shown.split()[:_NAME_WORDS]))
 
 
-def _cut(name: str) -> str:
-    """Return a name of a bounded length; its ending says more than its middle."""
+def _shortened(name: str) -> str:
+    """Return a name of bounded length, cut in the middle so that its ending stays."""
     if len(name) <= _NAME_CHARACTERS:
         return name
     return f"{name[: _NAME_CHARACTERS - 13]}…{name[-12:]}".replace(" ", "_")

@@ -2,8 +2,8 @@
 
 Rules of this file
 - A redirect is an answer like any other and is never followed; no cookie is kept.
-- A token goes to the scheme, host and port that it was given for, and stands in no error. Https
-  goes through the user's proxy where the environment names one, which sees host and port alone.
+- A token goes only to the scheme, host and port of its address, and is in no error. Https
+  goes through the user's proxy if the environment names one, which sees only host and port.
 - An answer is read and unpacked up to a bound, and the whole exchange ends within a time.
 - The library is imported in a worker thread at first use, and no exception of it leaves this file.
 """
@@ -63,7 +63,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer read whole: header names in lower case, the body unpacked."""
+    """A complete answer: header names in lower case, the body unpacked."""
 
     status: int
     headers: Mapping[str, str]
@@ -99,7 +99,7 @@ class RemoteAnswerError(MemdError):
 
 
 class Link:
-    """A server by its address and the token for it; close it after use, or use it in a block.
+    """A client of one server, with its address and token; close it, or use it as a context manager.
 
     ``most`` is the largest body that is read, unpacked, in bytes.
     """
@@ -137,11 +137,12 @@ class Link:
         """Return the answer to one request. Raises RemoteUnreachableError, RemoteAnswerError."""
         try:
             with anyio.fail_after(self._page_seconds):
-                return await self._sent(request)
+                return await self._exchange(request)
         except TimeoutError:
             raise RemoteUnreachableError(self.address, _SLOW) from None
 
-    async def _sent(self, request: HttpRequest) -> HttpResponse:
+    async def _exchange(self, request: HttpRequest) -> HttpResponse:
+        """Return the whole answer to a request, without a limit of time. Raises as ``send``."""
         if self._transport is None:
             self._transport = await to_thread.run_sync(self._connect, abandon_on_cancel=True)
         import httpx2  # noqa: PLC0415 - loaded by now, in a thread
@@ -187,13 +188,14 @@ class Link:
             for piece in _unpacked(unpacker, part) if unpacker else (part,):
                 body += piece
                 if len(body) > self._most:
-                    body.clear()  # the error's traceback would keep it
+                    body.clear()  # else the error's traceback would keep it in memory
                     raise RemoteAnswerError(self.address, TOO_LONG)
         if unpacker and not unpacker.eof:
             raise RemoteAnswerError(self.address, _PACKED)
         return bytes(body)
 
     def _headers(self) -> dict[str, str]:
+        """Return the headers that each request gets, with the token if there is one."""
         own = {
             "Host": urlsplit(self.address).netloc,
             "Accept-Encoding": "gzip",
@@ -214,21 +216,21 @@ class Link:
         secure = parts.scheme == "https"
         proxy = getproxies().get("https") if secure and not proxy_bypass(host) else None
         try:
-            # Certificates take a while to load and are of no use to this machine's own server.
+            # Certificates are slow to load, and not needed for http to this machine.
             return httpx2.AsyncHTTPTransport(verify=secure, proxy=proxy)
         except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
             raise RemoteUnreachableError(self.address, type(error).__name__) from None
 
 
 def _cause(error: Exception) -> str:
-    """Return in words what keeps a server from answering."""
+    """Return a sentence part for the library's error, with the name of its class."""
     name = type(error).__name__
     return f"{_CAUSES[name]} ({name})" if name in _CAUSES else name
 
 
 def _unpacked(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
-    """Yield what a part of a packed body holds, little by little. Raises zlib.error."""
-    if unpacker.eof:  # zlib would keep whatever follows
+    """Yield the unpacked bytes of a part of a body, in bounded pieces. Raises zlib.error."""
+    if unpacker.eof:  # bytes after the end are refused: zlib would store them all
         raise zlib.error
     piece = unpacker.decompress(part, _PIECE_BYTES)
     while piece:
