@@ -29,8 +29,8 @@ from memd.state.job_rows import JobNotParkedError as JobNotParkedError
 from memd.state.job_rows import JobState as JobState
 from memd.state.job_rows import NewJob as NewJob
 
-DEATHS = 3  # of processes that were at a job; then the job is parked
-KEPT_ROWS = 1000  # ended jobs that stay to be looked at; some weeks of a busy machine
+DEATHS = 3  # processes that died while they ran a job, after which the job is parked
+KEPT_ROWS = 1000  # rows of ended jobs that can still be listed; some weeks of a busy machine
 
 
 def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
@@ -43,9 +43,9 @@ def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
 
 
 class JobTable:
-    """The durable rows. All methods block and raise StateUnusableError.
+    """The rows of jobs. All methods block and raise StateUnusableError.
 
-    ``pid`` is this process, which jobs name while they run.
+    ``pid`` is this process, which running jobs return as their ``holder``.
     """
 
     def __init__(self, database: Database, pid: int = 0) -> None:
@@ -54,7 +54,7 @@ class JobTable:
         self.pauses = pauses.Pauses(database)
 
     def take_up(self, at: float) -> tuple[Job, ...]:
-        """Queue again what the dead held; return all jobs that have not ended, oldest first."""
+        """Queue or park the jobs that a dead process ran; return unfinished jobs, oldest first."""
         with self._database.transaction() as cursor:
             cursor.execute(f"{ROWS} WHERE state = 'running'")
             for row in cursor.fetchall():
@@ -68,7 +68,10 @@ class JobTable:
             return self._jobs(cursor.fetchall())
 
     def add(self, new: NewJob, at: float) -> str:
-        """Write a queued job and return its id; it takes the place of its session's parked one."""
+        """Store a queued job and return its id.
+
+        A parked job of the same kind, lane and session becomes an ordinary failure.
+        """
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT INTO jobs (kind, lane, directory, session, request, state, created)"
@@ -221,7 +224,7 @@ class JobTable:
 
 
 def _forget_oldest(cursor: Cursor) -> None:
-    """Forget ended jobs that are too many, also while one daemon runs for a year."""
+    """Delete the rows of ended jobs beyond the newest ``KEPT_ROWS``."""
     cursor.execute(
         "DELETE FROM jobs WHERE ended IS NOT NULL AND number <= (SELECT max(number) FROM jobs) - ?",
         (KEPT_ROWS,),
@@ -229,7 +232,7 @@ def _forget_oldest(cursor: Cursor) -> None:
 
 
 def _count_death(cursor: Cursor, number: int, at: float) -> None:
-    """Queue a job again whose process died; park one that keeps on ending its process."""
+    """Queue a job again after its process died, or park it after ``DEATHS`` deaths."""
     cursor.execute(
         "INSERT INTO leases (job, holder, since, deaths) VALUES (?, 0, ?, 1)"
         " ON CONFLICT (job) DO UPDATE SET deaths = deaths + 1 RETURNING deaths",
@@ -246,13 +249,13 @@ def _count_death(cursor: Cursor, number: int, at: float) -> None:
 
 
 def _keep_newest_parked(cursor: Cursor) -> None:
-    """Let the oldest parked jobs go, so that what was asked does not pile up."""
+    """Make the oldest parked jobs ordinary failures, so that stored requests stay few."""
     cursor.execute(f"{PARKED_ROWS} ORDER BY number DESC LIMIT -1 OFFSET ?", (limits.PARKED_KEPT,))
     _let_go(cursor)
 
 
 def _let_go(cursor: Cursor, **facts: str) -> None:
-    """Make the parked jobs that the cursor found ordinary failures."""
+    """Make the parked jobs that the cursor selected ordinary failures; add ``facts`` to errors."""
     for row in cursor.fetchall():
         error = {**read_object(row["error"]), **facts}
         error.pop(PARKED, None)

@@ -117,25 +117,25 @@ class Journal:
         self._database = database
 
     def unpruned(self, work: Callable[[], T]) -> T:
-        """Return what some work does of which retention removes nothing meanwhile.
+        """Call ``work`` while retention is blocked, and return its result.
 
-        It holds no transaction when it begins. Raises what the work raises.
+        The caller must hold no transaction. Raises the errors of ``work``.
         """
         with self._database.file.pruning.shared():
             return work()
 
     def record(self, intent: PlannedChange) -> ChangeRecord:
-        """Write down a whole set; when this returns, it survives anything."""
+        """Record a change set with its bodies durably, before its files are written."""
         with self._database.transaction() as cursor:
             return insert(cursor, intent, RECORDED)
 
     def refused(self, intent: PlannedChange) -> ChangeRecord:
-        """Keep a set that contradicts what others had written; it is never applied."""
+        """Record a change set that conflicts with external edits; it is never applied."""
         with self._database.transaction() as cursor:
             return insert(cursor, intent, CONFLICT)
 
     def noticed(self, intent: PlannedChange, moves: baseline.BaselineChange) -> ChangeRecord:
-        """Write down what others have done already, and move the baseline with it."""
+        """Record external edits as an applied change set, and update the baseline with it."""
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
             uses.follow(cursor, intent.directory, intent.by, intent.steps, intent.at)
@@ -144,7 +144,7 @@ class Journal:
     def attribute(
         self, directory: str, paths: Collection[str], by: Provenance, since: float
     ) -> None:
-        """Say who made those external changes since a time that are of these files alone."""
+        """Store who made the external changes since a time that touch only the given paths."""
         values = (by.actor, by.client, by.session, by.reason, by.origin)
         with self._database.transaction() as cursor:
             cursor.execute(_UNCLAIMED, (directory, since, json.dumps(sorted(paths))))
@@ -170,12 +170,12 @@ class Journal:
         return replace(record, state=APPLIED, steps=steps)
 
     def ended(self, record: ChangeRecord, state: str) -> None:
-        """Mark a set of which nothing is in place: abandoned or failed."""
+        """Mark a change set of which no file was written as abandoned or failed."""
         with self._database.transaction() as cursor:
             _end(cursor, record, state)
 
     def effects_only(self, intent: PlannedChange) -> None:
-        """Make effects true and remember the answer where no file needs to change."""
+        """Carry out effects and store the request's result, if no file needs to change."""
         if not intent.effects and not intent.request:
             return
         empty = ChangeRecord(0, intent.directory, APPLIED, intent.at, intent.by, intent.request, ())
@@ -184,7 +184,7 @@ class Journal:
             _answer(cursor, replace(empty, conflicts=intent.conflicts), None)
 
     def answered(self, directory: str, client: str, request: str) -> CommitResult | None:
-        """Return the answer that a client's request id already got, or ``None``."""
+        """Return the stored result of a client's request id, or ``None`` if there is none."""
         rows = request and self._database.read(
             "SELECT change, conflicts FROM requests"
             " WHERE directory = ? AND client = ? AND request = ?",
@@ -228,7 +228,7 @@ class Journal:
         return blobs.read(self._database, key)
 
     def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
-        """Return those of some paths of which a directory has, or had before a purge, a change."""
+        """Return those of the paths that a change set of the directory touched, purged or not."""
         query = (
             "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"  # noqa: S608 - fixed words
             f" WHERE f.path = ?1 AND c.directory = ?2 AND NOT ({proposed.IS_PROPOSAL})"
@@ -247,9 +247,9 @@ class Journal:
         return frozenset(key for row in rows for key in row if key)
 
     def wrote(self, directory: str, path: str, key: str) -> bool:
-        """Say whether a memory's text, by its hash, is what memd itself wrote there last.
+        """Return whether the text with the hash ``key`` is the last one and memd wrote it.
 
-        A memory that the journal knows nothing of (any more) counts as memd's.
+        True also if the journal has no change set of the memory.
         """
         rows = self._database.read(
             "SELECT f.after, c.actor FROM change_files f JOIN changes c ON c.id = f.change"
@@ -293,7 +293,10 @@ class Journal:
 
 
 def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
-    """Write down a set in a state, inside a transaction; without a token nothing can apply it."""
+    """Insert a change set with a state and its bodies, inside a transaction, and return it.
+
+    Without a token its files get no temporary names, so that it can never be applied.
+    """
     row = {
         **asdict(intent.by),
         "directory": intent.directory,
@@ -326,7 +329,10 @@ def _number(change: str) -> int:
 
 
 def _end(cursor: Cursor, record: ChangeRecord, state: str) -> bool:
-    """Mark a set; say whether it is there: the state file may have been begun anew since."""
+    """Set the state of a change set; return whether its row exists.
+
+    It is missing if the state file was replaced by a new one since.
+    """
     cursor.execute(
         "UPDATE changes SET state = ? WHERE id = ? AND directory = ?",
         (state, record.number, record.directory),
@@ -335,6 +341,7 @@ def _end(cursor: Cursor, record: ChangeRecord, state: str) -> bool:
 
 
 def _answer(cursor: Cursor, record: ChangeRecord, number: int | None) -> None:
+    """Store the result of the record's request id, if it has one, for a repeated request."""
     if record.request:
         cursor.execute(
             "INSERT OR REPLACE INTO requests (directory, client, request, at, change, conflicts)"

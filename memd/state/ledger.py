@@ -114,14 +114,14 @@ class Sighting:
 
 @dataclass(slots=True)
 class _Given:
-    """One session's marks, in their order."""
+    """The memories that one session was given, in their order."""
 
     items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
     used: float | None = None  # when its last use was noted, in seconds since 1970
 
 
 class Ledger:
-    """The sessions and what they were given."""
+    """Records which memories were given to which session."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -130,16 +130,16 @@ class Ledger:
         self._writing = threading.Lock()
 
     def known(self, session: str) -> bool:
-        """Say whether a session is in use, with its marks in memory; else call ``load``."""
+        """Return whether a session's marks are in memory and in use; if not, call ``load``."""
         given = self._sessions.get(session)
         return given is not None and given.used is not None
 
     def load(self, session: str, parents: Parents = frozenset) -> Collection[str]:
-        """Read what a session was given before. Return what ``use`` is to be told as its parents.
+        """Read a session's marks; return the parents to pass to ``use``, empty for a known session.
 
-        ``parents`` is called for a session that is new. Blocks. Raises StateUnusableError.
+        ``parents`` is called only for a new session. Blocks. Raises StateUnusableError.
         """
-        with suppress(StateUnusableError):  # a full disk can be read; what waits is in memory
+        with suppress(StateUnusableError):  # reading works on a full disk; the rest is in memory
             self.flush()
         given = self._sessions.get(session) or self._read(session)
         result = parents() if given.used is None and not given.items else ()
@@ -169,10 +169,10 @@ class Ledger:
     def mark(
         self, session: str, items: Sequence[Item], cap: int, at: float
     ) -> tuple[tuple[Item, ...], int]:
-        """Mark what may go out now; return it, and the session's bytes with it.
+        """Mark the items that may be given to a session; return them and the session's new bytes.
 
-        In the order given, an item is left out when the session already has that very version,
-        or when its bytes would take the session past ``cap``.
+        An item is left out if the session already has this version of it, or if the session's bytes
+        would exceed ``cap``. Items are considered in the order given.
         """
         given = self._given(session)
         marked = self.fitting(session, items, cap)
@@ -185,7 +185,7 @@ class Ledger:
         return marked, sum(given.items.values())
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
-        """Return what ``mark`` would mark now; nothing is marked."""
+        """Return the items that ``mark`` would mark now, without marking them."""
         taken = dict(self._given(session).items)
         total = sum(taken.values())
         fitting = []
@@ -198,7 +198,7 @@ class Ledger:
         return tuple(fitting)
 
     def unmark(self, session: str, items: Iterable[Item]) -> None:
-        """Take marks back whose answer was cancelled before it went out."""
+        """Remove the marks of items whose response was cancelled before it was sent."""
         given = self._given(session)
         for item in items:
             given.items.pop((item.path, item.fingerprint), None)
@@ -255,6 +255,7 @@ class Ledger:
         return Sighting(session=rows[0]["session"], at=rows[0]["at"]) if rows else None
 
     def _given(self, session: str) -> _Given:
+        """Return a session's marks in memory; drop the least recently used sessions."""
         given = self._sessions.setdefault(session, _Given())
         self._sessions.move_to_end(session)
         while len(self._sessions) > _SESSIONS and not self._unwritten:
@@ -271,5 +272,5 @@ class Ledger:
 
 
 def _counts(session: str, item: Item) -> bool:
-    """Say whether an item that goes out is used: not where a person only looks at an answer."""
+    """Return whether an item counts as surfaced: it has a directory and memctl did not ask."""
     return bool(item.directory) and not session.startswith(_MADE_UP)

@@ -144,7 +144,7 @@ class _Life:
 
     @property
     def kind(self) -> str:
-        """What became of it in a word, "" where that is no news."""
+        """The list of ``MemoryEvents`` that it belongs to, "" if it is not reported."""
         if self.there and not self.was_there:
             return "learnt" if self.learnt else ""
         if not (self.was_there and self.ours):
@@ -176,7 +176,7 @@ class Period:
         return events
 
     def _dreams(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return of each dream that ended its directory, and which memories went into others."""
+        """Return each completed dream's directory with the paths that it merged into others."""
         result = []
         for row in self._database.read(_DREAMS, (span.since, span.until)):
             directory = os.path.realpath(text_of(row["directory"]))
@@ -216,7 +216,7 @@ class Period:
 def _follow(
     files: tuple[Row, ...], lives: dict[_Place, _Life], names: dict[_Place, _Place]
 ) -> None:
-    """Take in a change set that is older than those before."""
+    """Add a change set's files to ``lives`` and ``names``; sets come newest first."""
     steps = [
         Step(
             row["path"],

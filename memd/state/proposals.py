@@ -61,7 +61,7 @@ _SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What an import brings, or a dream wanted and was not let; times are seconds since 1970.
+    """Edits of an import, or of a dream that were not applied; times are seconds since 1970.
 
     ``engine`` is a model's name, "" for the fixed pass. ``problems`` say why it was kept back,
     ``said`` are the model's last words. ``state`` is open, accepted, partly or rejected;
@@ -93,7 +93,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEdits:
-    """What a person refused at one time, for the next dream: the files, what was wanted, why."""
+    """Edits that a person refused at one time: paths, what was ``wanted``, and the reason."""
 
     paths: tuple[str, ...]
     wanted: str
@@ -127,9 +127,10 @@ class ProposalTable:
         return UsageTable(self._database).unused(_real(directory), ask=True)
 
     def ask(self, question: Proposal, by: Provenance) -> str | None:
-        """Put a question in the place of the open one, and return its id.
+        """Store the question about unused memories instead of the open one, and return its id.
 
-        One without edits asks nothing: then there is none. ``by`` has the reason ``UNUSED``.
+        Without edits the open one is only closed, and the result is ``None``. ``by`` has the
+        reason ``UNUSED``.
         """
         open_ = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
         with self._database.transaction() as cursor:
@@ -198,7 +199,7 @@ class ProposalTable:
     def _refused(
         self, directory: str, more: str = "", *values: object
     ) -> Iterator[tuple[int, Step, FileNote]]:
-        """Yield each file that a dream was refused with its proposal's number, newest first."""
+        """Yield proposal number, step and note of each refused file of dreams, newest first."""
         decided = f"directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? {more}"
         wanted = f"{decided} ORDER BY id DESC"
         for row in self._rows(wanted, _real(directory), f"{IMPORT}%", *values):
@@ -221,7 +222,7 @@ class ProposalTable:
         return self._database.read(f"{_SELECT} AND {condition}", values)
 
     def _same(self, row: Row, intent: PlannedChange, note: Note) -> bool:
-        """Say whether an open proposal makes the same of the same files."""
+        """Return whether an open proposal has the same edits, or the same problems without any."""
         steps = self._journal.steps(row["id"])
         if steps or intent.steps:
             return _wants(steps) == _wants(intent.steps)

@@ -128,7 +128,7 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
 
 
 def read_step(row: Row) -> Step:
-    """Return a row of ``change_files`` as a step; one of other types than memd writes is none."""
+    """Return the step in a row of ``change_files``; a damaged row becomes a conflict, a no-op."""
     facts = dict(row)
     facts |= {name: bool(facts.get(name)) for name in ("conflict", "purged")}
     try:
@@ -152,12 +152,12 @@ def step_values(step: Step) -> tuple[object, ...]:
 
 
 def aside(conflicts: Sequence[str], merged: Sequence[str]) -> str:
-    """Return what an answer tells beside the files, as its column holds it."""
+    """Return the conflicts and merged paths of a result as JSON for their column."""
     return json.dumps({"conflicts": conflicts, "merged": merged} if merged else conflicts)
 
 
 def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the paths left alone and the paths merged; what is neither holds none."""
+    """Return the conflicts and the merged paths in a column, both empty if it is damaged."""
     result = read_json(text)
     if isinstance(result, dict):
         return _texts(result.get("conflicts")), _texts(result.get("merged"))

@@ -10,10 +10,11 @@ Key = Callable[[str, str | None, int | None], Hashable]
 
 
 def renamed(steps: Sequence[Step]) -> dict[str, str]:
-    """Return the old path of each file that was renamed with its new one.
+    """Return the new path of each renamed file by its old path.
 
-    It has the same bytes, or it went to the team or back, or, where memd put another name into its
-    head, the same time: then best under the same name in another folder.
+    A removed and a new file are the same memory if their bytes are equal, if one is the other's
+    copy below ``team/``, or if their mtimes are equal (memd changes the name in the frontmatter).
+    Pairs with the same file name are preferred.
     """
     gone = {step.path: step for step in steps if step.before is not None and step.after is None}
     new = {step.path: step for step in steps if step.before is None and step.after is not None}

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 
 
 class SharedLock:
-    """Who wants it alone waits until nobody shares it; while it is held alone, all others wait.
+    """A lock with many shared holders or one exclusive holder.
 
-    Who comes before it is held alone may still share it, so a thread that shares it may do so
-    again. Steady sharing keeps who wants it alone waiting: nobody is in a hurry to forget.
+    ``alone`` waits until there is no shared holder; while it is held, ``shared`` waits. A waiting
+    ``alone`` does not stop new shared holders, so a thread may call ``shared`` again inside it.
+    Constant sharing can delay ``alone``, which is acceptable for its only user, retention.
     """
 
     def __init__(self) -> None:

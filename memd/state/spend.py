@@ -154,7 +154,7 @@ class SpendTable:
         return tuple(SpendRow(**_members(row), label=row["label"]) for row in rows)
 
     def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
-        """Return, for each kind that stands still today, the cap that has no room for more."""
+        """Return the exceeded cap for each kind of work that may send no request today."""
         used, one = self._used(self._day(now)), Sum(requests=1)
         result = {k: reached(k, used, one, settings, by_runs=by_runs) for k in KINDS}
         return {kind: cap for kind, cap in result.items() if cap}
@@ -164,7 +164,7 @@ class SpendTable:
         self._database.write("DELETE FROM spend WHERE day < ?", (day_of(bound.before),))
 
     def _day(self, now: float) -> str:
-        """Return the day on which something counts that is booked now."""
+        """Return the day to which a booking made now belongs."""
         rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
         booked = self._reported().day or (rows[0]["day"] if rows else "")
         check = ages.last_check(self._database)
@@ -172,7 +172,7 @@ class SpendTable:
         return day_to_book(day_of(now), booked, steady=steady)
 
     def _used(self, day: str) -> dict[str, Sum]:
-        """Return what was used on a day by kind, as far as any state file knows."""
+        """Return the usage of a day by kind, the larger one of the table and of the tally file."""
         rows = self._database.read(
             f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind",  # noqa: S608 - our own words
             (day,),

@@ -29,13 +29,13 @@ class DaySpent:
 
 
 class Tally:
-    """The file at a path. Blocks; raises nothing."""
+    """The tally file at a path. Methods block and raise nothing."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def read(self) -> DaySpent:
-        """Return what the file says; nothing where it is missing or damaged."""
+        """Return the day's usage in the file, an empty one if it is missing or damaged."""
         try:
             with open(self._path, "rb") as file:
                 result = read_object(file.read(_BYTES))

@@ -53,7 +53,7 @@ class TeamTable:
         self._database = database
 
     def state(self, directory: str) -> SyncState:
-        """Return what a directory's sync knows, that of a new one if it knows nothing."""
+        """Return the state of a directory's sync, or a new one if none is stored."""
         return self._rows(directory, SyncState).get("", SyncState())
 
     def save(self, directory: str, *rows: SyncState | HeldEntry | LeftOut) -> None:
@@ -65,7 +65,7 @@ class TeamTable:
             _save(cursor, os.path.realpath(directory), rows)
 
     def drop(self, directory: str, kind: type[HeldEntry | Conflict], key: str) -> None:
-        """Hold a file no longer, or list a conflict no longer."""
+        """Delete the row of a held file or of a conflict."""
         with self._database.transaction() as cursor:
             _drop(cursor, os.path.realpath(directory), kind, [key])
 
@@ -87,7 +87,7 @@ class TeamTable:
     def end(
         self, directory: str, bases: Iterable[Base], held: Iterable[HeldEntry] = (), *, batch: str
     ) -> None:
-        """End the batch of this id with what its answer says; nothing, if another one is out."""
+        """End the pushed batch with this id and store the server's answer; ignore other ids."""
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
             out = self.batch(directory)
@@ -130,7 +130,7 @@ class TeamTable:
         return blobs.read(self._database, body_hash) if there else None
 
     def prune(self, directory: str) -> None:
-        """Leave the bodies that no base, batch or conflict names to the journal's retention."""
+        """Delete the names of bodies without a base, batch or conflict; retention does the rest."""
         real, named = os.path.realpath(directory), {body for _, body in self._named(directory)}
         rows = self._database.read("SELECT hash FROM team_bodies WHERE directory = ?", (real,))
         unused = [(row["hash"], real) for row in rows if row["hash"] not in named]
@@ -184,7 +184,7 @@ class TeamTable:
 
 
 def pulled(cursor: Cursor, directory: str, effect: TeamMoved, change: str | None) -> None:
-    """Carry out what is true with a pull's change set, inside its transaction."""
+    """Store the results of a pull, in the transaction that applies its change set."""
     _move(cursor, directory, _list(effect.bases, Base), _list(effect.gone, str))
     _save(cursor, directory, _list(effect.held, HeldEntry))
     conflicts = _list(effect.conflicts, Conflict)

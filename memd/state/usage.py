@@ -100,7 +100,7 @@ class UsageTable:
         self._most = most  # rows of all directories
 
     def period(self) -> Period:
-        """Return what looks at a span of time."""
+        """Return the queries about a span of time."""
         return Period(self._database)
 
     def unused(self, directory: str = "", *, ask: bool = False) -> tuple[FileEvent, ...]:
@@ -175,7 +175,10 @@ class UsageTable:
             )
 
     def follow_files(self, directory: str, files: Iterable[str], at: float) -> None:
-        """Begin a row for each memory that has none; ``files`` are all paths of the directory."""
+        """Add rows for new memories, and mark those of removed ones.
+
+        ``files`` are all paths of the directory. Above the limit of rows none are added.
+        """
         known = {row["path"] for row in self._rows("path, gone", directory) if row["gone"] is None}
         there = {path for path in files if in_catalogue(path)}
         room = self._most - int(self._database.read("SELECT count(*) FROM usage")[0][0])

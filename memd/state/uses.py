@@ -136,20 +136,20 @@ Statement = tuple[str, tuple[object, ...]]
 
 
 def surfaced(memories: Iterable[tuple[str, str]], session: str, at: float) -> Iterator[Statement]:
-    """Yield what counts that memories, each a directory and a path, went out to a session."""
+    """Return the statements that count memories (directory, path) as surfaced to a session."""
     values = [(*memory, session, at) for memory in memories]
     return ((query, each) for query in _SURFACED for each in values)
 
 
 def not_surfaced(directory: str, path: str, session: str) -> tuple[Statement, ...]:
-    """Return what takes the last count of a memory that went out to a session back."""
+    """Return the statements that undo the last count of a memory as surfaced to a session."""
     return tuple((query, (directory, path, session)) for query in _NOT_SURFACED)
 
 
 def follow(
     cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float
 ) -> None:
-    """Let rows follow what became of files, inside the transaction that makes it true."""
+    """Update the rows after files changed, were renamed or removed, inside the transaction."""
     touched = [step for step in steps if in_catalogue(step.path) and not step.conflict]
     act(cursor, directory, by, touched, at)
     moves = renamed(touched)
@@ -185,7 +185,7 @@ def _moved_before(cursor: Cursor, directory: str, step: Step, at: float) -> dict
 
 
 def act(cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float) -> None:
-    """Count what a session changed of what it was given or has read, inside a transaction."""
+    """Count the memories that a session changed after they were surfaced to it or read by it."""
     if not by.session or by.actor not in _ACTORS:
         return
     for step in steps:

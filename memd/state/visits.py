@@ -1,4 +1,4 @@
-"""Who was last in which memory directory: enough to find it again when nobody is there.
+"""Store the last client of each memory directory, to find the directory without a client.
 
 A timer that looks for dreams that are due has no client to ask, so the last one's working
 directory and forwarded variables (``places.FORWARDED``) are kept for each directory.
