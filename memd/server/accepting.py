@@ -1,12 +1,12 @@
-"""What a write does to a repository, inside its transaction.
+"""Check and carry out a write to a repository, inside its transaction.
 
 Rules of this file
-- The repository's row is locked first: its writes come one after the other, and revisions are
-  given out in the order in which they become visible.
-- Role, id, bases, names and limits are looked at before anything changes: a write that is refused
-  has no effect.
-- An accepted write is recorded with its answer. Repeated under its id it gets that answer.
-- A new version overwrites none: the one before stays in the history.
+- The repository's row is locked first. So its writes run one after the other, and revisions are
+  numbered in the order in which they become visible.
+- Role, id, bases, names and limits are checked before anything changes: a refused write has no
+  effect.
+- An accepted write is stored with its answer. A repetition with the same id gets that answer.
+- A new version overwrites no older one, which stays in the history.
 """
 
 import json
@@ -30,10 +30,10 @@ from memd.server.errors import (
 from memd.server.values import Answer, PutEntry, Repository, Role, Session, Version
 
 HOUR, DAY = 3600.0, 86400.0
-REMOVALS_AN_HOUR = 20  # by a member, wherever
-REMOVALS_A_DAY = 5  # by a member in a repository, where the share of it is less
+REMOVALS_AN_HOUR = 20  # by a member in all repositories
+REMOVALS_A_DAY = 5  # by a member in a repository, or ``REMOVED_SHARE`` of its entries if larger
 REMOVED_SHARE = 0.2
-OPERATOR = Session(0, "memd-team", "server")  # whose acts the commands on the server's machine are
+OPERATOR = Session(0, "memd-team", "server")  # stands for commands run on the server's machine
 VERSION = "key, revision, hash, size, at, member, device, reason"
 REPOSITORY_ROW = "id, remote, epoch, revision, oldest, entries, bytes"
 CREATED = "created"
@@ -47,7 +47,7 @@ _AUDIT = (
     " (at, repository, member, device, address, act, key, hash_before, hash_after)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-# Who wrote the first version since the key was removed last.
+# The member who wrote the first version after the key's last removal.
 _OWNER = (
     "SELECT member FROM versions WHERE repository = ? AND key = ? AND revision > (SELECT"
     " coalesce(max(revision), 0) FROM versions WHERE repository = ? AND key = ? AND hash = '')"
@@ -57,7 +57,7 @@ _OWNER = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A write as it was sent: its id, and the digest of everything that it says."""
+    """A write request: its session, repository, id, and the digest of its content."""
 
     session: Session
     repository: str
@@ -76,15 +76,18 @@ class OpenWrite:
     at: float
 
     def heads(self, keys: Sequence[str]) -> dict[str, Version]:
-        """Return what keys are now, without contents; unknown ones are left out."""
-        places = ", ".join("?" * len(keys))
-        rows = self.transaction.rows(f"{_HEADS} ({places})", self.repository.id, *keys)
+        """Return the newest versions of keys, without contents; unknown keys are left out."""
+        slots = ", ".join("?" * len(keys))
+        rows = self.transaction.rows(f"{_HEADS} ({slots})", self.repository.id, *keys)
         return {row[0]: Version(*row) for row in rows}
 
     def room(
         self, contents: Mapping[str, bytes | None], heads: Mapping[str, Version]
     ) -> tuple[int, int]:
-        """Return how many live entries and bytes there will be."""
+        """Return how many live entries and bytes the repository has after writing ``contents``.
+
+        ``heads`` are the newest versions of their keys.
+        """
         bodies = [body for body in contents.values() if body is not None]
         before = [heads[key] for key in contents if key in heads and heads[key].hash != REMOVED]
         return (
@@ -99,9 +102,10 @@ class OpenWrite:
         heads: Mapping[str, Version],
         reason: str = "",
     ) -> int:
-        """Make contents what their keys are, ``None`` a tombstone; return the new revision.
+        """Store new versions by key (``None``: a tombstone) and return the new revision.
 
-        Who did it is recorded with the hashes of then and now.
+        ``heads`` are the newest versions so far. The audit log gets each key with the old and the
+        new hash.
         """
         here, revision = self.repository.id, self.repository.revision + 1
         by, run = self.session, self.transaction
@@ -135,7 +139,7 @@ def audit(
     repository: str = "",
     key: str = "",
 ) -> None:
-    """Record who did what."""
+    """Add an act of a session to the audit log."""
     who = (by.member, by.device, by.address)
     transaction.run(_AUDIT, at, repository, *who, act, key, "", "")
 
@@ -143,7 +147,7 @@ def audit(
 def repository_row(transaction: Transaction, repository: str, *, lock: bool = False) -> Repository:
     """Return a repository. Raises NotThereError."""
     query = f"SELECT {REPOSITORY_ROW} FROM repositories WHERE id = ?"  # noqa: S608 - as above
-    # What is no id may be no text that a database takes.
+    # An invalid id may contain characters that a database refuses, so it is not queried.
     if not checking.is_id(repository) or not (
         row := transaction.row(query + " FOR UPDATE" * lock, repository)
     ):
@@ -152,7 +156,10 @@ def repository_row(transaction: Transaction, repository: str, *, lock: bool = Fa
 
 
 def allow(transaction: Transaction, member: str, repository: str, least: Role) -> None:
-    """Do nothing where a member has a role. Raises NotThereError and RoleMissingError."""
+    """Check that a member has at least the role ``least`` in a repository.
+
+    Raises NotThereError without any role there, and RoleMissingError for a lower one.
+    """
     row = checking.is_id(repository) and transaction.row(
         "SELECT role FROM grants WHERE member = ? AND repository = ?", member, repository
     )
@@ -163,7 +170,7 @@ def allow(transaction: Transaction, member: str, repository: str, least: Role) -
 
 
 def answered(transaction: Transaction, request: Request) -> Answer | None:
-    """Return the answer that a write of this id got, ``None`` for a new one.
+    """Return the stored answer to a write with this id, or ``None`` for a new id.
 
     Raises NotThereError, RoleMissingError and IdReusedError.
     """
@@ -183,7 +190,10 @@ def answered(transaction: Transaction, request: Request) -> Answer | None:
 def accept(
     transaction: Transaction, request: Request, act: Callable[[OpenWrite], Answer]
 ) -> Answer:
-    """Return the answer to a write, which is done unless one of its id was."""
+    """Call ``act`` for a new write, store its answer and return it.
+
+    A repeated write gets the stored answer. Raises the errors of ``answered`` and of ``act``.
+    """
     repository = repository_row(transaction, request.repository, lock=True)
     answer = answered(transaction, request)
     if answer is None:
@@ -198,7 +208,11 @@ def accept(
 def put(
     write: OpenWrite, entries: Sequence[PutEntry], if_match: str | None, limits: Limits
 ) -> Answer:
-    """Write entries, all or none; bytes that are there already stay as they are."""
+    """Store all entries or none; return the new revision and each entry's status.
+
+    An entry whose content is there already is unchanged. Raises EntriesChangedError if a base or
+    ``if_match`` is out of date, EntriesRefusedError and OverLimitError.
+    """
     heads = write.heads([entry.key for entry in entries])
     revisions = {key: head.revision for key, head in heads.items()}
     same = {each.key for each in entries if each.key in heads and heads[each.key].hash == each.hash}
@@ -224,7 +238,11 @@ def put(
 
 
 def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
-    """Put a tombstone in the place of an entry."""
+    """Replace an entry by a tombstone and return the new revision.
+
+    Only its owner and maintainers may. Raises NotThereError, EntriesChangedError for another
+    revision, RoleMissingError and SlowDownError.
+    """
     heads = write.heads([key])
     if key not in heads:
         raise NotThereError(ENTRY)
@@ -242,13 +260,13 @@ def _status(before: Version | None) -> str:
 
 
 def _difference(key: str, head: Version | None) -> Answer:
-    """Return what a key is; revision 0 where it is unknown, hash "" where it is removed too."""
+    """Return a key's revision and hash: 0 and "" if it is unknown, hash "" if it was removed."""
     revision, digest = (head.revision, head.hash) if head else (0, REMOVED)
     return {"key": key, "revision": revision, "hash": digest}
 
 
 def _check_clash(write: OpenWrite, new: Sequence[str]) -> None:
-    """Refuse new keys that are one file with a live one on some systems.
+    """Check that no new key names the same file as another key on some file systems.
 
     Raises EntriesRefusedError.
     """
@@ -261,7 +279,7 @@ def _check_clash(write: OpenWrite, new: Sequence[str]) -> None:
 
 
 def _check_room(had: Repository, room: tuple[int, int], limits: Limits) -> None:
-    """Refuse what makes a full repository larger. Raises OverLimitError."""
+    """Check that a write does not enlarge a repository beyond its limits. Raises OverLimitError."""
     for limit, before, after, most in (
         ("max_entries", had.entries, room[0], limits.max_entries),
         ("max_bytes", had.bytes, room[1], limits.max_bytes),
@@ -271,7 +289,7 @@ def _check_room(had: Repository, room: tuple[int, int], limits: Limits) -> None:
 
 
 def _check_pace(write: OpenWrite) -> None:
-    """Refuse a removal beyond what a member may remove. Raises SlowDownError."""
+    """Check that a member has not removed too many entries lately. Raises SlowDownError."""
     mine = "SELECT count(*), min(at) FROM versions WHERE hash = '' AND member = ? AND at > ?"
     rows, member, here = write.transaction.rows, write.session.member, write.repository.id
     [(an_hour, first)] = rows(mine, member, write.at - HOUR)

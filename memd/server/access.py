@@ -1,8 +1,8 @@
 """Members, their roles, invitations and tokens.
 
 Rules of this file
-- A code has 128 random bits and a token 256; each is told once, and its SHA-256 alone is stored.
-- A code is good once: whoever takes its row away has it.
+- A code has 128 random bits and a token 256. Each is shown once; only its SHA-256 is stored.
+- A code works once: the request that deletes its row has used it.
 """
 
 import secrets
@@ -28,7 +28,7 @@ class Access:
         self.driver = driver
 
     def add_repository(self, remote: str, *, now: float) -> Repository:
-        """Return the repository of a normalised remote, which is made if there is none.
+        """Return the repository of a normalised remote; create it if there is none.
 
         Raises MalformedRequestError.
         """
@@ -61,7 +61,7 @@ class Access:
         return tuple((Repository(*row[:-1]), Role(row[-1])) for row in rows)
 
     def add_member(self, name: str, *, now: float, admin: bool = False) -> None:
-        """Add a member, or say anew whether one may see the server's figures.
+        """Add a member, or update ``admin``: whether the member may read the server's metrics.
 
         Raises MalformedRequestError.
         """
@@ -75,7 +75,7 @@ class Access:
             audit(transaction, OPERATOR, now, "admin" if admin else "member", key=name)
 
     def remove_member(self, name: str, *, now: float) -> None:
-        """Take a member's roles, tokens and invitations away. Raises NotThereError."""
+        """Remove a member with roles and invitations, revoke the tokens. Raises NotThereError."""
         with self.driver.writing() as transaction:
             _check_member(transaction, name)
             transaction.run("DELETE FROM grants WHERE member = ?", name)
@@ -135,7 +135,7 @@ class Access:
         return code
 
     def join(self, code: str, device: str, *, now: float, address: str = "") -> tuple[str, str]:
-        """Return the text of a new token and its member; the code is used up.
+        """Return a new token and its member in exchange for an invitation's code.
 
         Raises UnauthorisedError and MalformedRequestError.
         """
@@ -156,7 +156,7 @@ class Access:
         return token, row[0]
 
     def session(self, token: str, *, now: float, address: str = "") -> Session | None:
-        """Return whose token it is, ``None`` for one that is unknown, over or revoked."""
+        """Return the session of a token, or ``None`` if it is unknown, expired or revoked."""
         with self.driver.reading() as transaction:
             row = transaction.row(
                 "SELECT number, member, device, admin FROM tokens JOIN members ON name = member"
@@ -176,7 +176,7 @@ class Access:
         return tuple(DeviceToken(*row) for row in rows)
 
     def revoke(self, number: int, *, now: float, by: Session = OPERATOR) -> None:
-        """Make a token worthless, at once and for good. Raises NotThereError."""
+        """Revoke a token for good. Raises NotThereError."""
         with self.driver.writing() as transaction:
             row = transaction.row("SELECT member, device FROM tokens WHERE number = ?", number)
             if row is None:

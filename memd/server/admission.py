@@ -1,12 +1,11 @@
-"""Who is let in, and how often. Nobody waits here and no clock is read.
+"""Limit the rate of requests, of bytes and of failed logins. Waits for nothing, reads no clock.
 
 Rules of this file
-- A span begins with the first amount, and all is allowed again when it is over.
-- What was spent counts, also where it was more than is allowed: a sender that goes on is no
-  sooner free, and one body may go over the bound.
-- An address that failed too often joins with no code, and each wrong token of it waits. A token
-  that is right goes on: others have the same address, and nobody guesses 256 bits.
-- Senders beyond ``_SENDERS`` push out those that were met first, so memory has a bound.
+- A sender's span begins with its first amount; when the span is over, everything is allowed again.
+- Amounts above the limit count too, so a single large body may exceed it.
+- After too many failures an address can neither join nor try another wrong token. Right tokens
+  still work: other people share the address, and 256 bits cannot be guessed.
+- At most ``_SENDERS`` senders are stored, so that memory is bounded.
 """
 
 from collections.abc import Sequence
@@ -23,11 +22,11 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 _SENDERS = 10_000
 _LOOPBACK = ip_address("127.0.0.1")
-_V6_PREFIX = 64  # who has one address of it has all of them
+_V6_PREFIX = 64  # one sender usually has all addresses of such a network
 
 
 class Rate:
-    """An amount in so many seconds, for each sender by itself."""
+    """A limit of ``amount`` per span of ``seconds``, for each sender separately."""
 
     def __init__(self, amount: int, seconds: float) -> None:
         self._amount = amount
@@ -46,12 +45,12 @@ class Rate:
 
     def _current(self, sender: str, now: float) -> tuple[float, int]:
         start, spent = self._spent.get(sender, (now, 0))
-        # A clock that was set back begins a new span: nobody is locked out by it.
+        # A clock that was set back begins a new span, so that no sender is locked out by it.
         return (start, spent) if start <= now < start + self._seconds else (now, 0)
 
 
 class Admission:
-    """The bounds of tokens and addresses, and what counts against them."""
+    """The rate limits of tokens and addresses, with the amounts used so far."""
 
     def __init__(self) -> None:
         self._requests = Rate(REQUESTS_A_MINUTE, 60.0)
@@ -64,12 +63,12 @@ class Admission:
             raise SlowDownError(what="failed logins", retry_after=wait)
 
     def failed(self, address: str, now: float) -> None:
-        """Count a token or a code that is none. Raises SlowDownError where there were too many."""
+        """Count an invalid token or code of an address. Raises SlowDownError after too many."""
         self.check_address(address, now)
         self._failed.spend(_sender(address), 1, now)
 
     def admit(self, session: Session, now: float) -> None:
-        """Count a request of a session. Raises SlowDownError where there were too many."""
+        """Count a request of a session. Raises SlowDownError after too many requests or bytes."""
         sender = str(session.token)
         for what, rate in (("requests", self._requests), ("bytes", self._bytes)):
             if wait := rate.wait(sender, now):
@@ -82,11 +81,11 @@ class Admission:
 
 
 def client_address(peer: str | None, forwarded: str, proxies: Sequence[Network]) -> str:
-    """Return whose request it is: the last of ``forwarded`` that is no proxy, where a proxy asks.
+    """Return the client's address: that of ``peer``, or behind a proxy the last non-proxy hop.
 
-    ``peer`` is ``None`` for a Unix socket, which counts as a proxy: its mode says who may open it.
-    Raises RoleMissingError for a peer that is neither a proxy nor of this machine, where there
-    are proxies: what it sends came past them.
+    ``forwarded`` is the list of hops in the proxy's header. ``peer`` is ``None`` for a Unix socket,
+    which counts as a proxy. If proxies are configured, a peer that is neither a proxy nor on this
+    machine raises RoleMissingError, because it avoided them.
     """
     address = _LOOPBACK if peer is None else _parsed(peer) or _LOOPBACK
     if not proxies:
@@ -118,6 +117,7 @@ def _within(address: Address, networks: Sequence[Network]) -> bool:
 
 
 def _sender(address: str) -> str:
+    """Return the key under which an address is counted: itself, or its IPv6 network."""
     if ":" not in address:
         return address
     return str(ip_network((address.partition("%")[0], _V6_PREFIX), strict=False))

@@ -1,10 +1,10 @@
-"""Copies of a storage: a backup while it runs, a restore, a move to another database; the check.
+"""Back up a storage, restore it, copy it to another database, and check it.
 
 Rules of this file
 - A copy is of one instant, and is there whole or not at all.
 - A backup is a storage in one SQLite file, whatever database it was made of.
-- What was restored does not know the last writes that members know. So it gets new epochs, and its
-  revisions go on far above those: no base of then stands for a text of now.
+- A restored storage lacks the writes after its backup, which members may have seen. So it gets new
+  epochs and much higher revisions: no base of a member matches a different text by chance.
 """
 
 import os
@@ -31,7 +31,7 @@ _UNKNOWN_REVISIONS = 1_000_000  # more than there are between a backup and its r
 
 
 def backup(source: Driver, path: str) -> None:
-    """Write a backup to a new file, mode 0600. Raises NotEmptyError where there is one."""
+    """Write a backup to a new file, mode 0600. Raises NotEmptyError if the file exists."""
     temporary = f"{path}.part"
     with suppress(FileNotFoundError):
         os.unlink(temporary)
@@ -51,7 +51,7 @@ def backup(source: Driver, path: str) -> None:
 def restore(path: str, target: Driver, *, now: float) -> None:
     """Fill an empty storage from a backup, with new epochs.
 
-    Who was refused after the backup was made is let in again: its tokens are those of then.
+    Tokens that were revoked after the backup was made are valid again. Invitations are removed.
     Raises NotThereError, NotEmptyError and StorageFormatError.
     """
     if not os.path.isfile(path):
