@@ -1,9 +1,9 @@
-"""What an export takes, one file after the other; whatever it leaves out has its reason.
+"""Collect the files of an export, one at a time; each left-out file has a reason.
 
 Rules of this file
-- Bytes are taken as they lie on the disk, or as they were in the archive that they came from.
-- What looks like a credential is in no archive, whoever wrote it, and neither is a name that does.
-- One file is in memory at a time, but for the lines of one project's history.
+- Bytes are exported as on the disk, or as in the archive from which they were imported.
+- No text and no name that looks like a credential is exported.
+- One file is in memory at a time, except for the lines of one project's history.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,10 +47,10 @@ Item = Collected | LeftOutFile
 def memories(
     files: Iterable[StillFile], originals: ImportTable, directory: str, known: dict[str, str]
 ) -> Iterator[Item]:
-    """Yield what an export takes of the files of a memory directory.
+    """Yield the files of a memory directory for an export, or why each is left out.
 
-    ``known`` keeps for each text that was looked through, by its hash, why it is left out ("" where
-    it is not): who goes through the files twice needs little time at the second.
+    ``known`` caches the reason to leave a text out by its hash, "" for none, so that a second pass
+    over the same files is quick.
     """
     imported = originals.of_directory(directory)
     for file in files:
@@ -82,7 +82,7 @@ def notes(every: Iterable[RawNotes]) -> Iterator[Item]:
 
 
 def settings(options: Mapping[str, Any], mtime_ns: int) -> Iterator[Item]:
-    """Yield the user's settings, and by name the options that are left out."""
+    """Yield a file with the user's settings, and each option that is left out."""
     text, left_out = settings_text(options)
     names = map(secrets.scrub, left_out)
     yield from (LeftOutFile(f"{SETTINGS}: {name}", _PRIVATE) for name in names)
@@ -93,9 +93,9 @@ def settings(options: Mapping[str, Any], mtime_ns: int) -> Iterator[Item]:
 def changes(
     own: Iterable[Change], past: Iterable[PastChange], parts: frozenset[ExportPart]
 ) -> list[PastChange]:
-    """Return the changes of a directory, oldest first, with the files that an export has.
+    """Return the changes of a directory, oldest first, with only the files that are exported.
 
-    What an import did is not among them, but what it brought of history is.
+    Changes made by imports are left out; the past changes that imports brought are included.
     """
     here = [past_of(change) for change in own if not is_import(change.by.origin)]
     met = set(here)
@@ -106,7 +106,7 @@ def changes(
 
 
 def history(every: Iterable[PastChange], originals: ImportTable, project: str) -> Iterator[Item]:
-    """Yield the texts that some changes name, then the changes themselves."""
+    """Yield the stored texts that changes name, then one file with the changes as JSON lines."""
     name, newest = f"{project}.jsonl", 0.0
     lines: list[bytes] = []
     done: set[str] = set()
@@ -130,7 +130,7 @@ def history(every: Iterable[PastChange], originals: ImportTable, project: str) -
 
 
 def covers(path: str, *, parts: frozenset[ExportPart]) -> bool:
-    """Say whether an export of these parts has a path of a memory directory."""
+    """Return whether an export of these parts includes a path of a memory directory."""
     top = path.partition("/")[0]
     if top == TEAM[:-1]:
         return ExportPart.TEAM in parts
@@ -138,7 +138,7 @@ def covers(path: str, *, parts: frozenset[ExportPart]) -> bool:
 
 
 def _checked(file: Collected, known: dict[str, str] | None = None) -> Item:
-    """Return a file, or why an archive must not have it."""
+    """Return a file, or a ``LeftOutFile`` if its name or text looks like a credential."""
     if secrets.find(file.name):
         return LeftOutFile(secrets.scrub(file.name), _LIKE_A_KEY)
     known, key = {} if known is None else known, sha256(file.content)

@@ -1,12 +1,12 @@
-"""What becomes of each file of an import in the live tree. Pure.
+"""Plan how each file of an import changes the live tree. Pure.
 
 Rules of this file
-- Nobody's work goes: a file that is there changes only where what it was is known, or where the
-  new text says all that it says. Otherwise both stay, the import's as ``name-2.md``.
-- What an import brought before, or this directory had before, is nothing new: importing twice is
-  importing once.
-- What comes in has the mark of an import, but for the exact bytes that this directory had itself.
-- What cannot come in is listed with its reason; the rest comes.
+- No work is lost: a live file is changed only if its earlier text is known, or if the new text
+  contains all its statements. Otherwise both stay, the import's as ``name-2.md``.
+- A text that an import brought before, or that the directory had before, is not new. So importing
+  twice has the same result as importing once.
+- Imported memories are marked as such, except for the exact bytes that this directory had before.
+- A file that cannot be imported is listed with its reason; the others are imported.
 """
 
 from collections import Counter, defaultdict
@@ -49,7 +49,7 @@ _MANY = f"one import brings at most {limits.IMPORT_FILES:,} memories"
 
 
 def merged(incoming: Incoming, tree: Tree, known: KnownFiles) -> ImportPlan:
-    """Return what an import makes of a tree as it is. Raises what reading its headers raises."""
+    """Return the plan for importing into a tree. Raises the errors of reading its headers."""
     work = _Merging(incoming, tree, known)
     indexes = {file.path: file for file in incoming.files if file.path in INDEXES}
     for file in sorted(incoming.files, key=lambda file: file.path):
@@ -82,7 +82,7 @@ class _Merging:
         self._imported = ImportedTexts()
 
     def attempt(self, file: ProposedMemory, how: Callable[[ProposedMemory], str]) -> None:
-        """Take a file in, or list why not."""
+        """Import a file by calling ``how``, or list the reason why it is left out."""
         try:
             why = self._refusal(file) or how(file)
         except MemdError as error:
@@ -91,7 +91,7 @@ class _Merging:
             self._left.append(LeftOutFile(file.path, why))
 
     def take(self, file: ProposedMemory) -> str:
-        """Take a memory in; return why it stays out, "" for none. Raises what the door refuses."""
+        """Add a memory to the plan; return why it is left out, "" if not. Raises MemdError."""
         key, live = sha256(file.content), self._tree.read(file.path)
         versions = self._known.versions(file.path)
         if live is None and key in versions:  # the exact bytes that were here
@@ -105,7 +105,7 @@ class _Merging:
         return self._add(file, content) if live is None else self._meet(file, content, live)
 
     def finished(self, indexes: Mapping[str, ProposedMemory]) -> ImportPlan:
-        """Return the whole, with the indexes of the source."""
+        """Return the plan, after adding the source's indexes to it."""
         renamed = any(path != file.name for path, file in self._files.items())
         fresh = self._tree.index() is None and not self._tree.headers()
         exact = fresh and not renamed and not self._left
@@ -126,7 +126,7 @@ class _Merging:
         )
 
     def _refusal(self, file: ProposedMemory) -> str:
-        """Return why a file cannot come, "" where it may. Raises what the door refuses."""
+        """Return why a file cannot be imported, "" if it can. Raises MemdError for bad files."""
         if self._incoming.joined and file.path.startswith(TEAM):
             return _JOINED
         if len(self._files) >= limits.IMPORT_FILES and file.path not in INDEXES:
@@ -141,9 +141,9 @@ class _Merging:
         return ""
 
     def _is_here(self, key: str, content: bytes, path: str) -> bool:
-        """Say whether a text is here already, as it came or with its mark, or was since changed.
+        """Return whether a text is here already, with or without its mark, or changed since.
 
-        An original of another name that the import has too is that one's business.
+        Earlier imports of it count too, except under another name that this import also contains.
         """
         live = self._hash(path)
         if live in (key, sha256(content)):
@@ -157,7 +157,7 @@ class _Merging:
         return False
 
     def _had(self, original: Original) -> bool:
-        """Say whether what an import wrote did stand there: its proposal may have been refused."""
+        """Return whether an import's text was really written: a person may have refused it."""
         return original.live in self._known.versions(original.path)
 
     def _hash(self, path: str) -> str:
@@ -167,7 +167,7 @@ class _Merging:
         return ""
 
     def _add(self, file: ProposedMemory, content: bytes) -> str:
-        """Take in a memory of a new name, unless one of another name says the same."""
+        """Add a memory with a new name, unless one with another name has the same statements."""
         near = (
             live
             for live in self._near.of(content)
@@ -177,7 +177,7 @@ class _Merging:
         return "" if self._goes_into(file, content, near) else self._create(file, content)
 
     def _meet(self, file: ProposedMemory, content: bytes, live: MemoryFile) -> str:
-        """Take in a memory whose name another text has."""
+        """Add a memory whose name a live memory with another text has: update, merge or rename."""
         brought = (file.path, live.hash) in self._known.originals
         if brought and 0 < file.mtime_ns < live.header.mtime_ns:
             return _OLDER
@@ -194,7 +194,7 @@ class _Merging:
         return self._beside(file, content)
 
     def _goes_into(self, file: ProposedMemory, content: bytes, near: Iterable[MemoryFile]) -> bool:
-        """Say whether a memory that is here says the same, or says it now that it is updated."""
+        """Return whether a live memory has the new one's statements, or was updated to get them."""
         for live in near:
             how = overlap(content, live)
             if how is Overlap.SAID:
@@ -206,7 +206,7 @@ class _Merging:
         return False
 
     def _bases(self, path: str) -> Iterator[tuple[str, bytes]]:
-        """Yield texts from which both the live file and the import's come, with their hashes."""
+        """Yield hash and text of the common ancestors of the live file and the imported one."""
         versions = self._known.versions(path)
         for key in (*self._written[path], *reversed(self._ancestors[path])):
             body = self._known.body(key) if key in versions else None
@@ -214,7 +214,7 @@ class _Merging:
                 yield key, body
 
     def _beside(self, file: ProposedMemory, content: bytes) -> str:
-        """Take in a memory beside the one that has its name."""
+        """Add a memory as ``name-2.md`` (or the next free number), unless it is there already."""
         folder, slash, name = file.path.rpartition("/")
         stem = name.removesuffix(SUFFIX)[:_STEM_CHARACTERS]
         for number in range(2, _NAMES):
@@ -241,7 +241,7 @@ class _Merging:
         return ""
 
     def _change(self, file: ProposedMemory, content: bytes, live: MemoryFile, action: str) -> str:
-        """Put a text in the place of a live one."""
+        """Plan to replace a live memory's text; return "" (no reason to leave it out)."""
         path, mtime_ns = live.header.path, self._mtime_ns(file)
         self._imported.check(path, live.content, content)
         if mtime_ns is not None and action == MERGED:
@@ -259,13 +259,13 @@ class _Merging:
         return MergedFile(file.path, action, edit, before, file.content, known)
 
     def _mtime_ns(self, file: ProposedMemory) -> int | None:
-        """Return the time that a file gets: none of the future makes it the newest for good."""
+        """Return a file's mtime, at most a day in the future, or ``None`` if it is unknown."""
         return min(file.mtime_ns, self._incoming.now_ns + _DAY_NS) or None
 
     def _index(self, file: ProposedMemory) -> str:
-        """Take in an index: whole where there is none, else its own lines and their order.
+        """Add the source's index: whole if there is none here, else its own lines in their order.
 
-        Its own lines are somebody's words too, and say that they came from outside.
+        Lines that are no pointers are somebody's words, so they are marked as imported.
         """
         live, base, mtime_ns = self._tree.index(), "", self._mtime_ns(file)
         key = sha256(file.content)
@@ -292,7 +292,7 @@ class _Merging:
         return ""
 
     def _team_index(self, file: ProposedMemory, *, exact: bool) -> str:
-        """Take in the lines of a team's index that are a person's, where there is none."""
+        """Add the source's index of team memories, if there is none here and it is needed."""
         team = any(path.startswith(TEAM) for path in self._files)
         if self._tree.read(TEAM_INDEX) is not None or not (team or index.own_lines(file.content)):
             return ""
@@ -308,12 +308,12 @@ class _Merging:
 
 
 def _may_go(live: MemoryFile) -> bool:
-    """Say whether an import may take the place of a memory: nobody's own rules, but its like."""
+    """Return whether an import may replace a memory: not a person's own rules."""
     return live.header.type not in PERSONAL or live.header.origin in FOREIGN
 
 
 def _has_all(base: bytes, new: bytes, live: bytes) -> bool:
-    """Say whether a text has every line that a new one added to their base, and none it removed."""
+    """Return whether ``live`` has all lines that ``new`` added to ``base``, and none it removed."""
     before, mine, theirs = (Counter(text.splitlines()) for text in (base, new, live))
     added = all(theirs[line] >= mine[line] for line in mine - before)
     return added and all(theirs[line] <= mine[line] for line in before - mine)

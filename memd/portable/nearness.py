@@ -1,4 +1,4 @@
-"""Which memories say the same in other words, by the one similarity of the program. Pure."""
+"""Find memories with the same statements in other words, by the program's similarity. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,15 +20,15 @@ _ALL_BYTES = 32 * 1024 * 1024  # of all of them
 
 
 class Overlap(Enum):
-    """How much of two memories is the same: one says all of the other, or neither does."""
+    """Which of two memories has all statements of the other."""
 
-    SAID = "said"  # the live one says what the new one says
-    MORE = "more"  # the new one says what the live one says, and more
+    SAID = "said"  # the live one has all statements of the new one
+    MORE = "more"  # the new one has all statements of the live one, and more
     LITTLE = "little"
 
 
 class NearMemories:
-    """The private memories of a tree by their rare words; it is read when it is first asked."""
+    """The private memories of a tree, indexed by their words; read at the first query."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -36,7 +36,7 @@ class NearMemories:
         self._holders: defaultdict[str, list[int]] | None = None
 
     def of(self, content: bytes) -> Iterator[MemoryFile]:
-        """Yield memories that may say the same as a new one, the likeliest first."""
+        """Yield the memories that share most rare words with a new one, the best first."""
         if self._holders is None:
             self._holders = self._read()
         if not self._holders or len(content) > _BYTES:
@@ -72,7 +72,10 @@ class NearMemories:
 
 
 def overlap(content: bytes, live: MemoryFile) -> Overlap:
-    """Return how much of a new memory and a live one is the same; of two types it is little."""
+    """Return which of a new and a live memory has the other's statements.
+
+    ``LITTLE`` if neither has, or if their types differ.
+    """
     new = parse(content, "")
     if new.type is None or new.damaged or new.type is not live.header.type:
         return Overlap.LITTLE
@@ -88,12 +91,12 @@ def _stated(description: str, body: str) -> Sequence[Statement]:
 
 
 def _says(one: Sequence[Statement], other: Sequence[Statement]) -> bool:
-    """Say whether one memory says all that another one says."""
+    """Return whether one memory's statements cover all of another's."""
     return all(any(_covers(mine, theirs) for mine in one) for theirs in other if theirs.raw.strip())
 
 
 def _covers(mine: Statement, theirs: Statement) -> bool:
-    """Say whether a statement has every word of another one, and denies nothing of it."""
+    """Return whether a statement has every word of another one and does not contradict it."""
     if mine.key == theirs.key:
         return True
     fewer = len(theirs.words) <= len(mine.words) and theirs.facts <= mine.facts

@@ -1,4 +1,4 @@
-"""What an import makes of one directory, as values: the plan, and what it is made of. Pure."""
+"""The plan of an import into one directory, and the values that it is made from. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ _FOLDER = "a memory is called as a folder of it, or it as a folder"
 
 @dataclass(frozen=True, slots=True)
 class KnownFiles:
-    """What the state file knows of a directory: what imports brought, and what it has had.
+    """A directory's history in the state file: the originals of imports, and earlier versions.
 
-    ``versions`` returns the hashes that a file has had, ``body`` the text of a hash.
+    ``versions`` returns the hashes of all versions of a path, ``body`` the text with a hash.
     """
 
     originals: Mapping[tuple[str, str], Original] = field(default_factory=dict)
@@ -29,9 +29,10 @@ class KnownFiles:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What comes into one directory from a ``kind`` of source; ``now_ns`` is since 1970.
+    """The files that a source of some ``kind`` brings into one directory.
 
-    ``past`` is the source's own history of these files. With ``joined`` a team's memories stay out.
+    ``now_ns`` is the time since 1970. ``past`` is the source's history of these files. If the
+    project has ``joined`` a team, team memories are left out.
     """
 
     files: Sequence[ProposedMemory]
@@ -43,10 +44,10 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class MergedFile:
-    """One file of an import: its ``name`` there, what becomes of it, and what was there before.
+    """A planned file: its ``name`` in the import, the ``action``, the edit, and the text before.
 
-    ``exported`` are the import's own bytes. The ``original`` is what the state file is to remember
-    of them, ``None`` where the text is merged.
+    ``exported`` are the import's own bytes. The ``original`` is the row that the state file stores
+    about them, ``None`` if the text is merged.
     """
 
     name: str
@@ -63,7 +64,7 @@ class MergedFile:
 
     @property
     def proposed(self) -> ProposedEdit:
-        """The same as an edit that a person decides."""
+        """The edit as one of a proposal, which a person decides."""
         edit = self.edit
         reason = f"{self.action}, from {self.name}" if self.is_renamed else self.action
         before, base = self.before, edit.base or ""
@@ -74,9 +75,9 @@ class MergedFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import makes of a directory.
+    """The planned changes of a directory by an import.
 
-    ``same`` counts what is there already.
+    ``same`` counts the files that are there already.
     ``absent`` are originals of indexes that the source does not have and the store makes.
     ``imported`` are the texts that passed the store's check already.
     """
@@ -103,7 +104,7 @@ class ImportPlan:
 
 
 class TakenNames:
-    """The names of a tree, with those that come: which may stand beside each other."""
+    """The paths of a tree and of planned files, to find names that clash."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._files: set[str] = set()
