@@ -1,8 +1,8 @@
-"""What the server takes: names, sizes, types and secrets of entries, and names of devices. Pure.
+"""Check what clients send: keys, sizes, types and secrets of entries, and names of devices. Pure.
 
 The rules that a refusal names: ``name``, ``duplicate`` (twice in one request), ``case`` (another
-key differs in case alone), ``hash`` (not that of the content), ``size``, ``encoding``, ``format``
-(no valid frontmatter), ``type`` (private, or none), ``secret:`` with the scanner's rule.
+key differs only in case), ``hash`` (not that of the content), ``size``, ``encoding``, ``format``
+(no valid frontmatter), ``type`` (private or missing), ``secret:`` with the scanner's rule.
 """
 
 import re
@@ -19,7 +19,7 @@ from memd.server.errors import EntriesRefusedError, MalformedRequestError, Reque
 from memd.server.values import Answer, PutEntry
 
 _LABEL = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")  # members and devices, as people call them
-_COMPONENTS = 3  # with "team" before it, as many as a name may have
+_COMPONENTS = 3  # folders and file name; with "team" before them, as many as a name may have
 _REVISION_DIGITS = 18
 _REASON_CHARACTERS = 500
 _REMOTE = re.compile(
@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 
 
 def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
-    """Refuse entries that break a rule by themselves. Raises EntriesRefusedError, which has all."""
+    """Check each entry by itself. Raises EntriesRefusedError with all broken rules."""
     refusals = [refusal for entry in entries for refusal in _refusals(entry, entry_bytes)]
     times = Counter(entry.key for entry in entries)
     refusals += [_refusal(shown(key), "duplicate") for key, count in times.items() if count > 1]
@@ -39,7 +39,7 @@ def check_entries(entries: Sequence[PutEntry], entry_bytes: int) -> None:
 
 
 def check_clash(new: Sequence[str], existing: Sequence[str]) -> None:
-    """Refuse new keys that are one file with an existing one on some systems.
+    """Check that no new key names the same file as an existing one on some file systems.
 
     Raises EntriesRefusedError.
     """
@@ -48,42 +48,45 @@ def check_clash(new: Sequence[str], existing: Sequence[str]) -> None:
 
 
 def is_key(key: str) -> bool:
-    """Say whether a key may be an entry's."""
+    """Return whether a text is a valid key of an entry."""
     try:
         check_name(key)
     except NameRefusedError:
         return False
     *folders, _ = key.split("/")
-    # Such a folder would stand where another member has a file.
+    # A folder with a memory's ending could clash with another member's file of that name.
     return len(folders) < _COMPONENTS and not any(
         folder.casefold().endswith(names.SUFFIX) for folder in folders
     )
 
 
 def shown(key: str) -> str:
-    """Return a key as an answer may show it, "" for one that is none or may be a credential."""
+    """Return a key for an answer, or "" if it is invalid or looks like a credential."""
     return "" if not is_key(key) or _secrets(key) else key
 
 
 def is_id(text: str) -> bool:
-    """Say whether a text may be a repository's id."""
+    """Return whether a text has the form of a repository's id."""
     return _ID.fullmatch(text) is not None
 
 
 def is_revision(text: str) -> bool:
-    """Say whether a text is a number that a revision may have."""
+    """Return whether a text has the form of a revision."""
     return text.isascii() and text.isdigit() and len(text) <= _REVISION_DIGITS
 
 
 def label(text: str, part: RequestPart) -> str:
-    """Return a member's or a device's name. Raises MalformedRequestError."""
+    """Return a valid name of a member or device. Raises MalformedRequestError for ``part``."""
     if not _LABEL.fullmatch(text) or secrets.find(text):
         raise MalformedRequestError(part)
     return text
 
 
 def reason(text: str) -> str:
-    """Return why an entry is removed. Raises MalformedRequestError and EntriesRefusedError."""
+    """Return a valid reason for a removal.
+
+    Raises MalformedRequestError, and EntriesRefusedError if it looks like a credential.
+    """
     if not text.strip() or len(text) > _REASON_CHARACTERS or not text.isprintable():
         raise MalformedRequestError(RequestPart.REASON)
     if hits := secrets.find(text):
@@ -92,7 +95,7 @@ def reason(text: str) -> str:
 
 
 def remote(text: str) -> str:
-    """Return a normalised remote. Raises MalformedRequestError."""
+    """Return a remote that is normalised already. Raises MalformedRequestError for any other."""
     if (
         not text.isprintable()
         or text != text.lower()
@@ -104,19 +107,19 @@ def remote(text: str) -> str:
 
 
 def request_id(text: str) -> str:
-    """Return the id of a write. Raises MalformedRequestError."""
+    """Return the id of a write, a UUID, in lower case. Raises MalformedRequestError."""
     if not _UUID.fullmatch(text):
         raise MalformedRequestError(RequestPart.REQUEST_ID)
     return text.lower()
 
 
 def _secrets(key: str) -> tuple[secrets.Finding, ...]:
-    """Return what looks like a credential in a key, whose ending may hide it."""
+    """Return the credentials found in a key, with or without its ending."""
     return secrets.find(key) or secrets.find(key.removesuffix(names.SUFFIX))
 
 
 def _refusal(key: str, rule: str, line: int = 0) -> Answer:
-    """Return a rule that an entry breaks; line 0 is the whole."""
+    """Return the answer's item for a broken rule; line 0 stands for the whole entry."""
     return {"key": key, "rule": rule, "line": line}
 
 
@@ -144,7 +147,7 @@ def _refusals(entry: PutEntry, entry_bytes: int) -> Iterator[Answer]:
 
 
 def _format(content: bytes) -> str:
-    """Return which rule of a shared memory's form is broken, "" if none is."""
+    """Return "type" or "format" if a shared memory's frontmatter breaks that rule, else ""."""
     parsed = document.parse(content, "")
     if not parsed.damaged and parsed.type in (None, MemoryType.USER):
         return "type"

@@ -1,7 +1,7 @@
-"""The server's storage: all that memd-team knows, behind one port with two databases.
+"""The storage of memd-team, with the same interface for both databases.
 
-Every method blocks: call it from a worker thread. Times are seconds since 1970. Every method
-raises StorageBusyError and StorageUnavailableError beside what it says.
+Every method blocks: call it from a worker thread. Times are seconds since 1970. Every method may
+raise StorageBusyError and StorageUnavailableError, besides the errors in its docstring.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ _OVER = "FROM versions WHERE replaced IS NULL AND hash = '' AND at < ?"
 
 
 class Storage(Access):
-    """What the server knows; ``limits`` are what it takes at most."""
+    """The server's entries, history and audit log; writes must stay within ``limits``."""
 
     def __init__(self, driver: Driver, limits: Limits = _LIMITS) -> None:
         super().__init__(driver)
@@ -57,10 +57,11 @@ class Storage(Access):
         limit: int = PAGE_ENTRIES,
         view: str = "",
     ) -> EntryPage:
-        """Return what changed after a mark, the text of an ETag, from a cursor on.
+        """Return a page of the entries and tombstones that changed after the mark ``since``.
 
-        What was there when the first page was read is on one of the pages, as it is by then or
-        later. Raises NotThereError, MalformedRequestError and MarkGoneError.
+        ``since`` is the text of an ETag; ``cursor`` is that of the page before. Entries that change
+        while pages are read are on a page in their old or new version. With the view "hashes" there
+        are no contents. Raises NotThereError, MalformedRequestError and MarkGoneError.
         """
         if view not in ("", HASHES):
             raise MalformedRequestError(RequestPart.VIEW)
@@ -103,7 +104,7 @@ class Storage(Access):
         now: float,
         if_match: str | None = None,
     ) -> Answer:
-        """Write entries, all or none, and return the answer: the revision, and one of each entry.
+        """Store all entries or none; return the revision and the status of each entry.
 
         ``if_match`` is the text of the repository's ETag. Raises MalformedRequestError,
         NotThereError, RoleMissingError, IdReusedError, OverLimitError, EntriesRefusedError and
@@ -134,7 +135,7 @@ class Storage(Access):
         id: str,  # noqa: A002 - what the header calls it
         now: float,
     ) -> Answer:
-        """Put a tombstone in the place of an entry of this revision; return the new revision.
+        """Replace an entry by a tombstone if it has this revision; return the new revision.
 
         Raises MalformedRequestError, NotThereError, RoleMissingError, IdReusedError,
         EntriesRefusedError, EntriesChangedError and SlowDownError.
@@ -153,7 +154,7 @@ class Storage(Access):
     def _log(self, repository: str, before: int, limit: int) -> tuple[Version, ...]:
         """Return the versions of all keys below a revision, without contents, the newest first.
 
-        Where ``limit`` would cut the entries of one write apart, some more are returned.
+        More than ``limit`` are returned if the entries of one write would be separated otherwise.
         """
         with self.driver.reading() as transaction:
             repository_row(transaction, repository)
@@ -175,8 +176,8 @@ class Storage(Access):
     ) -> tuple[Version, ...]:
         """Return the versions of a key below a revision, the newest first.
 
-        What stood there before it was removed has its content for a maintainer alone. Of all keys,
-        where ``key`` is "", no contents are returned.
+        Versions from before a removal have contents only for a maintainer. If ``key`` is "", the
+        versions of all keys are returned, without contents.
         """
         if not key:
             return self._log(repository, before, limit)
@@ -203,9 +204,9 @@ class Storage(Access):
     def audit(
         self, *, repository: str = "", member: str = "", before: int = _LAST, limit: int = 100
     ) -> tuple[AuditEntry, ...]:
-        """Return who did what, the newest first, of one repository or member where they are named.
+        """Return entries of the audit log with numbers below ``before``, the newest first.
 
-        ``before`` is the number of an entry.
+        A ``repository`` or ``member`` that is not "" selects only its entries.
         """
         with self.driver.reading() as transaction:
             rows = transaction.rows(
@@ -217,10 +218,10 @@ class Storage(Access):
         return tuple(AuditEntry(*row) for row in rows)
 
     def sound_time(self, now: float) -> float:
-        """Return what time it is for ``expire``, by a clock that may have jumped.
+        """Return the time to use for ``expire``, protected from a clock that jumped ahead.
 
-        From one call to the next it goes on by a day at most, and it begins with the newest write:
-        a clock that is years ahead for an hour makes nothing old.
+        It is at most a day after the time of the last call, or of the newest write at the first
+        call. So a clock that is years ahead for an hour does not make everything expire.
         """
         with self.driver.writing() as transaction:
             [(before,)] = transaction.rows("SELECT expired FROM format")
