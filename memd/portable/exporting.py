@@ -1,4 +1,4 @@
-"""One export: what was taken so far, under which name, and the manifest in the end. Blocks."""
+"""Write the files of one export into an archive, with its manifest. Blocks."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ _TOO_MUCH = (
 
 
 class Export:
-    """What an export has taken; ``ids`` are those of its projects, ``version`` is memd's.
+    """An export in progress; ``ids`` are those of its projects, ``version`` is memd's.
 
     All methods raise DestinationError.
     """
@@ -51,14 +51,14 @@ class Export:
         self._left_out = LeftOutList()
 
     def take(self, project: str, folder: str, items: Iterable[Item]) -> None:
-        """Write files of a project, or with "" of none, into a folder; note what is left out."""
+        """Write files into a folder of a project ("" for none) and list those left out."""
         above = len(f"projects/{project}/") if project else 0
         for each in items:
             name = f"{folder}{each.name}"
             why = each.reason if isinstance(each, LeftOutFile) else fault(name)
             if name in self._met:
                 if name.startswith(BLOBS):
-                    continue  # a text is there once
+                    continue  # two projects may have the same text, which is stored once
                 why = _SAME_NAME
             self._met.add(name)
             record = None
@@ -71,7 +71,7 @@ class Export:
             self._files[project].append(record)
 
     def finish(self) -> ExportResult:
-        """Put the archive in its place and return what it holds."""
+        """Write the manifest, move the archive to its destination and return the result."""
         for files in self._files.values():
             files.sort(key=lambda file: file.path.encode())
         for key, project in self._projects.items():
@@ -107,7 +107,7 @@ class Export:
 
 @dataclass(slots=True)
 class DirectoryExport:
-    """What an export takes of one memory directory, into a folder of a project ("" for none)."""
+    """The export of one memory directory into a folder of a project ("" for none)."""
 
     export: Export
     originals: ImportTable
@@ -118,12 +118,12 @@ class DirectoryExport:
     _known: dict[str, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Look through all texts, which takes most of the time, before writers have to wait."""
+        """Scan all texts for credentials, the slow part, before writers have to wait."""
         for _ in self._memories(files_of(self.directory, self._wanted)):
             yield_to_requests()
 
     def take(self, still: StillDirectory) -> list[PastChange]:
-        """Take the memories, and return the changes that the archive has, none unasked."""
+        """Export the memories; return the changes to export, empty without ``HISTORY``."""
         self.export.take(self.project, self.folder, self._memories(still.files(self._wanted)))
         if ExportPart.HISTORY not in self.parts:
             return []
@@ -138,7 +138,7 @@ class DirectoryExport:
 
 
 def project_ids(names: Iterable[str]) -> list[str]:
-    """Return an id for each project, made of its name; equal ones are numbered from 2 on."""
+    """Return an id for each project, made from its name; equal ids get numbers from 2 on."""
     ids: list[str] = []
     taken: set[str] = set()
     for name in names:

@@ -1,9 +1,9 @@
-"""What a source holds so far, and whether that stays within the bounds of an import. Pure.
+"""The files found in a source so far, checked against the limits of an import. Pure.
 
 Rules of this file
-- Everything is counted while it comes, so that nothing is held that is too much already.
-- A name in an archive that leads elsewhere, or is there twice, is a fault of the whole: whoever
-  made it cannot be believed. What is no regular file is passed over and listed.
+- Entries are counted as they are read, so that nothing above a limit is kept in memory.
+- A name that leads out of the archive, or a name that occurs twice, makes the whole archive
+  damaged: its maker cannot be trusted. Entries that are no regular files are skipped and listed.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from memd.portable.values import LeftOutList
 ENTRIES = 100_000
 UNPACKED_BYTES = 1024 * 1024 * 1024
 RATIO = 200  # of what is unpacked to what is packed
-RATIO_BYTES = 16 * 1024 * 1024  # below, any ratio will do: four foreign files that are all zeros
-DEPTH = 16  # parts of a name; a memory directory is looked into as far
+RATIO_BYTES = 16 * 1024 * 1024  # below, any ratio is allowed: a few files may be all zeros
+DEPTH = 16  # parts of a name; a memory directory is scanned to the same depth
 PIECE_BYTES = 64 * 1024  # of a file, at once
 _NAME_BYTES = 1024
 _ALL_NAMES_BYTES = 8 * 1024 * 1024
@@ -40,7 +40,7 @@ Pieces = Iterator[bytes]
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """One entry of an archive. ``why_not`` says why it is no file or folder, "" where it is."""
+    """One entry of an archive. ``why_not`` is "" for a file or folder, else why it is neither."""
 
     name: str
     size: int = 0
@@ -93,7 +93,7 @@ class Intake:
             name = name.rpartition("/")[0]
 
     def clashes(self, name: str) -> bool:
-        """Say whether a name differs from one that was asked about before in case alone."""
+        """Return whether a name equals an earlier call's name, ignoring case; remember it."""
         known = len(self._folded)
         self._folded.add(hashlib.blake2b(name.casefold().encode(), digest_size=16).digest())
         return len(self._folded) == known
@@ -109,18 +109,18 @@ class Intake:
         self._places.extend(place)
 
     def place(self, name: str) -> Place:
-        """Return where a file is."""
+        """Return the offset, size and mtime in ns of a file."""
         at = self.files[name]
         offset, size, mtime_ns = self._places[at : at + 3]
         return offset, size, mtime_ns
 
     def end(self) -> None:
-        """Forget what only a further entry would be compared with."""
+        """Free the memory that is only needed while entries are added."""
         self._folded.clear()
         self.folders.clear()
 
     def unpack(self, count: int) -> None:
-        """Count bytes that came out of a packed source. Raises SourceDamagedError."""
+        """Count bytes unpacked from the source. Raises SourceDamagedError above the limits."""
         self._unpacked += count
         if self._unpacked > UNPACKED_BYTES:
             raise SourceDamagedError(self._label, _TOO_LARGE)
@@ -128,13 +128,13 @@ class Intake:
 
 
 def check_ratio(name: str, unpacked: int, packed: int) -> None:
-    """Refuse what unpacks to much more than it is. Raises SourceDamagedError."""
+    """Raise SourceDamagedError if unpacking gives more than ``RATIO`` times the packed size."""
     if unpacked > max(RATIO_BYTES, RATIO * packed):
         raise SourceDamagedError(name, _BOMB)
 
 
 def fault(name: str) -> str:
-    """Return why no source may have an entry of this name, "" where it may."""
+    """Return why an entry's name is not allowed, "" if it is."""
     if not is_text(name):
         return "its name is not UTF-8"
     parts, size = name.split("/"), len(name.encode())

@@ -1,4 +1,4 @@
-"""The mark that says of a memory that an import brought it. Pure."""
+"""Mark a memory as imported, in its frontmatter. Pure."""
 
 from contextlib import suppress
 
@@ -8,10 +8,10 @@ from memd.documents.document import FrontmatterNotEditableError
 
 
 def marked(content: bytes, path: str) -> bytes | None:
-    """Return a memory with the mark of an import in its head.
+    """Return a memory whose frontmatter has the origin "import", or its own less trusted one.
 
-    What calls itself less trusted stays so. A head that is damaged stays as it is and is believed
-    by nobody. ``None`` where a head claims more than an import may, and cannot be changed.
+    A memory with damaged frontmatter is returned unchanged, since its claims are ignored anyway.
+    ``None`` if the frontmatter claims a more trusted origin and cannot be edited.
     """
     claim = document.parse(content, path)
     if claim.damaged:
