@@ -16,16 +16,16 @@ from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
 _HUNG_UP = "it hung up before it answered"
-_NOTIFICATIONS = 1000  # kept for a reader that is slow; beyond that the newest are dropped
+_NOTIFICATIONS = 1000  # queued for a slow reader; beyond that the newest are dropped
 _CANCEL_SECONDS = 1.0
 _CHUNK = 256 * 1024
 
 
 class AsyncClient:
-    """A connection to the daemon; entering it connects, leaving it hangs up.
+    """A connection to the daemon; entering it connects, leaving it closes the connection.
 
-    The parameters are those of ``blocking.Client``. ``notifications`` is a stream of what the
-    daemon tells; it ends when the daemon goes away. Entering raises DaemonUnavailableError and
+    The parameters are those of ``blocking.Client``. ``notifications`` is a stream of the daemon's
+    notifications; it ends when the connection ends. Entering raises DaemonUnavailableError and
     ServerRefusedError.
     """
 
@@ -84,8 +84,8 @@ class AsyncClient:
     ) -> Any:
         """Call a method and return its result; any number of calls may run at once.
 
-        Being cancelled cancels the request at the daemon too. Raises RemoteError,
-        DaemonUnavailableError, and TypeError or ValueError for params that are no JSON.
+        Cancelling the call cancels the request at the daemon too. Raises RemoteError,
+        DaemonUnavailableError, and TypeError or ValueError for params that are not JSON.
         """
         greeting = b""
         if self._last_id == 0:
@@ -107,6 +107,7 @@ class AsyncClient:
             del self._calls[request_id]
 
     async def _wait(self, pending: "_Pending") -> Any:
+        """Wait for a call's answer and return its result, after reporting its progress values."""
         while True:
             if not self._closed:
                 await pending.changed.wait()
@@ -125,18 +126,19 @@ class AsyncClient:
         return self._last_id
 
     async def _send(self, data: bytes) -> None:
-        # A half-sent line would spoil every later one: once begun it is sent to its end.
+        # A half-sent line would make every later one invalid: once begun it is sent to its end.
         async with self._sending:
-            # Where sending fails the reader finds the end, and what the daemon said before it.
+            # An error is ignored: ``_read`` meets it too, and gets the daemon's last answer first.
             with suppress(OSError), anyio.CancelScope(shield=True):
-                left = memoryview(data)
-                while left:
+                unsent = memoryview(data)
+                while unsent:
                     try:
-                        left = left[self._socket.send(left) :]
+                        unsent = unsent[self._socket.send(unsent) :]
                     except BlockingIOError:
                         await anyio.wait_writable(self._socket)
 
     async def _read(self) -> None:
+        """Handle messages until the connection ends; then note why, and wake all open calls."""
         lines = wire.LineBuffer()
         with self._reported:
             try:
@@ -150,7 +152,7 @@ class AsyncClient:
                 pending.changed.set()
 
     async def _receive(self) -> bytes:
-        # Not anyio's stream: cancelling its receive as bytes arrive upsets the loop.
+        # Not anyio's stream: when its receive is cancelled as bytes arrive, the loop logs an error.
         await anyio.lowlevel.checkpoint()
         while True:
             try:
@@ -159,6 +161,10 @@ class AsyncClient:
                 await anyio.wait_readable(self._socket)
 
     def _take(self, message: wire.RpcAnswer | wire.Notification) -> None:
+        """Give a message to its call or to ``notifications``; others are dropped.
+
+        Raises an error that is about the connection as a whole.
+        """
         if isinstance(message, wire.Notification):
             pending = self._calls.get(message.params.get("token", 0))
             if message.method != wire.PROGRESS:
@@ -168,7 +174,7 @@ class AsyncClient:
                 pending.values.append(message.params.get("value") or {})
                 pending.changed.set()
         elif message.id is None and message.error is not None:
-            raise message.error  # about the connection as a whole
+            raise message.error
         elif message.id in self._calls:
             self._calls[message.id].answer = message
             self._calls[message.id].changed.set()
@@ -177,7 +183,7 @@ class AsyncClient:
 
 
 class _Pending:
-    """A call that waits: what came for it so far."""
+    """An open call: its progress values that are not reported yet, and its answer."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress

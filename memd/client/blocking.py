@@ -1,4 +1,4 @@
-"""The blocking client: one socket, one call at a time. The command line is one of these.
+"""The blocking client, with one socket and one call at a time; the command line uses it.
 
 Imports only the standard library's ``socket`` and ``json``: it is on the start-up path of memctl.
 """
@@ -29,11 +29,11 @@ _CONNECT_SECONDS = 5.0  # a Unix socket connects at once, unless the daemon's ba
 class Client:
     """A connection to the daemon; use it as a context manager.
 
-    ``name`` and ``version`` say who we are; ``environment`` is where the variables that count for
-    memory are taken from (default: the process's own). ``hello`` travels with the first request;
-    ``server`` is the daemon's answer to it, once it came. ``timeout`` is in seconds per call.
-    Making one raises DaemonUnavailableError where nothing listens, and ServerRefusedError where
-    what is there may be somebody else's.
+    ``name`` and ``version`` are the client's. The variables that memd uses are taken from
+    ``environment`` (default: the process's own). ``hello`` is sent with the first request;
+    ``server`` is the daemon's answer to it, once it came. ``timeout`` is in seconds for each call.
+    The constructor raises DaemonUnavailableError where nothing listens, and ServerRefusedError
+    where the socket may be another user's.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hang up; the daemon cancels what it had not answered."""
+        """Close the connection; the daemon cancels requests that it has not answered."""
         self._socket.close()
 
     def call(
@@ -85,9 +85,9 @@ class Client:
 
         ``timeout`` is in seconds, by default the client's. ``progress`` is called with each
         progress value that the daemon sends. Raises RemoteError for an error answer,
-        AnswerLateError, DaemonUnavailableError (RequestUndeliveredError where the request cannot
-        have been begun), and TypeError or ValueError for params that are no JSON. After a late
-        answer the request is cancelled and the client can be used further.
+        AnswerTimeoutError, DaemonUnavailableError (RequestUndeliveredError where the request cannot
+        have been begun), and TypeError or ValueError for params that are not JSON. After a timeout
+        the request is cancelled and the client can still be used.
         """
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
@@ -103,7 +103,7 @@ class Client:
             raise AnswerTimeoutError(method, seconds) from error
 
     def notifications(self, timeout: float | None = None) -> Iterator[wire.Notification]:
-        """Yield what the daemon tells, in order, until it stops or nothing comes for ``timeout``.
+        """Yield the daemon's notifications in order, until none comes for ``timeout`` seconds.
 
         Subscribe first with ``call("subscribe", …)``. Raises DaemonUnavailableError when the
         daemon goes away.
@@ -123,6 +123,7 @@ class Client:
         return self._last_id
 
     def _answer(self, request_id: int, deadline: float, progress: Progress | None) -> Any:
+        """Read until the answer to a request and return its result; report its progress."""
         while True:
             message = wire.read(self._next_line(deadline))
             token = message.params.get("token") if isinstance(message, wire.Notification) else None
@@ -136,7 +137,11 @@ class Client:
     def _take(
         self, message: wire.RpcAnswer | wire.Notification, wanted: int | None
     ) -> wire.RpcAnswer | None:
-        """Return the wanted answer; keep notifications and drop answers nobody waits for."""
+        """Return a message if it is the wanted answer, else ``None``.
+
+        Notifications are queued, and late answers to earlier requests dropped. Raises an error that
+        is about the connection as a whole.
+        """
         if isinstance(message, wire.Notification):
             if message.method != wire.PROGRESS:
                 self._notifications.append(message)
@@ -144,7 +149,7 @@ class Client:
         if message.id == wanted and wanted is not None:
             return message
         if message.id is None and message.error is not None:
-            raise message.error  # about the connection as a whole
+            raise message.error
         if message.id == _HELLO_ID and isinstance(message.result, dict):
             self.server = message.result
         return None
@@ -152,30 +157,31 @@ class Client:
     def _send(self, data: bytes, deadline: float) -> None:
         if not self._greeted:
             data = wire.request(_HELLO_ID, wire.HELLO, self._hello) + data
-        seconds = _left(deadline)
+        seconds = _seconds_until(deadline)
         try:
             self._socket.settimeout(seconds)
             self._socket.sendall(data)
             self._greeted = True
         except TimeoutError:
-            self.close()  # half a line was sent: what follows would be read as its other half
+            self.close()  # after half a line the next one would be read as its other half
             raise
         except BrokenPipeError:
             self._undelivered = True
-            return  # the daemon may have said why before it hung up: read that
+            return  # the daemon may have sent an error before it closed: that is read next
         except OSError as error:
-            raise DaemonUnavailableError(self.socket_path, _words(error)) from error
+            raise DaemonUnavailableError(self.socket_path, _cause(error)) from error
 
     def _next_line(self, deadline: float | None) -> bytes:
+        """Return the next line from the daemon. Raises TimeoutError, DaemonUnavailableError."""
         while not self._waiting:
-            seconds = _left(deadline)
+            seconds = _seconds_until(deadline)
             try:
                 self._socket.settimeout(seconds)
                 data = self._socket.recv(_CHUNK)
             except TimeoutError:
                 raise
             except OSError as error:
-                raise DaemonUnavailableError(self.socket_path, _words(error)) from error
+                raise DaemonUnavailableError(self.socket_path, _cause(error)) from error
             if not data:
                 ended = RequestUndeliveredError if self._undelivered else DaemonUnavailableError
                 raise ended(self.socket_path, _HUNG_UP)
@@ -190,8 +196,8 @@ class Client:
             self.close()
 
 
-def _left(deadline: float | None) -> float | None:
-    """Return the seconds until a deadline, ``None`` for for ever. Raises TimeoutError."""
+def _seconds_until(deadline: float | None) -> float | None:
+    """Return the seconds until a deadline, ``None`` without one. Raises TimeoutError after it."""
     if deadline is None:
         return None
     seconds = deadline - time.monotonic()
@@ -200,7 +206,7 @@ def _left(deadline: float | None) -> float | None:
     return seconds
 
 
-def _words(error: OSError) -> str:
+def _cause(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 

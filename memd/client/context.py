@@ -4,14 +4,15 @@
     model = Anthropic(middleware=[keeper])
     runner = model.beta.messages.tool_runner(..., tools=[..., keeper.reader_tool()])
 
-memd stores large results of tools; what is sent is their beginning and where the whole is, which
-the model reads with the tool. The program's own messages stay as they are. Needs the extra
-``anthropic``; this file is the door of that library.
+memd stores large results of tools; a request has their beginning and the path of the whole, which
+the model reads with the reader tool. The program's own messages are not changed. Needs the extra
+``anthropic``; only this file and ``memory_tool`` use that library.
 
 Rules of this file
-- Because of memd no request fails, none is changed in place, and none is later by over 150 ms.
-  Without an answer in time it is sent with what was decided before, and for good.
-- Each attempt at a request sends the same bytes, and a reply passes as it comes.
+- memd makes no request fail, changes none in place, and delays none by over 150 ms. Without an
+  answer in time a request is sent with earlier decisions, and results without one are sent whole
+  from then on.
+- Each attempt at a request sends the same bytes, and a reply is passed on as it comes.
 """
 
 import copy
@@ -40,9 +41,9 @@ except ImportError as missing:
     raise SdkTooOldError(anthropic.__version__) from missing
 
 READER = "read_stored_result"
-SECONDS = 0.1  # for memd, of the 150 ms that a request may be later
+SECONDS = 0.1  # for memd's answer, of the 150 ms by which a request may be delayed
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
-_OWN = {"context_management", "thread"}  # with these the program keeps its context itself
+_SELF_MANAGED = {"context_management", "thread"}  # with these the program shortens its context
 _COMPACTION_SECONDS = 300.0
 _BETAS = "anthropic-beta"
 _OK = 200
@@ -56,11 +57,11 @@ class Keeper(Middleware):
 
     ``conversation`` names a sub-agent of the session. ``socket`` is the daemon's; by default it is
     that of the user's own daemon, which is started where none runs. ``reader`` names the tool with
-    which the model reads files: without it among a request's tools nothing is stored. ``model`` is
-    what ``client.models.retrieve`` returns; by it memd knows what the model can do.
-    ``may_drop_thinking`` lets memd drop the thinking that a cleared result makes invalid.
-    ``seconds`` bound how long a request waits for memd.
-    ``plan`` is what memd answered last (docs/protocol.md: ``context.plan``).
+    which the model reads files: nothing is stored for a request without this tool. ``model`` is the
+    result of ``client.models.retrieve``, from which memd knows what the model can do.
+    ``may_drop_thinking`` lets memd drop the thinking that a cleared result makes invalid. A request
+    waits at most ``seconds`` for memd. ``plan`` is memd's last answer (docs/protocol.md:
+    ``context.plan``).
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Keeper(Middleware):
 
     async def handle_async(self, request: APIRequest, call_next: anthropic.AsyncCallNext) -> Any:
         """Send a request of an async client."""
-        # With a limiter of its own: the program's threads may all be busy for longer than 150 ms.
+        # A limiter of its own, since the program's worker threads may all be busy.
         changing = partial(_tried, self._changed, request)
         changed = await to_thread.run_sync(changing, limiter=CapacityLimiter(1))
         response = await call_next(changed or request)
@@ -141,9 +142,9 @@ class Keeper(Middleware):
             raise ToolError(str(error)) from error
 
     def after_turn(self, runner: Any) -> bool:
-        """Have a tool runner compact its conversation where that is due, and say whether it will.
+        """Let a tool runner compact its conversation if that is due, and return whether it will.
 
-        To be called in the loop over the runner. The model has to support compaction.
+        Call it in the loop over the runner. It is never due for a model without compaction.
         """
         compact = self.plan.get("compact") or {}
         due = compact.get("due") is True and "compaction" in self._supports
@@ -153,17 +154,18 @@ class Keeper(Middleware):
         return due
 
     def compacted(self, messages: Sequence[Any], **given: Any) -> list[Any]:
-        """Return a conversation in short, or as it is, for programs with a loop of their own.
+        """Return a shortened conversation, or the same where no strategy helps.
 
-        ``given`` are further parameters of ``context.compact`` (docs/protocol.md). It may take
-        minutes. Raises RemoteError, AnswerTimeoutError and DaemonUnavailableError.
+        It is for programs with a loop of their own, and may take minutes. ``given`` are further
+        parameters of ``context.compact`` (docs/protocol.md). Raises RemoteError,
+        AnswerTimeoutError and DaemonUnavailableError.
         """
         plain = json.loads(json.dumps(messages, default=_as_sent))
         params = {
             **self._session,
             "conversation": self._given["conversation"],
             "messages": outlines(self._planner.sent.applied(plain)),
-            "skip": ["api"],  # which only the program itself can ask
+            "skip": ["api"],  # for which the program itself would have to send a request
             **given,
         }
         with self._planner.connected() as client:
@@ -171,17 +173,20 @@ class Keeper(Middleware):
         return compacted(messages, answer) if answer["strategy"] else list(messages)
 
     def dump(self) -> dict[str, Any]:
-        """Return what another process needs to send the same bytes, as values of JSON."""
+        """Return the state with which another process sends the same bytes, as JSON values."""
         decisions = list(self._planner.sent.decisions.values())
         return {"decisions": decisions, "request": dict(self._members)}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Go on from what ``dump`` returned, in this session or in one that this one forks."""
+        """Restore what ``dump`` returned, in the same session or in a fork of it."""
         self._planner.sent.learn(dumped["decisions"], unreported=True)
         self._members = dict(dumped["request"])
 
     def _changed(self, request: APIRequest) -> APIRequest:
-        """Return the request as it is sent: a copy, or itself where nothing is to change."""
+        """Return a changed copy of a request, or the request itself where nothing changes.
+
+        Further attempts at the same request get the same body.
+        """
         body: Any = request.json
         attempt = self._attempt
         if attempt[0] is not body:
@@ -190,19 +195,19 @@ class Keeper(Middleware):
         return request if edited is body else _copied(request, edited, betas)
 
     def _edited(self, request: APIRequest, body: Any) -> tuple[Any, Sequence[str]]:
-        """Return the body that is sent, and the betas that it needs."""
+        """Return the body to send, and the betas that it needs; ``body`` where nothing changes."""
         path, more = request.url.partition("?")[0], request.options.extra_json or {}
         if path not in (_CREATE, _COUNT) or "messages" in more:
             return body, ()
         messages, whole = body["messages"], {**body, **more}
         plans = path == _CREATE and "compaction" not in whole
         answer = _tried(self._planned, whole, _betas(request))
-        if answer is None:  # what was sent without memd's word is sent like that from now on
+        if answer is None:  # undecided results are sent whole now, so they stay whole
             self._planner.sent.freeze(messages)
         elif plans:
             self.plan, self._members = answer, answer["request"]
-        # What the server was told before it is told again: without it the prompt would be another.
-        members = dict(self._members) if plans and _OWN.isdisjoint(whole) else {}
+        # Members that memd added to earlier requests are repeated, so that the prompt stays equal.
+        members = dict(self._members) if plans and _SELF_MANAGED.isdisjoint(whole) else {}
         betas = members.pop("betas", ())
         sent = self._planner.sent.applied(messages)
         if not members and all(map(operator.is_, sent, messages)):
@@ -210,14 +215,14 @@ class Keeper(Middleware):
         return {**body, **members, "messages": sent}, betas
 
     def _planned(self, body: Mapping[str, Any], betas: Sequence[str]) -> Mapping[str, Any]:
-        """Have memd decide about what is new, and return its answer. Raises anything."""
+        """Have memd decide about new messages, and return its answer. Raises anything."""
         until = time.monotonic() + self._seconds
         messages, tools = body["messages"], body.get("tools")
-        if tools is not None:  # a thread that goes on has those that it began with
+        if tools is not None:  # a later request of a thread has the tools of its first one
             self._can_read = any(tool.get("name") == self._reader for tool in tools)
         reader = self._reader if self._can_read else ""
         if body.get("thread"):
-            # The server holds the messages before: there is no conversation that memd could plan.
+            # The server has the earlier messages, so memd cannot plan the whole conversation.
             self._planner.store(messages, reader, self._reply.calls, until)
             return {"request": {}}
         thinks = (body.get("thinking") or {}).get("type", "disabled") != "disabled"
@@ -238,7 +243,7 @@ class Keeper(Middleware):
         return self._planner.plan(messages, given, until)
 
     def _observe(self, request: APIRequest, response: Any) -> None:
-        """Learn from a reply, now or as it passes."""
+        """Read usage and tool calls from a reply, at once or while the program reads it."""
         body: Any = request.json
         http = response.http_response
         if http.status_code == _OK and request.url.partition("?")[0] == _CREATE:
@@ -246,24 +251,24 @@ class Keeper(Middleware):
             if http.is_closed:
                 self._reply.take(read_object(http.content))
             else:
-                _pass_by(http, self._reply)
+                _observe_stream(http, self._reply)
 
 
-def _tried(work: Callable[..., T], *given: Any) -> T | None:
-    """Return what a piece of work returns, ``None`` where it fails."""
+def _tried(work: Callable[..., T], *arguments: Any) -> T | None:
+    """Return the result of ``work``, ``None`` where it fails."""
     try:
-        return work(*given)
-    except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request goes out
+        return work(*arguments)
+    except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request is sent
         return None
 
 
-def _pass_by(http: Any, reply: ObservedReply) -> None:
-    """Have a reply see the bytes of a response whose events the SDK still has to read.
+def _observe_stream(http: Any, reply: ObservedReply) -> None:
+    """Pass the bytes of a streamed response to ``reply`` as well, when the SDK reads them.
 
-    These two methods are where all of the SDK reads them, decoded, whatever its version; what they
-    yield stays the same.
+    It replaces the two methods with which every version of the SDK reads decoded bytes; they yield
+    the same bytes as before.
     """
-    # Weakly: a response that is dropped half-read is closed at once, not with the next collection.
+    # A weak reference: otherwise a response that is dropped half-read would not be closed at once.
     response = weakref.ref(http)
 
     def passed(chunk_size: int | None = None) -> Iterator[bytes]:
@@ -280,6 +285,7 @@ def _pass_by(http: Any, reply: ObservedReply) -> None:
 
 
 def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
+    """Return a copy of a request with another body and further betas."""
     # Not the request's own copy(), which copies each block of a long history.
     changed = copy.copy(request)
     named = _betas(request)
@@ -297,12 +303,12 @@ def _betas(request: APIRequest) -> list[str]:
 
 
 def _supports(model: Any) -> frozenset[str]:
-    """Return what memd can use of a model, by what the API says of it."""
-    able = getattr(model, "capabilities", None)
+    """Return the features that memd uses and the API lists for a model."""
+    listed = getattr(model, "capabilities", None)
     names = ("context_management", "compaction")
-    return frozenset(n for n in names if getattr(getattr(able, n, None), "supported", False))
+    return frozenset(n for n in names if getattr(getattr(listed, n, None), "supported", False))
 
 
 def _as_sent(value: Any) -> Any:
-    """Return a block of the SDK's as a request has it. Raises AttributeError for anything else."""
+    """Return an SDK object as a request contains it. Raises AttributeError for anything else."""
     return value.model_dump(mode="json", exclude_unset=True)

@@ -1,4 +1,4 @@
-"""What can go wrong for a client of the daemon."""
+"""The errors of clients of the daemon."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ class DaemonUnavailableError(MemdError):
 
 
 class RequestUndeliveredError(DaemonUnavailableError):
-    """The daemon took nothing more when the request was sent, so it was not begun."""
+    """The daemon had closed the connection when the request was sent, so it was not begun."""
 
 
 class ServerRefusedError(MemdError):
-    """What is at the socket's path may be somebody else's, so nothing was sent to it."""
+    """The socket, its directory or the listener may be another user's, so nothing was sent."""
 
     code = 1006
     kind = "server_refused"
@@ -46,7 +46,7 @@ class ServerRefusedError(MemdError):
 
 
 class AnswerTimeoutError(MemdError):
-    """The answer did not come in time; the daemon may still be at it."""
+    """The answer did not come in time; the daemon may still be working on it."""
 
     code = 1004
     kind = "answer_late"
@@ -77,7 +77,7 @@ class RemoteError(MemdError):
     ``data`` is the answer's ``data`` member. The exit status is 75 where trying again can help.
     """
 
-    # On this one class these come with each answer instead of with the class.
+    # In this class these values come with each answer and are not the same for the class.
     code: int  # type: ignore[misc]
     kind: str  # type: ignore[misc]
     retryable: bool  # type: ignore[misc]

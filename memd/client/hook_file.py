@@ -1,4 +1,4 @@
-"""The hook's own place, which outlives an upgrade or the removal of memd.
+"""The hook's files in the user's data directory, which stay when memd is upgraded or removed.
 
 A client's settings name ``hook.py`` in the user's data directory and never a path of an
 installation, since Python ends with 2 for a missing script and 2 blocks the client's prompt.
@@ -7,10 +7,10 @@ Rules of this file
 - ``hook_body.py`` is a copy of ``memd/cli/hook.py``, ``hook.py`` the few lines that run it, and
   ``python`` beside them a link to the interpreter that has memd. Each is replaced in one step, so a
   hook that runs meanwhile sees the old or the new one.
-- ``memctl setup`` writes them. The daemon that starts writes them anew where they are another
-  version's, and makes none where nobody was set up.
-- ``orphaned`` is the hook's own mark that it told how to remove it; whoever writes the files takes
-  it away.
+- ``memctl setup`` writes them. A daemon that starts writes them again where they are of another
+  version, but only if a set-up had made them.
+- The file ``orphaned`` is made by the hook once it has said how to remove it; writing the files
+  removes it.
 """
 
 import os
@@ -40,7 +40,7 @@ class NoInterpreterError(MemdError):
 
 
 def hook_path(places: Places) -> str:
-    """Return where a client's settings find the hook."""
+    """Return the path of the hook that clients' settings have."""
     return f"{places.data_dir}/hook.py"
 
 
@@ -51,10 +51,10 @@ def is_current(places: Places, python: str = sys.executable) -> bool:
         return False
     try:
         link = f"{folder}/{_PYTHON}"
-        # Several names of an interpreter in one folder are one installation.
-        ours = os.path.dirname(os.readlink(link)) == os.path.dirname(python)
-        same = ours and os.path.exists(link)
-        return same and all(
+        # Interpreters with different names in the same folder are one installation.
+        same_folder = os.path.dirname(os.readlink(link)) == os.path.dirname(python)
+        current = same_folder and os.path.exists(link)
+        return current and all(
             _content(f"{folder}/{name}") == _content(source) for name, source in FILES.items()
         )
     except OSError:
@@ -62,14 +62,14 @@ def is_current(places: Places, python: str = sys.executable) -> bool:
 
 
 def write(places: Places, python: str = sys.executable) -> None:
-    """Put hook and link in place. Raises NoInterpreterError and OSError."""
+    """Write the hook's files and the link. Raises NoInterpreterError and OSError."""
     if not os.path.isabs(python):
         raise NoInterpreterError
     folder = places.data_dir
     os.makedirs(folder, mode=0o700, exist_ok=True)
     draft = f"{folder}/.draft-{os.getpid()}"
     with suppress(FileNotFoundError):
-        os.unlink(draft)  # a process with this number died here
+        os.unlink(draft)  # left by a process with the same number that died
     try:
         os.symlink(_without_version(python), draft)
         os.rename(draft, f"{folder}/{_PYTHON}")
@@ -89,13 +89,16 @@ def write(places: Places, python: str = sys.executable) -> None:
 
 
 def refresh(places: Places) -> None:
-    """Bring what a set-up left to this memd's version. Raises NoInterpreterError and OSError."""
+    """Update the hook's files to this version, if a set-up made them.
+
+    Raises NoInterpreterError and OSError.
+    """
     if os.path.lexists(hook_path(places)) and not is_current(places):
         write(places)
 
 
 def remove(places: Places) -> None:
-    """Take hook and link away, and their folder if nothing else is in it. Raises OSError."""
+    """Remove the hook's files and the link, and the folder if it is empty then. Raises OSError."""
     for name in (*FILES, _PYTHON, _ORPHANED):
         with suppress(FileNotFoundError):
             os.unlink(f"{places.data_dir}/{name}")
@@ -106,7 +109,7 @@ def remove(places: Places) -> None:
 
 
 def _without_version(python: str) -> str:
-    """Return a name of the interpreter that stays when another version takes its place."""
+    """Return a path of the interpreter without its version, if there is one, else the same path."""
     for name in ("python", "python3"):
         other = f"{os.path.dirname(python)}/{name}"
         if os.path.exists(other) and os.path.samefile(other, python):

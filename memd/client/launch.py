@@ -1,12 +1,12 @@
-"""Finding the daemon, and starting it when none runs.
+"""Find the daemon, and start it when none runs.
 
 Rules of this file
-- There is one way to start: the supervisor is asked first (systemd's socket unit, launchd's
-  agent), and only where it does not know memd a process is spawned.
-- A lock in the state directory lets one client start it; the others wait for the socket. Were two
-  to start one anyway, the daemon's own lock lets one serve and the other leaves with status 0.
-- A spawned daemon is no child of the client's terminal: new session, no input, output to the log.
-- Nothing is ever killed. The client says what it tried and where the log is.
+- The supervisor is asked first (systemd's socket unit, launchd's agent). Only where it does not
+  know memd a process is spawned.
+- A lock in the state directory lets one client start it; the others wait for the socket. If two
+  start one anyway, the daemon's own lock lets one serve, and the other ends with status 0.
+- A spawned daemon is detached from the client's terminal: new session, no input, output to the log.
+- No process is ever killed. An error says what was tried and where the log is.
 """
 
 import fcntl
@@ -47,12 +47,12 @@ CHECK = (*SERVE[:-1], "check")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
 _LOCK_BYTES = 4096
-_LOG_BYTES = 4 * 1024 * 1024  # a log that is larger is put aside, in the place of the one before
+_LOG_BYTES = 4 * 1024 * 1024  # a larger log is renamed to memd.log.1, which is replaced
 _SUPERVISOR_SECONDS = 5.0
 _CHECK_SECONDS = 60.0
-# A daemon outlives the client that started it; a client that lives long collects the ended ones.
+# Daemons that this process started; those that ended are reaped when it starts another one.
 _started: set[int] = set()
-_SAID = "memd: "  # how the program begins what it says at its end; the log's own lines are JSON
+_SAID = "memd: "  # begins the program's last message; the other lines of the log are JSON
 _NOT_STARTED = "nothing listens there, and starting was not asked for"
 
 
@@ -68,16 +68,16 @@ def connect(
 ) -> Client:
     """Return a connected client, after starting a daemon if none runs and ``start`` is true.
 
-    ``deadline`` is in seconds from now; ``command`` is what serves. The daemon is given the socket,
-    state directory and settings of ``places``. Raises DaemonUnavailableError, which says what was
-    tried and where the log is.
+    ``deadline`` is in seconds from now; ``command`` starts a daemon. It gets the socket, state
+    directory and settings of ``places``. Raises DaemonUnavailableError, which says what was tried
+    and where the log is.
     """
     until = time.monotonic() + deadline
     starter = _Starter(places, environ, command)
     with starter:
         while True:
             try:
-                return _knock(places, name, version, environ)
+                return _connect(places, name, version, environ)
             except DaemonUnavailableError as error:
                 if not start:
                     raise DaemonUnavailableError(places.socket, _NOT_STARTED) from error
@@ -91,7 +91,7 @@ def connect(
 def asynchronous(
     socket_path: str, environ: Mapping[str, str], *, name: str, version: str = ""
 ) -> "AsyncClient":
-    """Return a connection for an event loop to a daemon that runs; it is to be entered."""
+    """Return an asynchronous client for a running daemon; entering it connects."""
     from memd.client.aio import AsyncClient  # noqa: PLC0415 - memctl starts without anyio
 
     return AsyncClient(socket_path, name=name, version=version, environment=environ)
@@ -100,20 +100,20 @@ def asynchronous(
 def main() -> None:
     """Start a daemon for a hook, which does not wait; the start lock is held until it is up.
 
-    Then the mark goes by which hooks know of a start that is under way or failed.
+    Then the file ``hook-start`` is removed, which tells hooks that a start is running or failed.
     """
-    # Why there is none is in the log, in the daemon's own words.
+    # The cause of a failure is in the daemon's log.
     with suppress(MemdError, FileNotFoundError):
         places = find(os.environ, os.path.expanduser("~"))
         connect(places, os.environ, name="hook").close()
         os.unlink(f"{places.state_dir}/hook-start")
 
 
-def _knock(places: Places, name: str, version: str, environ: Mapping[str, str]) -> Client:
-    """Connect to the daemon, or to the one that serves this state directory elsewhere.
+def _connect(places: Places, name: str, version: str, environ: Mapping[str, str]) -> Client:
+    """Return a client of the daemon at the usual socket, or at the one its lock file names.
 
     A daemon that was started with another XDG_RUNTIME_DIR (from cron, su or ssh) listens at
-    another path; its lock says where. Raises DaemonUnavailableError.
+    another path. Raises DaemonUnavailableError.
     """
     try:
         return Client(places.socket, name=name, version=version, environment=environ)
@@ -125,23 +125,23 @@ def _knock(places: Places, name: str, version: str, environ: Mapping[str, str]) 
 
 
 def serving_socket(places: Places) -> str:
-    """Return where the holder of the instance lock says that it listens; "" when it does not."""
-    result = _holder(places).get("socket")
+    """Return the socket path that the running daemon wrote into its lock file, "" without one."""
+    result = _lock_facts(places).get("socket")
     return result if isinstance(result, str) else ""
 
 
 def wait_until_gone(places: Places, pid: int, deadline: float = 5.0) -> None:
-    """Return once a daemon that hung up no longer holds the instance lock, or after so long.
+    """Wait until the daemon ``pid`` has released the instance lock, or for ``deadline`` seconds.
 
-    It says so as the last thing it does; ``deadline`` is in seconds from now.
+    A daemon empties its lock file as its last action.
     """
     until = time.monotonic() + deadline
-    while _holder(places).get("pid") == pid and time.monotonic() < until:
+    while _lock_facts(places).get("pid") == pid and time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _holder(places: Places) -> dict[str, Any]:
-    """Return what the holder of the instance lock says of itself, empty where it says nothing."""
+def _lock_facts(places: Places) -> dict[str, Any]:
+    """Return the JSON object in the instance lock's file, an empty dict without a valid one."""
     try:
         descriptor = os.open(
             places.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -150,16 +150,16 @@ def _holder(places: Places) -> dict[str, Any]:
         return {}
     with open(descriptor, "rb") as file:
         try:
-            said = json.loads(file.read(_LOCK_BYTES) or b"{}")
+            facts = json.loads(file.read(_LOCK_BYTES) or b"{}")
         except (OSError, ValueError, RecursionError):
             return {}
-    return said if isinstance(said, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def last_words(places: Places, wait_seconds: float = 0.0) -> str:
-    """Return what a daemon that ended said last, "" where its log ends otherwise.
+    """Return the last message of a daemon that ended, "" where its log ends with another line.
 
-    One that hung up a moment ago may still be at its words: ``wait_seconds`` in seconds.
+    A daemon that is just ending may not have written it yet, so it is waited for ``wait_seconds``.
     """
     until = time.monotonic() + wait_seconds
     while True:
@@ -180,7 +180,7 @@ def _last_line(path: str) -> str:
 
 
 def wait_until_up(places: Places, deadline: float = 10.0) -> None:
-    """Return once somebody listens at the socket; nothing is started.
+    """Wait until a daemon listens at the socket; none is started.
 
     ``deadline`` is in seconds from now. Raises DaemonUnavailableError when it has passed.
     """
@@ -198,7 +198,7 @@ def wait_until_up(places: Places, deadline: float = 10.0) -> None:
 
 
 class _Starter:
-    """Starts the daemon once, in whichever client holds the start lock."""
+    """Starts the daemon once, if this client gets the start lock."""
 
     def __init__(self, places: Places, environ: Mapping[str, str], command: Sequence[str]) -> None:
         self._places = places
@@ -219,7 +219,10 @@ class _Starter:
             self._child.returncode = 0  # Popen would warn at the end that it is still running
 
     def advance(self) -> str:
-        """Take the next step towards a daemon; return in words why there will be none."""
+        """Try to get the lock and start a daemon, then check it.
+
+        Return "" while the caller should go on connecting, or why there will be no daemon.
+        """
         try:
             if self._lock < 0 and not self._take_lock():
                 return ""
@@ -228,13 +231,14 @@ class _Starter:
         except OSError as error:
             return f"starting it failed: {error}"
         status = None if self._child is None else self._child.poll()
-        # Status 0 is the daemon's word that another one serves: keep knocking.
+        # Status 0 means that another daemon serves: go on connecting.
         if not status:
             return ""
         ended = f"the memd that was started ended with status {status}"
         return f"{ended}: {words}" if (words := last_words(self._places)) else ended
 
     def _take_lock(self) -> bool:
+        """Return whether this client has the start lock now, without waiting. Raises OSError."""
         before = os.umask(0o077)
         try:
             os.makedirs(self._places.state_dir, mode=0o700, exist_ok=True)
@@ -251,18 +255,19 @@ class _Starter:
         return True
 
     def _start(self) -> None:
+        """Ask the supervisor for a daemon, else spawn one. Raises OSError."""
         for request in supervisor(self._environ, self._places.home, sys.platform):
             if not refused(request, self._environ, _SUPERVISOR_SECONDS):
                 self.tried = f"asked the supervisor ({' '.join(request)})"
                 return
         self.tried = "started one"
-        with suppress(OSError):  # there is none yet, or it cannot be put aside: then it grows
+        with suppress(OSError):  # there is no log yet, or it cannot be renamed and grows further
             if os.lstat(self._places.log).st_size > _LOG_BYTES:
                 os.replace(self._places.log, f"{self._places.log}.1")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         log = os.open(self._places.log, flags, 0o600)
         try:
-            _collect()
+            _reap_ended()
             self._child = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -277,13 +282,13 @@ class _Starter:
 
 
 def daemon_environ(places: Places, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a daemon of these places is started with by a client."""
-    own = {SOCKET: places.socket, STATE_DIR: places.state_dir, CONFIG: places.config}
-    return for_daemon(environ) | own
+    """Return the environment in which a client starts a daemon of these places."""
+    paths = {SOCKET: places.socket, STATE_DIR: places.state_dir, CONFIG: places.config}
+    return for_daemon(environ) | paths
 
 
 def startable(places: Places, environ: Mapping[str, str]) -> str:
-    """Return why what is installed for this Python could not serve, "" where it says it could."""
+    """Run ``memd check`` of this Python; return why it could not serve, "" where it could."""
     words = refused(CHECK, daemon_environ(places, environ), _CHECK_SECONDS, cwd="/")
     return words.rpartition("\n")[2].removeprefix(_SAID)
 
@@ -291,7 +296,7 @@ def startable(places: Places, environ: Mapping[str, str]) -> str:
 def refused(
     command: Sequence[str], environ: Mapping[str, str], seconds: float, cwd: str | None = None
 ) -> str:
-    """Run a program and return why it failed, "" where it did not; it may take so many seconds."""
+    """Run a program for at most ``seconds``; return why it failed, "" if it succeeded."""
     try:
         done = subprocess.run(
             command,
@@ -312,9 +317,10 @@ def refused(
 
 
 def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tuple[str, ...], ...]:
-    """Return the command that asks this system's supervisor for memd, if it knows memd.
+    """Return the commands, none or one, that ask this system's supervisor to start memd.
 
-    A client with places of its own (``MEMD_SOCKET`` and its like) is not the supervisor's matter.
+    There is none where the supervisor does not know memd, or where the environment sets paths of
+    its own (``MEMD_SOCKET`` and the like), which the supervisor's daemon would not use.
     """
     if any(environ.get(name) for name in (SOCKET, STATE_DIR, CONFIG)):
         return ()
@@ -334,7 +340,8 @@ def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tu
     return ((program or "", "--user", "start", "memd.socket"),) if result else ()
 
 
-def _collect() -> None:
+def _reap_ended() -> None:
+    """Reap those daemons of this process that have ended."""
     for pid in tuple(_started):
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:

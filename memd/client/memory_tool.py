@@ -2,11 +2,11 @@
 
 A program changes one line: ``BetaLocalFilesystemMemoryTool(folder)`` becomes
 ``MemoryTool(folder)`` and ``BetaAsyncLocalFilesystemMemoryTool(folder)`` becomes
-``AsyncMemoryTool(folder)``; the folder is then any directory of the project whose memories are
-meant. Needs the extra ``anthropic``. This file is the door of that library.
+``AsyncMemoryTool(folder)``; the folder is then any directory of the project with the memories.
+Needs the extra ``anthropic``.
 
-Every command carries a request id, so one that is sent again because the daemon went away before
-it answered is done once.
+Every command has a request id, so one that is sent again because the connection was lost before
+the answer is done once.
 """
 
 import os
@@ -32,11 +32,11 @@ _CLEARED = "All memory cleared"
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool on the memories of the project that ``folder`` lies in.
+    """The memory tool on the memories of the project that has ``folder``.
 
-    ``environ`` says where the daemon is and which memory directory counts (default: the process's
-    environment); a daemon is started where none runs. One connection is kept; any thread may call.
-    Whatever cannot be done is a ToolError, whose text the model reads.
+    ``environ`` has the variables for the daemon's socket and the memory directory (default: the
+    process's environment); a daemon is started where none runs. One connection is used; any thread
+    may call. Every failure is a ToolError, whose text the model reads.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Hang up; the next command connects again."""
+        """Close the connection; the next command connects again."""
         with self._lock:
             self._hang_up()
 
@@ -63,7 +63,7 @@ class MemoryTool(BetaAbstractMemoryTool):
     view = create = str_replace = insert = delete = rename = _run
 
     def clear_all_memory(self) -> str:
-        """Delete every memory of the project; memd's history still has them."""
+        """Delete every memory of the project; they stay in memd's history."""
         more = True
         while more:
             listed = self._call("memory.list", {"cwd": self._where.folder})
@@ -76,6 +76,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return _text(self._call("memory.tool", self._where.params(command)))
 
     def _call(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Call a method, once more on a new connection if it is lost. Raises ToolError."""
         with self._lock:
             try:
                 try:
@@ -122,7 +123,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     view = create = str_replace = insert = delete = rename = _run
 
     async def clear_all_memory(self) -> str:
-        """Delete every memory of the project; memd's history still has them."""
+        """Delete every memory of the project; they stay in memd's history."""
         more = True
         while more:
             listed = await self._call("memory.list", {"cwd": self._where.folder})
@@ -135,6 +136,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return _text(await self._call("memory.tool", self._where.params(command)))
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Call a method, once more after starting a daemon if none answers. Raises ToolError."""
         try:
             try:
                 return await self._ask(method, params)
@@ -158,7 +160,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
 
 class _Where:
-    """Which daemon and which project a tool is about."""
+    """The daemon and the project of a tool."""
 
     def __init__(self, folder: str, environ: Mapping[str, str] | None, session: str) -> None:
         self.environ = dict(os.environ if environ is None else environ)
@@ -167,7 +169,7 @@ class _Where:
 
     @property
     def places(self) -> Places:
-        """The daemon's places."""
+        """The paths of the daemon."""
         return find(self.environ, self.environ.get("HOME") or os.path.expanduser("~"))
 
     def connect(self) -> Client:
@@ -175,7 +177,7 @@ class _Where:
         return connect(self.places, self.environ, name=_NAME)
 
     def params(self, command: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the call's parameters, with a request id of their own."""
+        """Return the parameters of ``memory.tool``, with a new request id."""
         return {
             "cwd": self.folder,
             "command": dict(command),
@@ -185,13 +187,14 @@ class _Where:
 
 
 def _text(answer: Mapping[str, Any]) -> str:
+    """Return the text of an answer. Raises ToolError with it where it is an error."""
     if answer["is_error"]:
         raise ToolError(str(answer["text"]))
     return str(answer["text"])
 
 
 def _top(listed: Mapping[str, Any]) -> list[str]:
-    """Return the tool's paths of what lies at the top of a memory directory, folders whole."""
+    """Return the tool's paths of the memories and folders at the top of a memory directory."""
     names = {str(memory["path"]).partition("/")[0] for memory in listed["memories"]}
     return [f"/memories/{name}" for name in sorted(names)]
 

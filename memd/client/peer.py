@@ -1,10 +1,10 @@
-"""Who serves at a socket: checked before the first byte goes out.
+"""Check that this user's own process serves at a socket, before the first byte is sent.
 
-A socket's path may lie where others can write (a shared runtime directory, a MEMD_SOCKET below
-/tmp), so whoever was there first could read what a client sends. The daemon makes its directory
-0700 and its socket 0600 (``rpc/listener``); a client accepts nothing else, and asks the kernel who
-listens. ``cli/hook.py`` has the same rule once more, since it imports nothing; one table of cases
-in tests/client/test_peer.py holds the two equal.
+A socket's path may be where others can write (a shared runtime directory, a MEMD_SOCKET below
+/tmp), so another user could listen there first and read what a client sends. The daemon makes its
+directory 0700 and its socket 0600 (``rpc/listener``); a client accepts no other modes, and asks the
+kernel who listens. ``cli/hook.py`` has a copy of these checks, since it imports nothing; one table
+of cases in tests/client/test_peer.py tests both.
 """
 
 import os
@@ -42,7 +42,7 @@ def connect(connection: socket.socket, path: str) -> None:
 def check_socket(path: str) -> None:
     """Check that a socket and its directory are this user's alone.
 
-    Raises ServerRefusedError, and OSError where they cannot be looked at.
+    Raises ServerRefusedError, and OSError where they cannot be inspected.
     """
     # A relative path without a folder lies in the working directory.
     _check(path, os.path.dirname(path) or ".", stat.S_ISDIR, "directory")
@@ -52,7 +52,7 @@ def check_socket(path: str) -> None:
 def _connect(connection: socket.socket, path: str) -> None:
     check_socket(path)
     connection.connect(path)
-    # The names may have been exchanged since: what counts is who listens at this connection.
+    # The files may have been replaced since, so the user at this very connection is checked too.
     result = connection.getsockopt(_LEVEL, _OPTION, _BYTES)
     user = int.from_bytes(result[4:8], sys.byteorder)
     if user != os.geteuid():
@@ -61,7 +61,8 @@ def _connect(connection: socket.socket, path: str) -> None:
 
 
 def _check(path: str, name: str, kind: Callable[[int], bool], words: str) -> None:
-    result = os.lstat(name)  # a link is no directory of ours: its owner may lead it elsewhere
+    """Check the kind, owner and mode of a file. Raises ServerRefusedError and OSError."""
+    result = os.lstat(name)  # a link is refused: its owner could change its target
     cause = ""
     if not kind(result.st_mode):
         cause = f"{name} is no {words}"

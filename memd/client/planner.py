@@ -1,8 +1,8 @@
-"""Asking memd what to send of a conversation, within a time. Blocks.
+"""Ask memd, within a deadline, what to send in place of a conversation's blocks. Blocks.
 
 Rules of this file
-- Every call has the same deadline; the caller sends what it knows when that has passed.
-- What was sent without memd's word is reported before memd is asked again.
+- All calls for one request have the same deadline; after it the caller sends what it knows.
+- Decisions that the client made without memd are reported before memd is asked again.
 """
 
 import os
@@ -28,15 +28,15 @@ __all__ = ["Message", "Planner", "SentConversation", "results"]
 
 _NAME = "keeper"
 _FRAME_BYTES = 2 * 1024 * 1024  # of messages or of a result: half of what a frame may have
-_LATE_SECONDS = 10.0  # to tell memd what it could not be told in time
-_REPORTED = 500  # decisions in a frame, with their beginnings of 2,000 bytes
+_LATE_SECONDS = 10.0  # to send memd, in a thread, what could not be sent in time
+_REPORTED = 500  # decisions in one frame, with their texts of 2,000 bytes
 
 
 class Planner:
-    """What memd says of one conversation. Methods raise TimeoutError and MemdError.
+    """memd's decisions about one conversation. Methods raise TimeoutError and MemdError.
 
-    ``session`` are the parameters of every call. ``socket`` is the daemon's, ``None`` for that of
-    the user's own, which is started where none runs.
+    ``session`` are parameters of every call. ``socket`` is the daemon's, ``None`` for that of the
+    user's own daemon, which is started where none runs.
     """
 
     def __init__(self, socket: str | None, session: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Planner:
         self.is_telling = False
 
     def connected(self) -> Client:
-        """Return a connection of its own."""
+        """Return a new connection, which the caller closes."""
         if self._socket is not None:
             return Client(self._socket, name=_NAME)
         return connect(_places(), os.environ, name=_NAME, start=False)
@@ -57,11 +57,11 @@ class Planner:
     def plan(
         self, messages: Sequence[Message], given: Mapping[str, Any], until: float
     ) -> dict[str, Any]:
-        """Have memd decide about the messages that it does not have, and return its answer.
+        """Have memd decide about the messages that it does not have, and return its last answer.
 
-        ``given`` are parameters of ``context.plan``, ``until`` is in monotonic seconds. Raises what
-        ``canonical`` does too. Where there is no answer in time memd is told the rest meanwhile:
-        otherwise a long conversation would never be told in time.
+        ``given`` are parameters of ``context.plan``, ``until`` is in monotonic seconds. Raises also
+        what ``canonical`` raises. After a timeout a thread goes on sending the messages: otherwise
+        memd would never get the whole of a long conversation.
         """
         answer = None
         try:
@@ -75,7 +75,7 @@ class Planner:
         return answer
 
     def tell(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
-        """Have memd told of messages in a thread, without waiting; nothing is raised."""
+        """Send messages to memd in a thread, without waiting; nothing is raised."""
         if not self.is_telling:
             self.is_telling = True
             threading.Thread(target=self._tell, args=(messages, given), daemon=True).start()
@@ -86,12 +86,13 @@ class Planner:
                 self._plan(messages, given, time.monotonic() + _LATE_SECONDS)
         finally:
             self.is_telling = False
-            with self._lock:  # a request may be at the connection by now
+            with self._lock:  # so that a request that uses the connection now is not cut off
                 self.close()
 
     def _plan(
         self, messages: Sequence[Message], given: Mapping[str, Any], until: float
     ) -> dict[str, Any]:
+        """Send the messages in batches until memd has all, and return its last answer."""
         with self._locked(until):
             if not self.sent.follow(messages, lambda: time.monotonic() < until):
                 raise TimeoutError
@@ -107,14 +108,14 @@ class Planner:
                     return answer
 
     def _planned(self, given: Mapping[str, Any], until: float) -> dict[str, Any]:
-        """Plan as many messages as one frame has room for."""
+        """Have memd plan as many of its missing messages as one frame can have."""
         start, size = self.sent.agreed, 0
         batch: list[Message] = []
         for each in islice(self.sent.messages, start, None):
             size += each.size
             if batch and size > _FRAME_BYTES:
                 while len(batch) > 1 and batch[-1]["role"] != "assistant":
-                    batch.pop()  # at the end of a batch a result would look like a new one
+                    batch.pop()  # memd takes a result at the end of a batch for one not sent yet
                 break
             batch.append(each.outline)
         place = {"from": start, "hash": self.sent.hash_at(start), "messages": batch}
@@ -131,7 +132,7 @@ class Planner:
         tools: Mapping[str, str],
         until: float,
     ) -> None:
-        """Have memd decide about each result by itself; ``tools`` are the tools' names by call."""
+        """Have memd decide about each result alone; ``tools`` are the tools' names by call id."""
         with self._locked(until):
             self._report(until)
             self._store(messages, messages, reader, tools, until)
@@ -144,14 +145,14 @@ class Planner:
         tools: Mapping[str, str],
         until: float,
     ) -> None:
-        """Decide about results in some of the messages, which are ``{}`` in the others' places."""
+        """Have memd decide about the results in ``large``, where other messages are ``{}``."""
         tools, replied = {**tools, **calls_of(messages)}, last_reply(messages)
         for place, message in enumerate(large):
             for name, block in results([message]):
                 if name in self.sent.decisions:
                     continue
                 call = name.tool_use_id
-                # What a reply has followed was sent: memd is only asked what it knows of it.
+                # Without a reader memd stores nothing new: a result before a reply was sent whole.
                 reading = reader if place > replied else ""
                 params = {"tool_use_id": call, "tool": tools.get(call, ""), "reader": reading}
                 with _carried(text_of(block["content"]) or "") as carried:
@@ -161,17 +162,18 @@ class Planner:
         self.sent.freeze(large)
 
     def _report(self, until: float) -> None:
-        """Tell memd what was sent without its word."""
+        """Send memd the decisions that the client made without it."""
         while unreported := list(islice(self.sent.unreported, _REPORTED)):
             decisions = [self.sent.decisions[name] for name in unreported]
             self._call("context.restore", {"decisions": decisions}, until)
             self.sent.unreported.difference_update(unreported)
 
     def _call(self, method: str, params: Mapping[str, Any], until: float) -> Any:
+        """Call a method, once more on a new connection if it is lost; then start a daemon."""
         call = partial(self._called, method, {**self._session, **params}, until)
         try:
             return call()
-        except DaemonUnavailableError:  # it may have been started anew
+        except DaemonUnavailableError:  # the daemon may have been restarted
             self._hang_up()
         try:
             return call()
@@ -187,7 +189,7 @@ class Planner:
         return self._client.call(method, params, max(until - time.monotonic(), 0))
 
     def close(self) -> None:
-        """Hang up, unless memd is being asked; the next call connects again."""
+        """Close the connection unless a call uses it; the next call connects again."""
         if self._lock.acquire(blocking=False):
             self._hang_up()
             self._lock.release()
@@ -198,7 +200,7 @@ class Planner:
         self._client = None
 
     def _start(self) -> None:
-        """Have a daemon started, once, for requests to come."""
+        """Start a daemon in a thread, only once, for later requests."""
         if self._may_start:
             self._may_start = False
             threading.Thread(target=_start, daemon=True).start()
@@ -215,7 +217,7 @@ class Planner:
 
 @contextmanager
 def _carried(text: str) -> Iterator[dict[str, str]]:
-    """Give a result as a parameter, or as a private file where it fits into no frame."""
+    """Yield the parameter with a result: its text, or the path of a private file if it is large."""
     if len(text) <= _FRAME_BYTES // 6:  # the most bytes that JSON has for a character
         yield {"content": text}
         return

@@ -1,11 +1,11 @@
-"""What a client knows of a conversation that it sends again and again. Pure.
+"""A client's record of a conversation: its messages, and the replacements of blocks. Pure.
 
 Rules of this file
-- What was sent once in the place of a block is sent again: it stands above what comes later, but
-  for results that memd clears and thinking that it drops, on purpose and at the end of a turn.
-- Messages are compared, never changed: what is sent in the place of one is a copy.
-- memd and the client agree on a conversation by the hash of its outlines: an image or a text that
-  fits into no frame of the socket stands there by its size and hash.
+- The replacement of a block stays the same once it was sent; later decisions do not change it. The
+  exceptions are results that memd clears and thinking that it drops, at the end of a turn.
+- Messages are compared, never changed: a message with a replacement is a copy.
+- memd and the client identify a conversation by the hash of its outlines: an image or a text that
+  is too long for a frame of the socket is represented by its size and hash.
 """
 
 import operator
@@ -18,7 +18,7 @@ from memd.core.canonical import LEAST_CHARACTERS, START, THINKING, canonical, co
 from memd.core.text import read_object
 
 KEEP, SPILL, CLEAR, DROP = _ACTIONS = ("keep", "spill", "clear", "drop")
-_CHANGES = (CLEAR, DROP)  # of what was sent, at a turn's end
+_CHANGES = (CLEAR, DROP)  # these replace an earlier decision, at the end of a turn
 _WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}
 _TEXTS = ("tool_use_id", "content_hash", "action", "content", "path")
 _SHAPE: Mapping[str, type] = {**dict.fromkeys(_TEXTS, str), "size": int}
@@ -30,14 +30,14 @@ Decision = dict[str, Any]
 
 
 class SentBlock(NamedTuple):
-    """What a decision is about: the call that a block answers, and the hash of what it holds."""
+    """The key of a decision: the id of the call that a block answers, and the block's hash."""
 
     tool_use_id: str
     content_hash: str
 
 
 class SentMessage(NamedTuple):
-    """A message, what memd is told of it, and the conversation's hash behind it."""
+    """A message, its outline for memd, and the conversation's hash after it."""
 
     message: Message
     outline: Message
@@ -46,16 +46,17 @@ class SentMessage(NamedTuple):
 
     @property
     def is_outlined(self) -> bool:
-        """Whether memd is not told all of it."""
+        """Whether the outline differs from the message."""
         return self.outline is not self.message
 
 
 class SentConversation:
-    """A conversation as it was sent last, and what was sent in the place of its blocks.
+    """A conversation as it was sent last, and the decisions about its blocks.
 
-    ``messages`` are those of the newest list whose hash is known; memd has the first ``agreed``.
-    ``decisions`` are as on the wire; memd has not heard those that are ``unreported``. While an
-    answer was ``missed``, what memd changes was sent as it was, and memd is told so.
+    ``messages`` are those of the newest list whose hash is computed; memd has the first ``agreed``.
+    ``decisions`` are as on the wire; memd does not have the ``unreported`` ones. While an answer
+    was ``missed``, blocks that memd would clear or drop were sent whole: they stay so, and memd
+    gets a report.
     """
 
     def __init__(self) -> None:
@@ -64,18 +65,18 @@ class SentConversation:
         self.decisions: dict[SentBlock, Decision] = {}
         self.unreported: set[SentBlock] = set()
         self.missed = False
-        self._changed: set[str] = set()  # calls with such decisions: to name each block costs time
+        self._changed: set[str] = set()  # calls with a replaced block; quicker than hashing blocks
 
     def follow(self, messages: Sequence[Message], in_time: Callable[[], bool]) -> bool:
-        """Take a newer list of messages, and say whether there was time for all of them.
+        """Set the messages to a newer list, and return whether there was time for all of them.
 
-        Raises what ``canonical`` does for a message that is no JSON; the list before stands then.
+        Raises what ``canonical`` raises for a message that is not JSON; the old list stays then.
         """
         newest: list[SentMessage] = []
         common = 0
         for place, message in enumerate(messages):
             known = self.messages[place] if common == place < len(self.messages) else None
-            # To compare costs a tenth of hashing; few messages change but by marks of the cache.
+            # Comparing costs a tenth of hashing, and few messages change.
             if known is None or known.message != message:
                 if not in_time():
                     break
@@ -89,11 +90,11 @@ class SentConversation:
         return len(newest) == len(messages)
 
     def hash_at(self, place: int) -> str:
-        """Return the hash after so many messages as hex."""
+        """Return the hash of the first ``place`` messages as hex."""
         return (self.messages[place - 1].hash if place else START).hex()
 
     def agree(self, checkpoints: Iterable[Mapping[str, Any]]) -> None:
-        """Note how many messages memd has by its checkpoints, none where they are others."""
+        """Set ``agreed`` to the last of memd's checkpoints whose hash is the same here, else 0."""
         numbers = ((each["messages"], each["hash"]) for each in checkpoints)
         self.agreed = max(
             (n for n, hashed in numbers if n <= len(self.messages) and hashed == self.hash_at(n)),
@@ -101,15 +102,15 @@ class SentConversation:
         )
 
     def learn(self, decisions: Iterable[Mapping[str, Any]], *, unreported: bool = False) -> None:
-        """Take over decisions; one that is known stands, but where memd changes it on purpose.
+        """Add decisions; only clearing and dropping replaces a known one.
 
-        What has not the shape of a decision is left out.
+        A value without the shape of a decision is left out.
         """
         for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
             changes, known = decision["action"] in _CHANGES, self.decisions.get(name)
             if self.missed and changes and (known is None or known["action"] not in _CHANGES):
-                # Replies were made under what was sent: it stays, and so does their thinking.
+                # The model has replied to the whole block, so it stays whole.
                 self.decisions.setdefault(name, {**name._asdict(), **_WHOLE})
                 self.unreported.add(name)
             elif changes or known is None:
@@ -120,11 +121,11 @@ class SentConversation:
                     self.unreported.add(name)
 
     def freeze(self, messages: Iterable[Message]) -> None:
-        """Decide that results of which nothing is known go on being sent as they are."""
+        """Decide that results without a decision are sent whole from now on."""
         self.learn(({**name._asdict(), **_WHOLE} for name, _ in results(messages)), unreported=True)
 
     def applied(self, messages: Iterable[Message]) -> list[Message]:
-        """Return the messages as they are sent; one that stays is the same object."""
+        """Return the messages with their replacements; an unchanged one is the same object."""
         return [self._applied(message) for message in messages]
 
     def _applied(self, message: Message) -> Message:
@@ -135,6 +136,7 @@ class SentConversation:
         return {**message, "content": [block for block in sent if block is not None]}
 
     def _replaced(self, block: Message) -> Message | None:
+        """Return what is sent in place of a block: itself, a copy, or ``None`` to drop it."""
         if (call := block.get("tool_use_id", "")) not in self._changed:
             return block
         name = _result_name(block) if call else _thinking_name(block)
@@ -143,7 +145,7 @@ class SentConversation:
             return block
         if decision["action"] == DROP:
             return None
-        # The cache's mark within a text goes with it; the block has it instead, and ends there too.
+        # A cache mark on a part of the removed text is moved to the block, which ends there too.
         parts = _parts(block["content"])
         mark = [
             ("cache_control", each["cache_control"]) for each in parts if "cache_control" in each
@@ -152,9 +154,9 @@ class SentConversation:
 
 
 class ObservedReply:
-    """What a reply to the first ``after`` messages says of the conversation, as it passes.
+    """The usage and the tool calls of a reply to the first ``after`` messages.
 
-    ``calls`` are the tools' names by the calls' ids; those of earlier replies can be given.
+    ``calls`` are the tools' names by call id, to which those of earlier replies can be given.
     """
 
     def __init__(self, after: int, calls: Mapping[str, str] | None = None) -> None:
@@ -165,13 +167,13 @@ class ObservedReply:
         self._lines = LineBuffer()
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes of a stream of events."""
+        """Read bytes of a stream of events."""
         for line in self._lines.feed(data):
             if line.startswith(b"data:") and (b'"usage"' in line or b'"tool_use"' in line):
                 self.take(read_object(line[5:]))
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Take in an event of a stream, or a whole reply."""
+        """Read usage, diagnostics and calls from an event of a stream, or from a whole reply."""
         reply = event.get("message", event)
         if not isinstance(reply, Mapping):
             return
@@ -181,26 +183,26 @@ class ObservedReply:
         self.calls |= _calls((*_parts(reply.get("content")), event.get("content_block")))
 
     def is_last_of(self, messages: Sequence[Message]) -> bool:
-        """Whether it is the newest reply among newer messages."""
+        """Return whether no newer reply is among these messages of the conversation."""
         return last_reply(messages) == self.after
 
 
 def compacted(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Message]:
-    """Return the messages that an answer to ``context.compact`` makes of these."""
+    """Return the messages of a conversation after an answer of ``context.compact`` is applied."""
     dropped = {(edit["message"], edit["block"]) for edit in answer["edits"]}
     rest = []
     for place in range(answer["keep_from"], len(messages)):
         message = messages[place]
         if any(edited == place for edited, _ in dropped):
             blocks = enumerate(message["content"])
-            left = [block for number, block in blocks if (place, number) not in dropped]
-            message = {**message, "content": left}
+            remaining = [block for number, block in blocks if (place, number) not in dropped]
+            message = {**message, "content": remaining}
         rest += [message] if message["content"] else []
     return [*messages[: answer["keep_to"]], *answer["messages"], *rest]
 
 
 def outlines(messages: Iterable[Message]) -> list[Message]:
-    """Return messages without what fits into no frame."""
+    """Return messages in which strings that are too long for a frame have only size and hash."""
     return [_outline(message, _LONG_CHARACTERS) for message in messages]
 
 
@@ -216,7 +218,7 @@ def calls_of(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def results(messages: Iterable[Message]) -> Iterator[tuple[SentBlock, Message]]:
-    """Yield the results that may be stored, with their names."""
+    """Yield the results that may be stored, each with its key; errors are left out."""
     for message in messages:
         for block in _parts(message.get("content")):
             name = _result_name(block)
@@ -234,7 +236,7 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _result_name(block: Message) -> SentBlock | None:
-    """Return the name of a result that there can be a decision about."""
+    """Return the key of a long text result, ``None`` for any other block."""
     if block.get("type") != "tool_result":
         return None
     content = block.get("content")
@@ -248,16 +250,17 @@ def _thinking_name(block: Message) -> SentBlock | None:
 
 
 def _sent(before: bytes, message: Message) -> SentMessage:
+    """Return a message with its outline and hash; ``before`` is the conversation's hash so far."""
     outline = _outline(message, _LONG_CHARACTERS)
     data = canonical(outline)
-    if len(data) > _LARGE_BYTES:  # of many strings
+    if len(data) > _LARGE_BYTES:  # it has many strings of middle length
         outline = _outline(message, _SHORT_CHARACTERS)
         data = canonical(outline)
     return SentMessage(message, outline, len(data), sha256(before + data).digest())
 
 
 def _outline(value: Any, limit: int) -> Any:
-    """Return a value without its long strings; the same object where it has none."""
+    """Return a value with size and hash for long strings; the same object where it has none."""
     if isinstance(value, str):
         if len(value) <= limit:
             return value

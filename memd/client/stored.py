@@ -1,8 +1,8 @@
-"""Reading the results that memd stored for a session, without a daemon.
+"""Read the results that memd stored for a session, without a daemon.
 
 Rules of this file
-- Nothing is read through a link in a session's folder, nor a file that has several names.
-- What is read in one go ends with a character, so the parts put together are the whole.
+- Nothing is read through a link in a session's folder, nor a file with several hard links.
+- A part never ends within a character, so all parts joined are the whole text.
 """
 
 import errno
@@ -12,13 +12,13 @@ import stat
 LEAST_BYTES, USUAL_BYTES, MOST_BYTES = 1_000, 20_000, 40_000  # at most what memd sends whole
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER = _FILE | os.O_DIRECTORY
-_CONTINUED = range(0x80, 0xC0)  # bytes of a character behind its first
+_CONTINUED = range(0x80, 0xC0)  # the bytes of a UTF-8 character after its first
 
 
 def read_stored(path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
-    """Return a part of a stored result below a line that says which, in bytes.
+    """Return a part of a stored result, below a line that says which bytes these are.
 
-    Raises OSError for what is gone or is no such file.
+    Raises OSError where the file is gone or is not a stored result.
     """
     offset, limit = max(offset, 0), min(max(limit, LEAST_BYTES), MOST_BYTES)
     descriptor = _open(path)
@@ -36,7 +36,7 @@ def read_stored(path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
 
 
 def _open(path: str) -> int:
-    """Open a file in its session's folder: the last three names of its path are no links."""
+    """Return a descriptor of a file; none of the last three names of its path may be a link."""
     base, *names = path.rsplit("/", 3)
     descriptor = os.open(base or "/", _FOLDER & ~os.O_NOFOLLOW)
     for flags, name in zip((_FOLDER, _FOLDER, _FILE), names, strict=True):
@@ -49,6 +49,7 @@ def _open(path: str) -> int:
 
 
 def _checked(facts: os.stat_result) -> os.stat_result:
+    """Return the facts of a file. Raises OSError unless it is a plain file of this user alone."""
     owned = facts.st_uid == os.geteuid() and facts.st_nlink == 1
     if stat.S_ISREG(facts.st_mode) and owned:
         return facts

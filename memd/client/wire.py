@@ -1,6 +1,6 @@
-"""The client's end of the wire as values: requests to lines, lines to what they say.
+"""Encode requests as lines, and decode the daemon's lines.
 
-Light on purpose (standard library only): the command line starts with it.
+It uses the standard library alone, since the command line imports it at its start.
 """
 
 import json
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from memd.client.errors import DaemonUnavailableError, RemoteError
 
 HELLO = "hello"
-ENDING = "ending"  # the kind of an error: the daemon gave way before a request was done
+ENDING = "ending"  # the kind of an error: the daemon ended before a request was done
 PROGRESS = "$/progress"
 CANCEL = "$/cancelRequest"
 
 
 class RpcAnswer(NamedTuple):
-    """The end of a request: its id, and a result or an error."""
+    """The answer to a request: its id, and a result or an error."""
 
     id: int | None
     result: Any
@@ -24,14 +24,14 @@ class RpcAnswer(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """Something the daemon tells without being asked."""
+    """A notification of the daemon, such as an event or progress."""
 
     method: str
     params: dict[str, Any]
 
 
 class LineBuffer:
-    """Bytes in, whole lines out; linear in what comes."""
+    """Splits bytes into whole lines, in linear time."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -48,7 +48,7 @@ class LineBuffer:
 
 
 def request(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
-    """Return a request as one line. Raises TypeError and ValueError for what is no JSON."""
+    """Return a request as one line. Raises TypeError, ValueError for params that are not JSON."""
     message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
     return _line(message)
 
@@ -59,7 +59,7 @@ def notification(method: str, params: Mapping[str, Any]) -> bytes:
 
 
 def read(line: bytes) -> RpcAnswer | Notification:
-    """Return what one line of the daemon says. Raises ValueError for what is no answer."""
+    """Return the message in one line of the daemon. Raises ValueError for invalid JSON."""
     message = json.loads(line)
     if not isinstance(message, dict):
         message = {}
@@ -77,7 +77,7 @@ def read(line: bytes) -> RpcAnswer | Notification:
 def result_of(answer: RpcAnswer, socket_path: str) -> Any:
     """Return the result in an answer.
 
-    Raises the error that it is, and DaemonUnavailableError where the daemon gave way.
+    Raises the answer's error, or DaemonUnavailableError if the daemon ended before it was done.
     """
     if answer.error is not None and answer.error.kind == ENDING:
         raise DaemonUnavailableError(socket_path, answer.error.message)

@@ -1,7 +1,7 @@
-"""What clients are told of without asking: that memories changed, by whomever.
+"""Notifications to the client that memories changed.
 
-A thread of its own listens to the daemon once a client wants to know. It starts no daemon; where
-none runs it tries again later, and tells then that memories may have changed.
+A thread of its own listens to the daemon once a client subscribes. It starts no daemon; where none
+runs it tries again later, and then notifies the client, since memories may have changed meanwhile.
 """
 
 import threading
@@ -18,14 +18,15 @@ from memd.mcp.protocol import SUBSCRIPTION, Id
 
 Send = Callable[[Mapping[str, Any]], None]
 _RETRY_SECONDS = 5.0
-_LISTEN_SECONDS = 30.0  # then the working directory is looked at again
+_LISTEN_SECONDS = 30.0  # after which the working directory is checked for a change
 _MOST = 100  # listeners
 
 
 class ChangeFeed:
-    """Tells listeners of changes. The key of a modern listener is the id of its request.
+    """Notifies listeners of changes. The key of a modern listener is the id of its request.
 
-    ``None`` is the handshake era's one. ``directory`` gives the working directory.
+    ``None`` is the key of the handshake era's only listener. ``directory`` returns the working
+    directory.
     """
 
     def __init__(
@@ -43,26 +44,26 @@ class ChangeFeed:
         self._thread = threading.Thread(target=self._listen, daemon=True)
 
     def listen(self, key: Id, wanted: Any) -> None:
-        """Begin a modern listener, with the answer that says what it will hear of."""
-        lists = isinstance(wanted, dict) and wanted.get("resourcesListChanged") is True
-        honored = {"resourcesListChanged": True} if lists else {}
+        """Acknowledge a modern subscription, and add a listener if it wants list changes."""
+        wants_lists = isinstance(wanted, dict) and wanted.get("resourcesListChanged") is True
+        honored = {"resourcesListChanged": True} if wants_lists else {}
         self._send(_notice("subscriptions/acknowledged", key, notifications=honored))
-        if lists:
+        if wants_lists:
             self.add(key)
 
     def add(self, key: Id | None) -> None:
-        """Begin a listener; the first one begins the thread."""
+        """Add a listener; the first one starts the thread."""
         if len(self._listeners) < _MOST:
             self._listeners.add(key)
         if not self._thread.is_alive():
             self._thread.start()
 
     def remove(self, key: Id) -> None:
-        """End a listener, if there is one of that key."""
+        """Remove the listener with this key, if there is one."""
         self._listeners.discard(key)
 
     def close(self) -> None:
-        """End the modern listeners with the result that tells them so."""
+        """Send the modern listeners the result that ends their requests."""
         for key in self._listeners - {None}:
             result = {"resultType": "complete", "_meta": {SUBSCRIPTION: key}}
             self._send({"jsonrpc": "2.0", "id": key, "result": result})
@@ -71,26 +72,30 @@ class ChangeFeed:
         missed = False
         while True:
             with suppress(MemdError):
-                self._connected(missed=missed)
+                self._forward(missed=missed)
             missed = True
             time.sleep(_RETRY_SECONDS)
 
-    def _connected(self, *, missed: bool) -> None:
-        """Tell of changes until the daemon or the directory is another one. Raises MemdError."""
+    def _forward(self, *, missed: bool) -> None:
+        """Connect and forward changes until the directory changes. Raises MemdError.
+
+        With ``missed`` the listeners are notified at once.
+        """
         with connect(self._places, self._environ, name="mcp", start=False) as client:
             directory = self._directory()
             client.call("subscribe", {"topics": [MEMORY_CHANGED], "cwd": directory})
             if missed:
-                self._tell()
+                self._notify_all()
             while self._directory() == directory:
                 for _ in client.notifications(_LISTEN_SECONDS):
-                    self._tell()
+                    self._notify_all()
 
-    def _tell(self) -> None:
+    def _notify_all(self) -> None:
         for key in list(self._listeners):
             self._send(_notice("resources/list_changed", key))
 
 
 def _notice(name: str, key: Id | None, **params: Any) -> dict[str, Any]:
+    """Return a notification for the listener with this key."""
     meta = {} if key is None else {"_meta": {SUBSCRIPTION: key}}
     return {"jsonrpc": "2.0", "method": f"notifications/{name}", "params": {**params, **meta}}

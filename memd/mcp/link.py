@@ -1,4 +1,4 @@
-"""The bridge's connection to the daemon, made when it is needed and again when it was lost."""
+"""The bridge's connection to the daemon, made at the first call and again after it was lost."""
 
 import os
 import time
@@ -10,16 +10,16 @@ from memd.client.errors import DaemonUnavailableError
 from memd.client.launch import Client, connect
 from memd.core.places import Places
 
-ANSWER_SECONDS = 20.0  # clients give a tool call up after 60
+ANSWER_SECONDS = 20.0  # clients abandon a tool call after 60 s
 START_SECONDS = 10.0
-_PAUSES = (0.0, 0.1)  # one that is being killed may still take a connection
+_PAUSES = (0.0, 0.1)  # between attempts; a daemon that is being killed may still accept one
 _NAME_CHARACTERS = 60
 _WRITES = ("memory.write", "memory.delete", "memory.undo", "message.send")
-_ABOUT_NO_PROJECT = ("message.receive", "message.ack")
+_WITHOUT_CWD = ("message.receive", "message.ack")
 
 
 class DaemonLink:
-    """Calls the daemon, which it may ``start`` where none runs; one thread uses it."""
+    """Calls the daemon; with ``start`` it starts one where none runs. One thread uses it."""
 
     def __init__(self, places: Places, environ: Mapping[str, str], *, start: bool) -> None:
         self._places = places
@@ -29,34 +29,37 @@ class DaemonLink:
         self._name = "mcp"
 
     def introduce(self, client: str) -> None:
-        """Say which program asks: the history names it with what it writes from now on."""
+        """Set the name of the client's program, which the history stores with its changes."""
         name = f"mcp {client}".strip()[:_NAME_CHARACTERS]
         if name != self._name:
             self._name = name
             self.close()
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Call a method. Where the daemon went away, the next one is asked once more.
+        """Call a method, again up to twice where the connection is lost.
 
         Writes get a request id, so one that is sent again is done once. Raises RemoteError,
-        AnswerTimeoutError, DaemonUnavailableError, and ValueError for what is no text.
+        AnswerTimeoutError, DaemonUnavailableError, and ValueError for params that are not JSON.
         """
         if method in _WRITES:
             params = {**params, "request_id": os.urandom(16).hex()}
-        if method in _ABOUT_NO_PROJECT:
+        if method in _WITHOUT_CWD:
             params = {name: value for name, value in params.items() if name != "cwd"}
         for pause in _PAUSES:
             try:
                 return self.connected().call(method, params, ANSWER_SECONDS)
             except DaemonUnavailableError:
-                if self._connection is None:  # none could be started
+                if self._connection is None:  # there is no daemon, or none could be started
                     raise
                 self.close()
                 time.sleep(pause)
         return self.connected().call(method, params, ANSWER_SECONDS)
 
     def connected(self) -> Client:
-        """Return the connection. Raises DaemonUnavailableError and ServerRefusedError."""
+        """Return the connection, which is made if there is none.
+
+        Raises DaemonUnavailableError and ServerRefusedError.
+        """
         if self._connection is None:
             self._connection = connect(
                 self._places,
@@ -69,7 +72,7 @@ class DaemonLink:
         return self._connection
 
     def close(self) -> None:
-        """Hang up; the next call connects again."""
+        """Close the connection; the next call connects again."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None

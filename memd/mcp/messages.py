@@ -1,11 +1,11 @@
-"""The tools for messages: who is there, sending, and reading what came in.
+"""The tools for messages: list agents, send a message, and read new ones.
 
 Rules of this file
-- The bridge speaks for the agent in whose process it runs. Where there is none it registers
-  itself, with the process that started it, and speaks for that agent from then on.
-- What other agents wrote is for the model as the daemon quotes it, in the text and in the data;
-  beside it stand facts of memd's alone.
-- A message is acknowledged after the answer that brought it was written. Until then it comes again.
+- The bridge acts for the agent whose process started it. Where there is none it registers one, with
+  the process that started the bridge, and acts for that agent from then on.
+- The model gets texts of other agents only as the daemon quotes them, in the text and in the data;
+  all other members are facts of memd's own.
+- A message is acknowledged after the answer with it was written. Until then it is delivered again.
 """
 
 import os
@@ -19,12 +19,12 @@ from memd.core.text import one_line
 from memd.mcp.tools import Answer, Ask, Tool
 from memd.text.quoting import neutralise
 
-_LINE = 120
-_NOBODY = ("key_refused", "agent_ended")
+_LINE_CHARACTERS = 120
+_NO_AGENT_KINDS = ("key_refused", "agent_ended")
 _ALONE = "No agent is registered here."
 _NOTHING = "No message waits."
 _MORE = "\n\nMore wait: call read_messages again."
-# What is memd's own of a message; what the sender wrote stands in the quotation alone.
+# The members of a message that memd wrote; the sender's text is in the quotation alone.
 _FACTS = ("id", "from", "kind", "sent_at", "reply_to", "request", "approve", "delivery")
 _SHOWN = ("address", "client", "kind", "state", "progress")
 _SENT = {
@@ -35,30 +35,30 @@ _SENT = {
 
 
 class MessageTools:
-    """The tools; ``ask`` asks the daemon. One thread uses it."""
+    """The tools for messages; ``ask`` calls the daemon. One thread uses it."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._speaker: dict[str, Any] = {"as_parent": True}
         self._unwritten: list[str] = []
         self.tools: Mapping[str, Tool] = {
-            "list_agents": self._agents,
+            "list_agents": self._list_agents,
             "send_message": self._send,
             "read_messages": self._read,
         }
 
     def begin(self) -> None:
-        """Forget what an answer brought that was not written: it comes again."""
+        """Leave messages unacknowledged whose answer was not written, so that they come again."""
         self._unwritten = []
 
     def written(self) -> None:
-        """Acknowledge what the last answer brought, for the client has it now."""
+        """Acknowledge the messages of the last answer, which the client has now."""
         ids, self._unwritten = self._unwritten, []
         if ids:
-            with suppress(MemdError):  # then it comes again
+            with suppress(MemdError):  # the messages come again then
                 self._ask("message.ack", ids=ids, **self._speaker)
 
-    def _agents(self, ask: Ask, given: Mapping[str, Any]) -> Answer:
+    def _list_agents(self, ask: Ask, given: Mapping[str, Any]) -> Answer:
         scope = {"all": True} if given.get("everywhere") else {}
         agents = [_line(each, _SHOWN) for each in ask("agent.list", **scope)["agents"]]
         lines = [
@@ -69,7 +69,7 @@ class MessageTools:
 
     def _send(self, _ask: Ask, given: Mapping[str, Any]) -> Answer:
         params = {name: value for name, value in given.items() if name != "message"}
-        sent = self._spoken("message.send", body=given["message"], **params)
+        sent = self._ask_as_agent("message.send", body=given["message"], **params)
         receivers = [_line(each, ("address", "state", "reason")) for each in sent["recipients"]]
         lines = [
             f"{each['address']}: {each['state']}"
@@ -81,21 +81,21 @@ class MessageTools:
         return "\n".join((words, *lines)), data
 
     def _read(self, _ask: Ask, given: Mapping[str, Any]) -> Answer:
-        received = self._spoken("message.receive", **given)
+        received = self._ask_as_agent("message.receive", **given)
         self._unwritten = [each["id"] for each in received["messages"]]
         facts = [{name: each[name] for name in _FACTS} for each in received["messages"]]
         for each in facts:
-            each["from"] = neutralise(one_line(each["from"], _LINE))
+            each["from"] = neutralise(one_line(each["from"], _LINE_CHARACTERS))
         block, more = received["block"], bool(received["more"])
         words = (block or _NOTHING) + (_MORE if more else "")
         return words, {"block": block, "messages": facts, "more": more}
 
-    def _spoken(self, method: str, **params: Any) -> Any:
-        """Ask in the agent's name; where there is no agent, register one and ask again."""
+    def _ask_as_agent(self, method: str, **params: Any) -> Any:
+        """Call a method for the agent; where there is none, register one and call again."""
         try:
             return self._ask(method, **params, **self._speaker)
         except RemoteError as error:
-            if error.kind not in _NOBODY:
+            if error.kind not in _NO_AGENT_KINDS:
                 raise
         registered = self._ask("agent.register", kind="mcp", pid=os.getppid())
         self._speaker = {"key": registered["key"]}
@@ -103,4 +103,5 @@ class MessageTools:
 
 
 def _line(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
-    return {name: neutralise(one_line(row[name], _LINE)) for name in names}
+    """Return members of a row as short single lines in which nothing poses as a tag."""
+    return {name: neutralise(one_line(row[name], _LINE_CHARACTERS)) for name in names}

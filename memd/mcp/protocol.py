@@ -1,10 +1,10 @@
-"""The two eras of the protocol as values: what a message asks, and how an answer looks.
+"""Parse messages and build answers for both eras of the protocol.
 
 Rules of this file
-- A request belongs to the era that it shows itself: one with a protocol version in its ``_meta`` is
-  modern (2026-07-28, no handshake, every request stands alone), any other is of the handshake era
-  (2024-11-05 to 2025-11-25). Both may come over one connection.
-- No shape of a message crashes: what is no message is a ``ProtocolError`` with its id.
+- A request with a protocol version in its ``_meta`` is modern (2026-07-28, no handshake, every
+  request stands alone), any other is of the handshake era (2024-11-05 to 2025-11-25). Both may come
+  over one connection.
+- An invalid message never crashes: it raises a ``ProtocolError`` with the message's id.
 """
 
 import os
@@ -36,16 +36,16 @@ _NO_METHOD = "method must be a string"
 _NO_PARAMS = "params must be an object"
 _NO_META = f"_meta must have {_META}clientCapabilities, an object"
 _NOT_SERVED = "this protocol version is not served"
-_CACHE_MS = 60 * 60 * 1000  # what changes with a version of memd alone
+_CACHE_MS = 60 * 60 * 1000  # for results that change only with the version of memd
 _LASTING = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
 _CACHED = (*_LASTING, "resources/list", "resources/read")
-_HIGHEST_ID = 2**63  # a longer number would not come back from every client as it was
+_HIGHEST_ID = 2**63  # some clients cannot represent higher numbers exactly
 
 Id = str | int
 
 
 class ProtocolError(Exception):
-    """A message that the protocol refuses. The client's program reads it, no model does."""
+    """An invalid message or request. The client's program reads the error, not its model."""
 
     def __init__(self, code: int, sentence: str, data: Any = None, id_: Id | None = None) -> None:
         super().__init__(sentence)
@@ -69,19 +69,19 @@ class McpRequest:
 
 @dataclass(frozen=True, slots=True)
 class McpReply:
-    """The client's answer to a request of ours; ``result`` is empty where it is an error."""
+    """The client's answer to our request; ``result`` is empty where the answer is an error."""
 
     id: Any
     result: Mapping[str, Any]
 
 
 def parse(message: Any) -> McpRequest | McpReply:
-    """Return what a message says. Raises ProtocolError."""
+    """Return the request or the client's answer in a message. Raises ProtocolError."""
     if not isinstance(message, dict):
         raise ProtocolError(INVALID, _NO_OBJECT)
     id_ = message.get("id")
-    whole = isinstance(id_, int) and not isinstance(id_, bool) and abs(id_) < _HIGHEST_ID
-    if "id" in message and not whole and not isinstance(id_, str):
+    is_number = isinstance(id_, int) and not isinstance(id_, bool) and abs(id_) < _HIGHEST_ID
+    if "id" in message and not is_number and not isinstance(id_, str):
         raise ProtocolError(INVALID, _NO_ID)
     if "method" not in message and ("result" in message or "error" in message):
         return McpReply(id_, _object(message.get("result")))
@@ -103,6 +103,7 @@ def parse(message: Any) -> McpRequest | McpReply:
 
 
 def _modern(id_: Id, method: str, params: dict[str, Any], meta: Mapping[str, Any]) -> McpRequest:
+    """Return a request of the modern era. Raises ProtocolError for another version."""
     version, capabilities = meta[f"{_META}protocolVersion"], meta.get(f"{_META}clientCapabilities")
     if version != MODERN:
         data = {"supported": [MODERN, *reversed(HANDSHAKE)], "requested": str(version)}
@@ -114,7 +115,7 @@ def _modern(id_: Id, method: str, params: dict[str, Any], meta: Mapping[str, Any
 
 
 def answered(request: McpRequest, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's answer, with what its era wants to see in a result."""
+    """Return the answer to a request, with the members that its era requires in a result."""
     if request.modern:
         meta = {f"{_META}serverInfo": SERVER, **result.get("_meta", {})}
         result = {"resultType": "complete", **result, "_meta": meta}
@@ -125,7 +126,7 @@ def answered(request: McpRequest, result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refused(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
-    """Return an error answer to a request, or to what has no id that is one."""
+    """Return an error answer, with the error's id or else ``id_``; ``None`` without a valid id."""
     body = {"code": error.code, "message": error.sentence}
     if error.data is not None:
         body["data"] = error.data
@@ -133,7 +134,10 @@ def refused(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
 
 
 def welcome(request: McpRequest) -> dict[str, Any]:
-    """Return who serves what: for the handshake in the client's version, or else our newest."""
+    """Return the server's name and capabilities, as ``initialize`` and ``server/discover`` want.
+
+    A handshake gets the client's version if memd serves it, else the newest of that era.
+    """
     wanted, served = request.params.get("protocolVersion"), [MODERN, *reversed(HANDSHAKE)]
     version = wanted if wanted in HANDSHAKE else HANDSHAKE[-1]
     return {
@@ -145,20 +149,20 @@ def welcome(request: McpRequest) -> dict[str, Any]:
 
 
 def declared(name: str) -> Any:
-    """Return what ``declared.toml`` has by a name."""
+    """Return the value of a top-level key in ``declared.toml``."""
     return _declarations()[name]
 
 
 @cache
 def _declarations() -> Mapping[str, Any]:
-    import tomllib  # noqa: PLC0415 - a ping can do without
+    import tomllib  # noqa: PLC0415 - not needed by every client, so not imported at the start
 
     with open(f"{os.path.dirname(__file__)}/declared.toml", "rb") as file:
         return tomllib.load(file)
 
 
 def text_of(value: Any) -> str:
-    """Return a string, "" for anything else."""
+    """Return a string as it is, "" for any other value."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,8 +1,8 @@
-"""Memories and session notes as resources, the system prompt as a prompt, and what completes.
+"""Memories and session notes as resources, the system prompt as a prompt, and completions.
 
 ``memory://index`` is the index, ``memory://memories/PATH`` a memory, ``memory://notes`` the notes
-that changed last and ``memory://notes/SESSION`` those of a session. Text that came from outside
-says so in its first line.
+that changed last and ``memory://notes/SESSION`` those of a session. A memory with foreign words
+begins with a line that says so.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _NO_STATEMENT = "remember needs the argument statement"
 
 
 def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a page of the resources, the newest first."""
+    """Return a page of the resources: on the first page index and notes, then memories by age."""
     cursor = text_of(params.get("cursor"))
     page = ask("memory.list", limit=_PAGE, **({"after": cursor} if cursor else {}))
     resources = [
@@ -49,7 +49,7 @@ def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
-    """Return what a resource holds. Raises ProtocolError for one that cannot exist."""
+    """Return the text of a resource. Raises ProtocolError for a URI of another kind."""
     if uri == INDEX or uri.startswith(MEMORY):
         path = _INDEX_FILE if uri == INDEX else unquote(uri.removeprefix(MEMORY))
         memory = ask("memory.read", path=path)
@@ -69,25 +69,28 @@ def _newest(ask: Ask) -> str:
 
 
 def completed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a beginning may become, a path or a session; what only contains it comes last."""
+    """Return the paths or sessions that contain a text, those that begin with it first.
+
+    Raises ProtocolError for a request of the wrong shape.
+    """
     reference, argument = params.get("ref"), params.get("argument")
     if not isinstance(reference, dict) or not isinstance(argument, dict):
         raise ProtocolError(PARAMS, _NO_URI)
-    known: list[str] = []
+    candidates: list[str] = []
     match reference.get("uri"), argument.get("name"):
         case (template, "path") if template == _TEMPLATE:
-            known = [memory["path"] for memory in ask("memory.list")["memories"]]
+            candidates = [memory["path"] for memory in ask("memory.list")["memories"]]
         case (template, "session") if template == _NOTES_TEMPLATE:
-            known = [each["session"] for each in ask("notes.list")["notes"]]
+            candidates = [each["session"] for each in ask("notes.list")["notes"]]
     beginning = text_of(argument.get("value")).casefold()
-    values = [value for value in known if beginning in value.casefold()]
+    values = [value for value in candidates if beginning in value.casefold()]
     values.sort(key=lambda value: not value.casefold().startswith(beginning))
     more = len(values) > _VALUES
     return {"completion": {"values": values[:_VALUES], "total": len(values), "hasMore": more}}
 
 
 def prompt(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the messages of a prompt. Raises ProtocolError for one that there is not."""
+    """Return the messages of a prompt. Raises ProtocolError for an unknown one."""
     name, arguments = params.get("name"), params.get("arguments") or {}
     if name == "load_prompt":
         loaded = ask("load_prompt")

@@ -1,4 +1,4 @@
-"""Which directory's project is meant: the client's first root that is one, else our own."""
+"""The working directory of calls: the client's first root that is a directory, else our own."""
 
 import os
 import threading
@@ -7,9 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 
 class WorkingDirectory:
-    """The directory that calls are about. Where it is ``fixed`` clients' roots do not count.
+    """The working directory of calls. With ``fixed`` the client's roots are ignored.
 
-    It is ``vague`` where it is the ``home`` or above: clients of the desktop start there.
+    It is ``vague`` while it is ``home`` or a directory above it, where desktop clients start.
     """
 
     def __init__(self, path: str, home: str, *, fixed: bool) -> None:
@@ -25,7 +25,7 @@ class WorkingDirectory:
         return {"jsonrpc": "2.0", "id": "roots", "method": "roots/list"}
 
     def adopt(self, result: Any) -> None:
-        """Take over the first root that is a directory here."""
+        """Use the first root in a client's answer that is a directory here, if there is one."""
         self.known.set()
         self.vague = False
         roots = result.get("roots") if isinstance(result, dict) else None

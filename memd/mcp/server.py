@@ -1,10 +1,10 @@
-"""The server: lines from standard input, answers to standard output.
+"""The server: read lines from standard input, write answers to standard output.
 
 Rules of this file
 - The thread that reads never waits for the daemon, so a ping is answered and a request cancelled
-  while another one runs. One thread asks the daemon, in the order of the requests.
-- Whatever comes in has an answer or is a notification; nothing that a client sends ends the server.
-- It ends with its input, with SIGTERM, or when nobody reads what it says.
+  while another one runs. One thread calls the daemon, in the order of the requests.
+- Every message gets an answer or is a notification; no message of a client ends the server.
+- It ends with its input, with SIGTERM, or when its output is closed.
 """
 
 import json
@@ -28,9 +28,9 @@ from memd.mcp.messages import MessageTools
 from memd.mcp.protocol import McpReply, McpRequest, ProtocolError
 from memd.mcp.roots import WorkingDirectory
 
-_WAITING = 100  # requests; who sends more is not read from meanwhile
+_WAITING = 100  # requests; while there are more, nothing is read
 _ROOTS_SECONDS = 2.0
-_END_SECONDS = 30.0  # for what was asked before the input ended
+_END_SECONDS = 30.0  # for open requests after the input ended
 _NO_JSON = "a line must be JSON in UTF-8"
 _TOO_LONG = f"a line may have at most {limits.FRAME_BYTES:,} bytes"
 _EMPTY = "a batch needs a message"
@@ -39,9 +39,9 @@ _NO_TOOL = "there is no such tool; tools/list has those that there are"
 _NO_METHOD = "there is no method {method}"
 _BROKEN = "the daemon's answer was not understood ({error}); restart it with: memctl stop"
 _ROOTS_KNOWN = ("notifications/initialized", "notifications/roots/list_changed")
-_MAY_ASK = ("tools/call", "resources/read", "prompts/get")
+_MAY_ASK_ROOTS = ("tools/call", "resources/read", "prompts/get")
 _ROOTS = {"method": "roots/list"}
-_OF_THE_DAEMON = (*_MAY_ASK, "resources/list", "completion/complete")
+_NEEDS_DAEMON = (*_MAY_ASK_ROOTS, "resources/list", "completion/complete")
 
 
 class McpServer:
@@ -61,7 +61,7 @@ class McpServer:
         self._worker = threading.Thread(target=self._work, daemon=True)
 
     def run(self, stream: BinaryIO) -> None:
-        """Serve until the input ends, and finish what was asked before."""
+        """Serve until the input ends, then finish the open requests."""
         self._worker.start()
         for line in _lines(stream):
             message = read_json(line)
@@ -80,6 +80,7 @@ class McpServer:
         self._send(protocol.refused(ProtocolError(code, sentence)))
 
     def _take(self, message: Any) -> None:
+        """Answer a message at once, or queue it for the thread that calls the daemon."""
         id_ = None
         try:
             request = protocol.parse(message)
@@ -88,7 +89,7 @@ class McpServer:
                 self._directory.adopt(request.result)
             elif request.id is None:
                 self._notified(request)
-            elif request.method in _OF_THE_DAEMON:
+            elif request.method in _NEEDS_DAEMON:
                 self._unanswered.add(request.id)
                 self._waiting.put(request)
             elif request.modern and request.method == "subscriptions/listen":
@@ -99,6 +100,7 @@ class McpServer:
             self._send(protocol.refused(error, id_))
 
     def _notified(self, request: McpRequest) -> None:
+        """Handle a notification: a cancellation, or news about the client's roots."""
         if request.method == "notifications/cancelled":
             id_ = request.params.get("requestId")
             if isinstance(id_, str | int):
@@ -126,6 +128,7 @@ class McpServer:
         raise ProtocolError(protocol.UNKNOWN, _NO_METHOD.format(method=request.method))
 
     def _work(self) -> None:
+        """Answer queued requests with the daemon's help, until ``None`` is queued."""
         while (request := self._waiting.get()) is not None:
             if request.id not in self._unanswered:  # cancelled while it waited
                 continue
@@ -141,12 +144,12 @@ class McpServer:
             self._messages.begin()
 
     def _result(self, request: McpRequest) -> Mapping[str, Any]:
-        """Return what the daemon has to say to a request. Raises ProtocolError."""
+        """Return the result of a request that needs the daemon. Raises ProtocolError."""
         answers = request.params.get("inputResponses")
         if isinstance(answers, dict) and not self._directory.fixed:
             self._directory.adopt(answers.get("roots"))
         elif self._directory.vague and request.modern and _asks_back(request):
-            # This era has no requests to a client: it is asked by an answer, and asks again.
+            # A modern server sends no requests: this result asks for roots, and the client repeats.
             return {"resultType": "input_required", "inputRequests": {"roots": _ROOTS}}
         self._link.introduce(request.client or self._client)
         code = protocol.INTERNAL
@@ -163,13 +166,14 @@ class McpServer:
             sentence = _NO_TEXT
         except ProtocolError:
             raise
-        except Exception as error:  # noqa: BLE001 - the edge: another version's daemon may say anything
+        except Exception as error:  # noqa: BLE001 - the edge: a daemon of another version answered
             sentence = _BROKEN.format(error=type(error).__name__)
         if request.method == "tools/call":
             return tools.failed(sentence)
         raise ProtocolError(code, sentence)
 
     def _dispatched(self, request: McpRequest) -> Mapping[str, Any]:
+        """Return the result of a request. Raises ProtocolError and the daemon's errors."""
         params, ask, more = request.params, self._ask, self._messages.tools
         match request.method:
             case "tools/call":
@@ -196,10 +200,10 @@ class McpServer:
 def serve(
     places: Places, environ: Mapping[str, str], cwd: str, *, fixed: bool, start: bool
 ) -> None:
-    """Serve the client at this process's standard input and output until it leaves.
+    """Serve the client at this process's standard input and output until it closes them.
 
-    ``cwd`` is the working directory; where it is ``fixed`` a client's roots do not count. ``start``
-    says whether a daemon may be started.
+    ``cwd`` is the working directory; with ``fixed`` the client's roots are ignored. With ``start``
+    a daemon is started where none runs.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory = WorkingDirectory(cwd, places.home, fixed=fixed)
@@ -213,7 +217,7 @@ def serve(
             with lock:
                 while data:
                     data = data[os.write(1, data) :]
-        except OSError:  # nobody reads any more; only a signal wakes the thread that reads
+        except OSError:  # the output is closed; only a signal ends the thread that reads
             os.kill(os.getpid(), signal.SIGTERM)
 
     feed = ChangeFeed(places, environ, lambda: directory.path, send)
@@ -223,11 +227,11 @@ def serve(
 
 def _asks_back(request: McpRequest) -> bool:
     """Return whether a request may be answered by asking for the client's roots."""
-    return request.method in _MAY_ASK and "roots" in request.capabilities
+    return request.method in _MAY_ASK_ROOTS and "roots" in request.capabilities
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a stream; one that is too long comes as b""."""
+    """Yield the lines of a stream without blank ones; b"" stands for one that is too long."""
     while line := stream.readline(limits.FRAME_BYTES + 1):
         if len(line) <= limits.FRAME_BYTES or line.endswith(b"\n"):
             if line.strip():

@@ -1,12 +1,12 @@
-"""The tools: what a model may ask of its person's memories, and how the answers read.
+"""The tools with which a model uses the person's memories, and the text of their answers.
 
 Rules of this file
-- An answer is a few plain lines, and the same as data: some clients show their model only the data
-  (Claude Code 2.1.329), so whatever it has to know is in both. What a model can mend is an answer
-  too, marked as an error, and says what to do.
-- What a model writes is the assistant's. It becomes the person's only with words that the daemon
-  finds in a conversation of the project, so every save says whether there are such words.
-- Of suggestions a model sees quotations of the person alone; anything else is the person's to see.
+- An answer has a few plain lines, and the same as data: some clients show their model only the data
+  (Claude Code 2.1.329), so all that it has to know is in both. A mistake that a model can correct
+  gives an answer marked as an error, which says what to do.
+- A memory that a model writes counts as the assistant's. It counts as the person's only with words
+  that the daemon finds in a conversation of the project, so every save says whether it has any.
+- A model is shown only suggestions that quote the person; the others are for the person alone.
 - A memory's text cannot pose as a tag of memd's or of the client's.
 """
 
@@ -19,11 +19,11 @@ from memd.core.text import one_line, sha256
 from memd.mcp.protocol import declared
 from memd.text.quoting import neutralise
 
-Ask = Callable[..., Any]  # a method and its parameters by name → what the daemon answers
-Answer = tuple[str, dict[str, Any]]  # for the model, and for programs
-Tool = Callable[[Ask, Mapping[str, Any]], Answer | str]  # a text alone says what is wrong
+Ask = Callable[..., Any]  # calls a method with parameters by name, and returns the daemon's result
+Answer = tuple[str, dict[str, Any]]  # a text for the model, and the same as data
+Tool = Callable[[Ask, Mapping[str, Any]], Answer | str]  # a text alone is an error
 
-# The wire's words: whose a text is, and the types that speak of the person.
+# Values of the wire: origins of memories, and the types that are about the person.
 _PERSON, _AGENT = "user", "agent"
 _FOREIGN = ("outside", _AGENT, "import", "team")
 _PERSONAL = ("user", "feedback")
@@ -56,10 +56,9 @@ _KINDS: Mapping[str, tuple[type, str]] = {
 def call(
     ask: Ask, name: str, arguments: Mapping[str, Any], more: Mapping[str, Tool]
 ) -> dict[str, Any] | None:
-    """Return the result of a call, ``None`` where there is no such tool.
+    """Return the result of a tool call, ``None`` where there is no such tool.
 
-    ``more`` are tools by their names beside those of this file. Raises what the daemon answers
-    with.
+    ``more`` are further tools by name, beside those of this file. Raises the daemon's errors.
     """
     tool = next((tool for tool in declared("tool") if tool["name"] == name), None)
     if tool is None:
@@ -76,12 +75,12 @@ def call(
 
 
 def failed(sentence: str) -> dict[str, Any]:
-    """Return the result of a call that could not be done; the model reads why."""
+    """Return the result of a failed call, with a sentence that the model reads."""
     return {"content": [{"type": "text", "text": sentence}], "isError": True}
 
 
 def quoted_head(origin: str) -> str:
-    """Return what stands above a memory's text that is not of this person's house, else ""."""
+    """Return the line above a memory's text that marks foreign words, "" for any other origin."""
     return _QUOTED.format(origin=origin) if origin in _FOREIGN else ""
 
 
@@ -167,17 +166,18 @@ def _suggestions(ask: Ask, given: Mapping[str, Any]) -> Answer | str:
 
 
 def _path(kind: str, name: str) -> str:
+    """Return the file name of a new memory: its type, and the words or the hash of its name."""
     words = "-".join(_WORD.findall(name.lower()))[:_NAME_CHARACTERS].strip("-")
     return f"{kind}_{words or f'note-{sha256(name.encode())[:8]}'}.md"
 
 
 def _rows(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
-    """Return members of rows as texts in which nothing poses as a tag."""
+    """Return these members of each row, as texts in which nothing poses as a tag."""
     return [{name: neutralise(row[name]) for name in names} for row in rows]
 
 
 def _fault(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """Return in a sentence what is wrong with a call's arguments, "" where nothing is."""
+    """Return a sentence on the first wrong argument of a call, "" where all are right."""
     properties = schema["properties"]
     for name in schema["required"]:
         if name not in given:

@@ -16,9 +16,9 @@ _STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "content_filter
 
 
 class ScriptedChatServer(MessagesServer):
-    """Takes and answers requests in the other form; all else is as ``MessagesServer`` has it.
+    """A ``MessagesServer`` whose requests and replies have the OpenAI chat form.
 
-    ``without`` names members of a request that are answered with 400.
+    A request with a member in ``without`` is answered with 400.
     """
 
     @property
@@ -27,7 +27,7 @@ class ScriptedChatServer(MessagesServer):
         return [r for r in self.requests if r.route == _PATH]
 
     def decide(self, request: ReceivedMessage) -> Step:
-        """Return what a request gets."""
+        """Return the step of the script with which a request is answered."""
         if request.route != _PATH or not self.let_in(request):
             return super().decide(request)
         unknown = [name for name in request.members if name in self.without]

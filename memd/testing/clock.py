@@ -1,4 +1,4 @@
-"""A clock that moves only when it is told to."""
+"""A clock for tests that moves only when ``advance`` or ``jump`` is called."""
 
 from weakref import WeakKeyDictionary
 
@@ -6,7 +6,7 @@ import anyio
 
 
 class FakeClock:
-    """A clock for tests: ``advance`` moves it, wakes who sleeps on it and ends what is overdue."""
+    """A clock for tests: ``advance`` moves it, wakes sleeping tasks and cancels overdue scopes."""
 
     def __init__(self, now: float = 1_760_000_000.0) -> None:
         self._now = now
@@ -19,16 +19,16 @@ class FakeClock:
         return self._now
 
     def monotonic(self) -> float:
-        """Return the time that was set, from another start."""
+        """Return the monotonic seconds, which begin at another value."""
         return self._monotonic
 
     @property
     def sleepers(self) -> int:
-        """How many wait for this clock."""
+        """How many tasks sleep on this clock."""
         return len(self._sleepers)
 
     async def sleep(self, seconds: float) -> None:
-        """Return once the clock was advanced so far."""
+        """Return once the clock was advanced by so many seconds."""
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
@@ -37,14 +37,14 @@ class FakeClock:
         await event.wait()
 
     def move_on_after(self, seconds: float) -> anyio.CancelScope:
-        """Return a scope that ends once the clock was advanced so far, however long that takes."""
+        """Return a scope that is cancelled once the clock was advanced by so many seconds."""
         scope = anyio.CancelScope()
         self._scopes[scope] = self._monotonic + seconds
         self._end_overdue()
         return scope
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward, and wake or end all whose time has come."""
+        """Move the clock forward, wake tasks that are due and cancel scopes that are overdue."""
         self._now += seconds
         self._monotonic += seconds
         due = [item for item in self._sleepers if item[0] <= self._monotonic]
@@ -54,7 +54,7 @@ class FakeClock:
         self._end_overdue()
 
     def jump(self, seconds: float) -> None:
-        """Move the wall clock alone, as a correction of the system's time does."""
+        """Move only the wall clock, as a correction of the system's time does."""
         self._now += seconds
 
     def _end_overdue(self) -> None:

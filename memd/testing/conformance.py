@@ -1,4 +1,4 @@
-"""What a client of memd has to get right, tried on the client's own program.
+"""Conformance checks for clients of memd, which are run on the client's own program.
 
     python -m memd.testing.conformance COMMAND…    (memctl conformance -- COMMAND…)
 
@@ -51,14 +51,17 @@ _REFUSAL = ScriptedRefusal(1009, _SENTENCE, {"kind": "no_project", "retryable": 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One thing that a client needs; ``fault`` says what is wrong, "" for nothing."""
+    """The result of one check; ``fault`` says what the client did wrong, or is ""."""
 
     case: str
     fault: str
 
 
 class _Rehearsal:
-    """Runs a client's program for at most ``seconds``, each time beside another scripted daemon."""
+    """Runs a client's program once for each check, with a scripted daemon, for ``seconds`` at most.
+
+    ``reconnects``: the program sent its request again after the daemon closed the connection.
+    """
 
     def __init__(
         self, command: Sequence[str], folder: str, environ: Mapping[str, str], seconds: float
@@ -72,7 +75,7 @@ class _Rehearsal:
         self.reconnects = False
 
     def results(self) -> Iterator[CaseResult]:
-        """Yield what came of each case."""
+        """Run each check and yield its result."""
         yield CaseResult("asks as JSON-RPC 2.0, in one of the framings", self._request())
         pieces = SentProgress(_HITS, piece=_PIECE)
         yield CaseResult("puts an answer together that comes in pieces", self._good(pieces))
@@ -86,19 +89,27 @@ class _Rehearsal:
         yield CaseResult("says that there is no daemon, and ends", self._absent())
 
     def _place(self, path: str) -> None:
-        """Say where the socket is; a client that starts a daemon starts it there."""
+        """Set the variables for the socket, and for a daemon that the client might start itself."""
         self._environ |= {SOCKET: path, STATE_DIR: f"{os.path.dirname(path)}/state"}
 
     def _request(self) -> str:
+        """Return what is wrong with the program's request, or "".
+
+        The request is answered, and the program has to print the hit.
+        """
         with ScriptedDaemon(self.path, {_SEARCH: _HITS}) as daemon:
             ended = self._run()
         request = next((each for each in daemon.requested if each.method == _SEARCH), None)
         if request is None:
             heard = ", ".join([*daemon.faults, *(each.method for each in daemon.requested)])
             return f"no {_SEARCH} came, but: {heard or 'nothing'}; {ended.stderr}"
-        known = request.whole.get("jsonrpc") == "2.0", request.params.get("query") == WORD
-        absolute = os.path.isabs(str(request.params.get("cwd")))
-        if not (all(known) and absolute and isinstance(request.whole.get("id"), str | int)):
+        valid = (
+            request.whole.get("jsonrpc") == "2.0"
+            and request.params.get("query") == WORD
+            and os.path.isabs(str(request.params.get("cwd")))
+            and isinstance(request.whole.get("id"), str | int)
+        )
+        if not valid:
             return f'it needs "jsonrpc", an id, "query" and an absolute "cwd": {request.whole}'
         return _success(ended)
 
@@ -111,12 +122,14 @@ class _Rehearsal:
             return _failure(self._run(), _SENTENCE)
 
     def _absent(self) -> str:
+        """Return what is wrong with the program's end without a daemon, or ""."""
         file = f"{self._folder}/file"
         with open(file, "x", encoding="utf-8"):
-            self._place(f"{file}/memd.sock")  # below a file nothing can be started either
+            self._place(f"{file}/memd.sock")  # below a file no daemon can make a socket
         return _failure(self._run(), "")
 
     def _hang_up(self) -> str:
+        """Return what is wrong after the daemon closes the connection once, or ""."""
         answers = iter((HangUp(), _HITS))
         with ScriptedDaemon(self.path, {_SEARCH: lambda _: next(answers, HangUp())}) as daemon:
             ended = self._run()
@@ -124,6 +137,7 @@ class _Rehearsal:
         return _success(ended) if self.reconnects else _failure(ended, "")
 
     def _interrupted(self) -> str:
+        """Return "" if SIGINT ends the program while it waits for an answer, else what is wrong."""
         came = threading.Event()
 
         def silence(_: object) -> Silence:
@@ -165,7 +179,7 @@ class _Rehearsal:
         return subprocess.CompletedProcess(self._command, process.returncode, out, err)
 
     def _communicate(self, process: "subprocess.Popen[str]") -> tuple[str, str, bool]:
-        """Return what a program says, and whether it ended in time; otherwise it is ended."""
+        """Return a program's output, its errors, and whether it ended in time; else kill it."""
         try:
             return *process.communicate(timeout=self._seconds), True
         except subprocess.TimeoutExpired:
@@ -174,6 +188,7 @@ class _Rehearsal:
 
 
 def _success(ended: "subprocess.CompletedProcess[str]") -> str:
+    """Return "" if a program printed the hit and ended with status 0, else what is wrong."""
     words = one_line(ended.stdout + ended.stderr, _SHOWN)
     if ended.returncode != 0:
         return f"it ends with status {ended.returncode}: {words}"
@@ -181,18 +196,19 @@ def _success(ended: "subprocess.CompletedProcess[str]") -> str:
 
 
 def _failure(ended: "subprocess.CompletedProcess[str]", words: str) -> str:
-    said = ended.stdout + ended.stderr
+    """Return "" if a program failed and printed a text with ``words``, else what is wrong."""
+    output = ended.stdout + ended.stderr
     if ended.returncode == 0:
         return "it ends with status 0 although nobody answered"
     if ended.returncode < 0:
-        return f"it is ended by signal {-ended.returncode}: {one_line(said, _SHOWN)}"
-    return "" if said.strip() and words in said else "it does not say what is wrong"
+        return f"it is ended by signal {-ended.returncode}: {one_line(output, _SHOWN)}"
+    return "" if output.strip() and words in output else "it does not say what is wrong"
 
 
 def main(arguments: Sequence[str] | None = None, seconds: float = _SECONDS) -> int:
-    """Try a program, print what came of each case, and return 1 where something is wrong.
+    """Check a client's program, print the result of each check, and return 1 where one failed.
 
-    One run of the program may take so many seconds.
+    One run of the program may take ``seconds``.
     """
     parser = argparse.ArgumentParser(prog="memctl conformance")
     parser.add_argument("--json", action="store_true")

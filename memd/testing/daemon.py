@@ -28,7 +28,7 @@ _SERVE = (sys.executable, "-m", "memd", "serve")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A throw-away HOME: its path, an environment that points there, and its places."""
+    """A temporary HOME: its path, an environment with it, and the paths of its daemon."""
 
     path: str
     environ: Mapping[str, str]
@@ -51,7 +51,7 @@ def throw_away_home() -> Iterator[Home]:
 
 
 def home_environ(home: str) -> dict[str, str]:
-    """Return an environment whose HOME and XDG places all lie below one directory."""
+    """Return an environment whose HOME and XDG directories are all below one directory."""
     retained = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     coverage = {n: v for n, v in os.environ.items() if n.startswith("COVERAGE_")}
     return (
@@ -70,7 +70,10 @@ def home_environ(home: str) -> dict[str, str]:
 def daemon_process(
     home: Home, deadline: float = 30.0, command: Sequence[str] = _SERVE
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a real daemon process until the end of the block; its log is kept in the home."""
+    """Run a real daemon process until the end of the block, and check it for leaks.
+
+    ``deadline`` is in seconds for its start. Its log is in the home.
+    """
     os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
     with open(home.places.log, "ab") as log:
         process = subprocess.Popen(
@@ -116,7 +119,7 @@ def memctl_ended(home: Home, cwd: str, *arguments: str) -> "subprocess.Completed
 
 @contextmanager
 def piped(home: Home, cwd: str, command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
-    """Run a program in a directory whose input and output are pipes; close its input at the end."""
+    """Run a program in a directory with pipes for input and output; close its input at the end."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, env=dict(home.environ), cwd=cwd, stdin=pipe, stdout=pipe, text=True
@@ -141,8 +144,8 @@ async def daemon_here(
 ) -> AsyncIterator[anyio.Event]:
     """Run a daemon in this process and loop; the event is set once it is asked to stop.
 
-    ``pressure`` is what the machine says of itself; it says nothing unless it is told to. What is
-    left of the daemon after so many seconds (``settling``) is a leak.
+    ``pressure`` returns the load of the machine, by default none. What is left of the daemon
+    ``settling`` seconds after its end is a leak.
     """
     with (
         no_leaks_here(home.path, settling),

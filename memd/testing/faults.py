@@ -1,7 +1,7 @@
 """Disks and state files on which the n-th call fails, once or from then on.
 
-SQLite tests itself like this: fail the first call, then the second, and so on until a whole run
-passes; after every one of them the store must be whole.
+SQLite tests itself like this: the first call fails, then the second, and so on until a whole run
+passes; after every failure the store must be intact.
 """
 
 import errno
@@ -18,9 +18,10 @@ R = TypeVar("R")
 
 
 class Countdown:
-    """Says of each call whether it fails: the ``fail_at``-th (from 1), or with ``ever`` all after.
+    """Counts calls and lets the ``fail_at``-th one (from 1) fail; with ``ever`` all after it too.
 
-    ``only`` limits the failures to calls of some names; ``names`` lists the calls so far.
+    With ``only`` just calls with these names fail. ``names`` are the calls so far. ``fail_at`` 0:
+    none fails.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Countdown:
         self.names: list[str] = []
 
     def step(self, name: str) -> None:
-        """Count one call. Raises OSError when it is its turn to fail."""
+        """Count one call. Raises OSError if this call is to fail."""
         self.names.append(name)
         count = len(self.names)
         due = count == self.fail_at or (self.ever and count > self.fail_at)
@@ -47,17 +48,20 @@ class Countdown:
 
     @property
     def reached(self) -> bool:
-        """Whether it has come to the call that was to fail."""
+        """Whether the call that was to fail has been made."""
         return 0 < self.fail_at <= len(self.names)
 
 
 def _failing(
-    call: Callable[Concatenate[Disk, P], R], named: int = 0
+    call: Callable[Concatenate[Disk, P], R], name_index: int = 0
 ) -> Callable[Concatenate["FaultyDisk", P], R]:
-    """Return a call of the disk that may fail before it is made; ``named`` is its file's name."""
+    """Return a method of the disk that is counted, and may fail, before it is carried out.
+
+    ``name_index`` is the argument with the file's name, 0 if there is none.
+    """
 
     def method(self: "FaultyDisk", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        self.step(call.__name__, str(args[named]) if named else "")
+        self.step(call.__name__, str(args[name_index]) if name_index else "")
         result: R = getattr(self.disk, call.__name__)(*args, **kwargs)
         return result
 
@@ -65,9 +69,10 @@ def _failing(
 
 
 class FaultyDisk(Disk):
-    """The real disk whose calls count down; ``before`` is called with each call's name first.
+    """The real disk, with failures from a countdown.
 
-    ``portion`` bounds the bytes of one write, as a nearly full disk or a signal does.
+    ``before`` is called first with the name of each call and its file. ``portion`` bounds the bytes
+    of one write, as a nearly full disk or a signal does.
     """
 
     def __init__(
@@ -96,17 +101,17 @@ class FaultyDisk(Disk):
     unlink = _failing(Disk.unlink, 1)
 
     def write(self, file: int, data: memoryview) -> int:
-        """Fail or write a portion."""
+        """Write at most a portion, or fail."""
         self.step("write", "")
         return self.disk.write(file, data[: self._portion])
 
     def close(self, file: int) -> None:
-        """Close a file and perhaps say that this failed."""
+        """Close a file, and then perhaps fail although it is closed."""
         self.disk.close(file)
         self.step("close", "")
 
     def step(self, call: str, name: str) -> None:
-        """Count one call. Raises OSError when it is its turn to fail."""
+        """Count one call. Raises OSError if this call is to fail."""
         if self._before is not None:
             self._before(call, name)
         self.countdown.step(call)
@@ -115,8 +120,8 @@ class FaultyDisk(Disk):
 class FaultyDatabase(Database):
     """A state file whose n-th step of a transaction fails.
 
-    The steps are ``begin``, ``transaction`` (the commit, of which nothing happened), and
-    ``committed``: all is on the disk, and yet it is said to have failed.
+    The steps are ``begin``, ``transaction`` (fails before the commit), and ``committed`` (fails
+    after the commit, when all is on the disk).
     """
 
     def __init__(
@@ -129,12 +134,12 @@ class FaultyDatabase(Database):
         self.countdown = countdown
 
     def begin(self, cursor: Cursor) -> None:
-        """Fail or begin."""
+        """Begin a transaction, or fail."""
         self.countdown.step("begin")
         super().begin(cursor)
 
     def commit(self, cursor: Cursor) -> None:
-        """Fail, commit, or do both."""
+        """Commit, fail before the commit, or fail after it."""
         self.countdown.step("transaction")
         super().commit(cursor)
         self.countdown.step("committed")

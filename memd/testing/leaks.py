@@ -1,10 +1,10 @@
-"""What a daemon holds at the end of a test and did not hold at its beginning: its leaks.
+"""Find a daemon's leaks: descriptors, threads and temporary files that a test did not begin with.
 
 Rules of this file
-- A process of its own is looked at while it still runs; a daemon in this process after its end,
-  when nothing of it may be left.
-- What comes late (a client that has just left, a file held for a moment) gets half a minute.
-- What a daemon may come to hold is in one table with its reason. All else is named as a leak.
+- A daemon with a process of its own is inspected while it still runs; a daemon in this process
+  after its end, when nothing of it may be left.
+- Descriptors that are closed late (of a client that has just left, for example) get half a minute.
+- What a daemon may open for good is in one table with its reason. All else is reported as a leak.
 """
 
 import os
@@ -20,9 +20,9 @@ from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import Client
 from memd.core.places import Places
 
-# Each of these is opened with the first use and stays: there is one of it, however much is done.
+# Descriptors that are opened at the first use and stay open; their number does not grow.
 _ONCE = {
-    os.devnull: 2,  # standard input, and the one to spare for refusing when there are no more
+    os.devnull: 2,  # standard input, and the server's reserve for when descriptors are short
     "anon_inode:[eventpoll]": 1,  # the event loop's
     "anon_inode:inotify": 1,  # one queue of the kernel for all directories,
     "pipe": 2,  # and what wakes its reader
@@ -39,7 +39,7 @@ _PAUSE_SECONDS = 0.02
 
 
 class LeakError(AssertionError):
-    """A daemon held something at the end that it had no reason to hold."""
+    """A daemon had descriptors, threads or temporary files at the end that it should not have."""
 
     def __init__(self, leaks: Iterable[str]) -> None:
         super().__init__("leaked: " + "; ".join(leaks))
@@ -47,23 +47,26 @@ class LeakError(AssertionError):
 
 @contextmanager
 def no_leaks_here(home: str, settling: float = SETTLING_SECONDS) -> Iterator[None]:
-    """Fail when a block leaves descriptors, threads or temporary files of a daemon behind."""
+    """Raise LeakError if descriptors, threads or temporary files are left ``settling`` s later."""
     descriptors, threads = _descriptors(os.getpid()), set(threading.enumerate())
     files = _temporary(home)
     yield
 
     def leaks() -> list[str]:
-        left = _descriptors(os.getpid()) - descriptors
+        opened = _descriptors(os.getpid()) - descriptors
         new = [each.name for each in set(threading.enumerate()) - threads]
-        alone = [name for name in new if not name.startswith(_POOLS)]
-        return _named(left, alone, _temporary(home) - files)
+        not_pooled = [name for name in new if not name.startswith(_POOLS)]
+        return _described(opened, not_pooled, _temporary(home) - files)
 
     _finish(leaks, settling)
 
 
 @contextmanager
 def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) -> Iterator[None]:
-    """Fail when a daemon's process, if it still runs, holds too much at the end of a block."""
+    """Raise LeakError if a daemon's process has more than it may at the end of a block.
+
+    A process that has ended has no leaks.
+    """
     once = Counter(_ONCE) + Counter(f"{places.database}{end}" for end in _DATABASE)
     allowed = _descriptors(pid) | once
     allowed["socket"] = once["socket"]
@@ -73,17 +76,18 @@ def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) ->
     yield
 
     def leaks() -> list[str]:
-        left = _with_connections(pid, places) - allowed
-        left -= Counter({name: _INDEX for name in left if name.startswith(index)})
-        crowd = _threads(pid)
-        many = [f"{crowd} threads"] if crowd > threads else []
-        return _named(left, many, _temporary(places.home) - files)
+        extra = _without_clients(pid, places) - allowed
+        extra -= Counter({name: _INDEX for name in extra if name.startswith(index)})
+        count = _threads(pid)
+        too_many = [f"{count} threads"] if count > threads else []
+        return _described(extra, too_many, _temporary(places.home) - files)
 
-    with suppress(OSError):  # it has ended, and holds nothing
+    with suppress(OSError):  # the process has ended
         _finish(leaks, settling)
 
 
 def _finish(leaks: Callable[[], list[str]], seconds: float) -> None:
+    """Wait until there are no leaks. Raises LeakError if there are some after so many seconds."""
     until = time.monotonic() + seconds
     while result := leaks():
         if time.monotonic() >= until:
@@ -91,7 +95,9 @@ def _finish(leaks: Callable[[], list[str]], seconds: float) -> None:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _named(descriptors: Counter[str], threads: Iterable[str], files: Iterable[str]) -> list[str]:
+def _described(
+    descriptors: Counter[str], threads: Iterable[str], files: Iterable[str]
+) -> list[str]:
     return [
         *(f"{count} x descriptor of {name}" for name, count in sorted(descriptors.items())),
         *(f"thread {name}" for name in sorted(threads)),
@@ -100,7 +106,7 @@ def _named(descriptors: Counter[str], threads: Iterable[str], files: Iterable[st
 
 
 def _descriptors(pid: int) -> Counter[str]:
-    """Return what a process has open: paths, or the kinds of what has none."""
+    """Return the open descriptors of a process, by path, or by kind for those without one."""
     result: Counter[str] = Counter()
     internet = _internet(pid)
     for number in os.listdir(f"/proc/{pid}/fd"):
@@ -114,7 +120,7 @@ def _descriptors(pid: int) -> Counter[str]:
 
 
 def _internet(pid: int) -> set[str]:
-    """Return the inodes of TCP's sockets."""
+    """Return the inodes of all TCP sockets that a process can see."""
     tables = [
         Path(f"/proc/{pid}/net/{name}").read_text().split("\n")[1:] for name in ("tcp", "tcp6")
     ]
@@ -129,11 +135,11 @@ def _temporary(home: str) -> set[str]:
     return {str(path) for path in Path(home).rglob("*.tmp")}
 
 
-def _with_connections(pid: int, places: Places) -> Counter[str]:
-    """Return what a process has open but for one socket of each connection that it knows of."""
+def _without_clients(pid: int, places: Places) -> Counter[str]:
+    """Return a daemon's descriptors, without a socket for each client that is connected."""
     try:
         with Client(places.socket, name="leaks", environment={}) as client:
-            known = int(client.call("status", {})["connections"])
-            return _descriptors(pid) - Counter({"socket": known})
+            clients = int(client.call("status", {})["connections"])
+            return _descriptors(pid) - Counter({"socket": clients})
     except (DaemonUnavailableError, RemoteError):  # it is too busy for one more, or ending
         return _descriptors(pid)

@@ -1,6 +1,6 @@
 """A daemon that answers from a script, on a real socket, for tests of clients.
 
-It speaks both framings of memd's socket and records what it was asked. It knows no memory at all.
+It reads both framings of memd's socket and records the requests. It has no memories.
 """
 
 import json
@@ -27,10 +27,11 @@ class ScriptedRefusal:
 
 @dataclass(frozen=True, slots=True)
 class SentProgress:
-    """An answer with what goes before and after it on the connection.
+    """An answer, and messages that are sent before and after it.
 
-    ``before`` are whole messages, ``after`` notifications (a method and its parameters), then
-    maybe a hang-up. ``piece`` is how many bytes are sent at a time, 0 for all.
+    ``before`` are whole messages, ``after`` are notifications (a method and its parameters). With
+    ``hang_up`` the connection is then closed. ``piece`` is how many bytes are sent at a time, 0 for
+    all.
     """
 
     result: Any
@@ -52,7 +53,7 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedCall:
-    """One request as it came in."""
+    """One request as it was received."""
 
     method: str
     params: dict[str, Any]
@@ -67,8 +68,8 @@ class ScriptedDaemon:
 
     ``answers`` maps a method to its result: any JSON value, ``ScriptedRefusal``, ``SentProgress``,
     ``Silence``, ``HangUp``, or a function of the parameters that returns one of these. ``hello``
-    is answered without being scripted; another method that is not scripted gets error -32601. Who
-    sends what is no request is hung up on; ``faults`` says why.
+    needs no script; any other method without one gets error -32601. After an invalid request the
+    connection is closed and the reason is added to ``faults``.
     """
 
     def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
@@ -115,7 +116,7 @@ class ScriptedDaemon:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that were asked for, in order, without ``hello``."""
+        """The methods of the requests, in order, without ``hello``."""
         return [request.method for request in self.requested if request.method != "hello"]
 
     def _accept(self) -> None:
@@ -131,6 +132,7 @@ class ScriptedDaemon:
                 return
 
     def _serve(self, connection: socket.socket) -> None:
+        """Answer the requests of one connection until it ends, and close it."""
         with suppress(OSError), connection.makefile("rb") as stream:
             try:
                 while (frame := read_frame(stream)) is not None:
@@ -143,12 +145,13 @@ class ScriptedDaemon:
             connection.shutdown(socket.SHUT_RDWR)
 
     def _answer(self, connection: socket.socket, request: Any, *, headed: bool) -> bool:
-        query = ReceivedCall(request["method"], request.get("params") or {}, request)
-        self.requested.append(query)
-        refusal = ScriptedRefusal(-32601, f"no method {query.method} in the script")
-        result = self._answers.get(query.method, refusal)
+        """Record and answer one request; return whether the connection stays open."""
+        received = ReceivedCall(request["method"], request.get("params") or {}, request)
+        self.requested.append(received)
+        refusal = ScriptedRefusal(-32601, f"no method {received.method} in the script")
+        result = self._answers.get(received.method, refusal)
         if callable(result):
-            result = result(query.params)
+            result = result(received.params)
         if isinstance(result, HangUp):
             return False
         if isinstance(result, Silence) or "id" not in request:
