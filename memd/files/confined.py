@@ -20,13 +20,13 @@ from memd.files.directory import Directory, FileUnreadableError, PathRefusedErro
 
 PIECE_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is passed over
-_MARGIN = 4096  # what is cut off a line that is too long: the half of a credential may stand there
+_MARGIN = 4096  # also cut off a line that is too long: it may have half of a credential
 _SEVERAL_NAMES = "the file has several names (hard links), and may be one from elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """What stands at a name: a folder or a file, its size in bytes and its mtime in ns."""
+    """A folder or a file: its name, size in bytes and mtime in ns."""
 
     name: str
     folder: bool
@@ -57,7 +57,7 @@ class Confined:
         self._directory.close()
 
     def inspect(self, name: str) -> DirectoryEntry | None:
-        """Return what stands at a name ("" is the folder itself), ``None`` for nothing.
+        """Return the folder or file of a name ("" is the folder itself), ``None`` if there is none.
 
         Raises PathRefusedError and FileUnreadableError.
         """
@@ -73,7 +73,7 @@ class Confined:
             os.close(fd)
 
     def entries(self, folder: str, limit: int) -> list[DirectoryEntry]:
-        """Return what stands in a folder, by name; at most ``limit`` things are looked at.
+        """Return the entries of a folder, sorted by name; at most ``limit`` are read.
 
         Links, FIFOs, devices, files of others and files with several names are left out.
         Raises PathRefusedError; an unreadable folder is an empty one.
@@ -93,7 +93,7 @@ class Confined:
         return sorted(result, key=lambda entry: entry.name)
 
     def pieces(self, name: str, start: int = 0) -> Iterator[bytes] | None:
-        """Return a file's text from a byte on, ``None`` when there is none.
+        """Return a file's text from byte ``start`` on, piece by piece; ``None`` without a file.
 
         Pieces end at line ends. Raises PathRefusedError and FileUnreadableError, the latter also
         while the pieces are read.
@@ -102,6 +102,7 @@ class Confined:
         return None if fd is None else _pieces(name, fd, start)
 
     def _open(self, name: str) -> int | None:
+        """Return a file's descriptor, ``None`` without a file. Raises PathRefusedError."""
         fd = self._directory.open(name)
         if fd is not None and os.fstat(fd).st_nlink > 1:
             os.close(fd)
@@ -109,6 +110,7 @@ class Confined:
         return fd
 
     def _plain_file(self, status: os.stat_result) -> bool:
+        """Say whether a status is that of a regular file with one name and an accepted owner."""
         ours = status.st_uid in self._owners
         return ours and stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
@@ -119,7 +121,7 @@ def _entry(name: str, status: os.stat_result) -> DirectoryEntry:
 
 
 def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
-    """Yield what a descriptor holds in pieces of whole lines, and close it."""
+    """Yield a file's text in pieces of whole lines, then close its descriptor."""
     retained = b""
     skipping = False
     try:

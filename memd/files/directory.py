@@ -132,7 +132,7 @@ class Directory:
     def peek(self, folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
         """Return the head of a file in an open folder of this directory, and its status.
 
-        ``None`` for whatever is not as usual: ``read_head`` says what that is.
+        ``None`` for anything but a readable regular file of ours: ``read_head`` raises the reason.
         """
         fd = -1
         try:
@@ -147,7 +147,7 @@ class Directory:
                 os.close(fd)
 
     def holds(self, name: str) -> bool:
-        """Say whether a regular file lies under a name, whoever it belongs to."""
+        """Say whether there is a regular file of this name, whoever owns it."""
         try:
             with self.parent(name) as (fd, last):
                 return stat.S_ISREG(os.stat(last, dir_fd=fd, follow_symlinks=False).st_mode)
@@ -197,9 +197,9 @@ class Directory:
         return fd
 
     def open_for_writing(self, name: str) -> bool | None:
-        """Say whether a program has a file open for writing, ``None`` where nobody can know.
+        """Say whether a program has a file open for writing, ``None`` if that cannot be known.
 
-        Nobody writes to a file that is not there, or that is none of ours.
+        The answer is false for a missing or refused file.
         """
         try:
             with self._opened(name) as opened:
@@ -340,7 +340,7 @@ def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
 
 
 def _refuse_unless_absent(name: str, error: OSError) -> None:
-    """Return when the error means that there is no such file, raise what else it means."""
+    """Return if the error means that there is no such file, else raise it as one of ours."""
     if error.errno in _ABSENT:
         return
     if error.errno in (errno.ELOOP, errno.EXDEV, errno.EMLINK):  # EMLINK: a BSD's O_NOFOLLOW
@@ -370,10 +370,10 @@ def _make(path: str) -> None:
 
 
 def _bytes(fd: int, limit: int, size: int) -> bytes:
-    """Return what can be read up to a limit, of a file that had so many bytes a moment ago."""
+    """Return a file's bytes up to a limit; ``size`` is its size a moment ago."""
     chunks: list[bytes] = []
-    # Python allocates what is asked for and then shrinks it. Asking for much more than there is
-    # would leave holes in the heap, which small objects soon keep from being given back.
+    # Python allocates the requested size and then shrinks it. Requesting much more than the file
+    # has would leave holes in the heap, which small objects soon keep from being freed.
     wanted = size + 1
     while limit > 0 and (chunk := os.read(fd, min(limit, wanted))):
         chunks.append(chunk)

@@ -58,7 +58,7 @@ Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPL
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What lies under a name: ``hash`` is NOT_A_MEMORY and ``content`` empty for a non-file."""
+    """A file's content; for anything else ``hash`` is NOT_A_MEMORY and ``content`` empty."""
 
     hash: str
     content: bytes
@@ -85,7 +85,7 @@ class ReadOnlyError(MemdError):
 
 
 def hash_of(content: Content | None) -> str | None:
-    """Return the hash of what lies under a name, ``None`` where there is nothing."""
+    """Return the hash of a content, ``None`` for no file."""
     return None if content is None else content.hash
 
 
@@ -121,7 +121,7 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
 
 
 def find_syncer(system: str, release: str, library: Any) -> Syncer | None:
-    """Return what flushes a whole file system and tells of its errors, ``None`` if nothing does.
+    """Return a call that flushes a file system and reports errors, ``None`` if there is none.
 
     A thousand waits for a file each take seconds, one for all of them a moment. Linux tells of
     errors since its version 5.8.
@@ -166,7 +166,7 @@ class Disk:
         return os.write(file, data)
 
     def set_mtime(self, file: int, mtime_ns: int) -> None:
-        """Give a file its time."""
+        """Set a file's mtime, in ns."""
         os.utime(file, ns=(mtime_ns, mtime_ns))
 
     def fsync(self, file: int) -> None:
@@ -233,7 +233,7 @@ class Disk:
         return sorted(name for name in os.listdir(folder) if is_temporary(name))
 
     def read(self, folder: int, name: str) -> Content | None:
-        """Return what lies under a name, or ``None`` when there is nothing."""
+        """Return the content of a name, or ``None`` if there is no file."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             file = os.open(name, flags, dir_fd=folder)
@@ -287,7 +287,7 @@ def _read(file: int) -> Content:
 
 @contextmanager
 def counted(health: Health) -> Iterator[None]:
-    """Count how a wait for the disk ends."""
+    """Count in ``health`` whether the flush in the block succeeds or raises OSError."""
     try:
         yield
     except OSError as error:
@@ -297,7 +297,7 @@ def counted(health: Health) -> Iterator[None]:
 
 
 def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float) -> None:
-    """Return where writes may go on; ``at`` is in seconds. Raises ReadOnlyError."""
+    """Return if the disk may be written, after a probe if one is due. Raises ReadOnlyError."""
     decision = health.decision(at)
     if decision is WriteDecision.GO:
         return
@@ -313,7 +313,7 @@ def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float)
 
 
 def is_probe(name: str, result: Content) -> bool:
-    """Say whether a file is what a crash left of a probe."""
+    """Say whether a file is a probe, or the beginning of one, that a crash left."""
     return bool(_PROBE_NAME.fullmatch(name) and result.hash) and _PROBE.startswith(result.content)
 
 

@@ -76,7 +76,7 @@ class FileTooLargeError(MemdError):
 
 
 def cause_of(error: OSError) -> str:
-    """Return what the system says of an error."""
+    """Return the system's message for an error, or the error's class name."""
     return error.strerror or str(error) or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""What is asked of the kernel directly: opening beneath a directory, and who writes to a file.
+"""Direct calls of the kernel: opening beneath a directory, and is a file open for writing.
 
 A name is opened beneath an open directory, following no link, in two ways with one behaviour.
 The kernel's ``openat2`` walks in one call and loses no symlink race. Where there is none (macOS, a
@@ -43,7 +43,7 @@ def open_beneath(root: int, name: str, flags: int, *, kernel: bool) -> int:
 
 @functools.cache
 def kernel_walks(platform: str = sys.platform, number: int = _NR_OPENAT2) -> bool:
-    """Say whether this system's kernel walks for us (Linux 5.6 and a sandbox that lets it).
+    """Say whether openat2 works here (Linux since 5.6, unless a sandbox forbids it).
 
     Raises OSError where no descriptor is free, which says nothing about the kernel.
     """
@@ -72,7 +72,7 @@ def open_for_writing(file: int) -> bool | None:
     if _SET_LEASE is None or _SET_SIGNAL is None:
         return None
     try:
-        # Whoever breaks a lease has its holder signalled, by SIGIO unless another one is chosen.
+        # A program that breaks a lease has its holder signalled, by SIGIO unless another is chosen.
         # SIGIO ends a process that does not expect it; SIGURG is ignored by default.
         fcntl.fcntl(file, _SET_SIGNAL, signal.SIGURG)
         fcntl.fcntl(file, _SET_LEASE, fcntl.F_RDLCK)
@@ -94,6 +94,7 @@ def _openat2(root: int, name: str, flags: int, number: int = _NR_OPENAT2) -> int
 
 @functools.cache
 def _syscall() -> "ctypes._NamedFuncPointer":
+    """Return the C library's ``syscall`` with the argument types of openat2."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = number = ctypes.c_long
     call.argtypes = (number, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
@@ -120,7 +121,7 @@ def _step(here: int, part: str, flags: int) -> int:
     try:
         return os.open(part, flags | os.O_NOFOLLOW, dir_fd=here)
     except NotADirectoryError as error:
-        # A link asked for as a folder is answered like a file; only the link is worth a word.
+        # A link opened as a folder gives the same error as a file; it is reported as a link.
         if stat.S_ISLNK(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
         raise
