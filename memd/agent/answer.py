@@ -10,7 +10,10 @@ LINE_CHARACTERS = 2_000
 
 
 def collect(lines: Iterable[str], problems: list[ToolError], size: int = OUTPUT_BYTES) -> str:
-    """Return lines as one text within the bounds of an answer; a limit ends it in words."""
+    """Return lines as one text, cut to the bounds of an answer with a note where it was cut.
+
+    A ToolError of ``lines`` ends the text with its sentence and is appended to ``problems``.
+    """
     retained: list[str] = []
     try:
         for line in lines:

@@ -1,7 +1,7 @@
 """ls, cat, head, tail, wc, grep and find, with their common options.
 
-A command is a function from its options and the lines before the pipe to lines. Options are read by
-argparse (``options``); what a command does not offer is refused with the tool to use instead.
+A command is a function that gets its options and the piped lines and yields lines. Options are read
+by argparse (``options``); an unknown one is refused with the name of the tool to use instead.
 """
 
 import re
@@ -31,18 +31,18 @@ _NO_NUMBER, _NO_PATTERN = f"it must be a number up to {_MOST}", "grep has no pat
 
 @dataclass(frozen=True, slots=True)
 class InputText:
-    """What a command works on: a file, or the lines of the command before, whose path is empty."""
+    """One input of a command: a file, or the piped lines, whose path is empty."""
 
     path: str
     view: AgentView
     entry: FileEntry | None
-    before: Lines | None = None
+    piped: Lines | None = None
 
     def pieces(self, start: int = 0) -> Iterator[TextPiece]:
         """Yield the text in pieces of whole lines."""
         if self.entry is not None:
             yield from self.view.pieces(self.entry, start)
-        for line in self.before or ():
+        for line in self.piped or ():
             yield TextPiece(f"{line}\n", foreign=False)
 
     def lines(self, start: int = 0) -> Lines:
@@ -52,7 +52,7 @@ class InputText:
 
 
 class Shell:
-    """One command line: the view it looks through, its problems so far, and those in words."""
+    """The state of one command line: its view of the files, and its problems so far."""
 
     def __init__(self, view: AgentView) -> None:
         self.view = view
@@ -60,25 +60,23 @@ class Shell:
         self.messages: list[str] = []
 
     def report(self, command: str, error: ToolError) -> None:
-        """Note what went wrong with one file; what concerns the whole line is raised."""
+        """Record an error of one file; raise one that ends the whole command line."""
         if isinstance(error, LimitError | CommandRefusedError):
             raise error
         self.problems.append(error)
         self.messages.append(f"{command}: {error.sentence}")
 
     def entries(self, command: str, paths: Sequence[str]) -> Iterator[FileEntry]:
-        """Yield what stands at paths."""
+        """Yield the files and folders at paths; report those that cannot be read."""
         for path in paths:
             try:
                 yield self.view.entry(path)
             except ToolError as error:
                 self.report(command, error)
 
-    def texts(
-        self, command: str, paths: Sequence[str], before: Lines | None
-    ) -> Iterator[InputText]:
-        """Yield the files at paths, or what is piped in. Raises CommandRefusedError for neither."""
-        if not paths and before is None:
+    def texts(self, command: str, paths: Sequence[str], piped: Lines | None) -> Iterator[InputText]:
+        """Yield the files at paths, or the piped lines. Raises CommandRefusedError for neither."""
+        if not paths and piped is None:
             why = f"{command} names no file, and nothing is piped into it"
             raise CommandRefusedError(why)
         for path in paths or ["-"]:
@@ -87,35 +85,33 @@ class Shell:
             except ToolError as error:
                 self.report(command, error)
                 continue
-            yield InputText(
-                "" if path == "-" else path, self.view, entry, None if entry else before
-            )
+            yield InputText("" if path == "-" else path, self.view, entry, None if entry else piped)
 
 
-def begin(name: str, words: Sequence[str], shell: Shell, before: Lines | None) -> Lines:
-    """Return the lines of one command. Raises CommandRefusedError."""
-    lines = "C" if name == "grep" else "n"  # what head -3 and grep -3 stand for
-    words = ["-not" if word == "!" else _DIGITS.sub(rf"-{lines}\1", word) for word in words]
+def begin(name: str, words: Sequence[str], shell: Shell, piped: Lines | None) -> Lines:
+    """Return the lines that one command prints. Raises CommandRefusedError."""
+    flag = "C" if name == "grep" else "n"  # grep -3 stands for -C3, head -3 for -n3
+    words = ["-not" if word == "!" else _DIGITS.sub(rf"-{flag}\1", word) for word in words]
     from memd.agent import options  # noqa: PLC0415 - argparse, for daemons that run an agent
 
     parser = options.parser_of(name, _COMMANDS[name][1], _count, _MOST)
     given = parser.parse_intermixed_args(words, options.Given(conditions=[], negated=False))
-    return _COMMANDS[name][0](given, shell, before)
+    return _COMMANDS[name][0](given, shell, piped)
 
 
-def _ls(given: "Given", shell: Shell, _before: Lines | None) -> Lines:
-    """List folders and files; nothing hidden is shown and sizes are in bytes, whatever is asked."""
+def _ls(given: "Given", shell: Shell, _piped: Lines | None) -> Lines:
+    """List folders and files, always without hidden ones and with sizes in bytes."""
     result = list(shell.entries("ls", given.paths or ["."]))
     files = [entry for entry in result if given.d or not entry.folder]
-    yield from (_listed(entry, entry.shown, given) for entry in _sorted(files, given))
+    yield from (_ls_line(entry, entry.shown, given) for entry in _sorted(files, given))
     for top in (entry for entry in result if entry.folder and not given.d):
         below = [entry for _, entry in shell.view.walk(top) if entry.folder] if given.R else [top]
-        for place, folder in enumerate(below):
+        for index, folder in enumerate(below):
             if given.R or len(given.paths) > 1:
-                yield from ([""] if place else [])
+                yield from ([""] if index else [])
                 yield f"{folder.shown}:"
             children = _sorted(shell.view.children(folder), given)
-            yield from (_listed(child, child.name, given) for child in children)
+            yield from (_ls_line(child, child.name, given) for child in children)
 
 
 def _sorted(entries: list[FileEntry], given: "Given") -> list[FileEntry]:
@@ -123,7 +119,7 @@ def _sorted(entries: list[FileEntry], given: "Given") -> list[FileEntry]:
     return sorted(entries, key=lambda e: (newest * e.mtime_ns, e.shown), reverse=given.r)
 
 
-def _listed(entry: FileEntry, name: str, given: "Given") -> str:
+def _ls_line(entry: FileEntry, name: str, given: "Given") -> str:
     name = f"{name}/" if entry.folder and (given.F or given.p) else name
     if not given.l:
         return name
@@ -132,31 +128,31 @@ def _listed(entry: FileEntry, name: str, given: "Given") -> str:
     return f"{'d' if entry.folder else '-'} {entry.size:>9} {when:%Y-%m-%d %H:%M} {name}"
 
 
-def _cat(given: "Given", shell: Shell, before: Lines | None) -> Lines:
+def _cat(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Show files one after the other."""
-    texts = shell.texts("cat", given.paths, before)
+    texts = shell.texts("cat", given.paths, piped)
     lines = (line for text in texts for line in text.lines())
     yield from (f"{number:6}\t{line}" if given.n else line for number, line in enumerate(lines, 1))
 
 
-def _head(given: "Given", shell: Shell, before: Lines | None) -> Lines:
+def _head(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Show the first lines of each file."""
     lines = _count(given.lines)
-    for text in shell.texts("head", given.paths, before):
+    for text in shell.texts("head", given.paths, piped):
         yield from _title(text, given)
         yield from islice(text.lines(), lines)
 
 
-def _tail(given: "Given", shell: Shell, before: Lines | None) -> Lines:
+def _tail(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Show the last lines of each file; ``-n +N`` shows from line N on."""
     lines = _count(given.lines.removeprefix("+"))
-    for text in shell.texts("tail", given.paths, before):
+    for text in shell.texts("tail", given.paths, piped):
         yield from _title(text, given)
         if given.lines.startswith("+"):
             yield from islice(text.lines(), max(lines - 1, 0), None)
         else:
             start = max(0, (text.entry.size if text.entry else 0) - WHOLE_BYTES)
-            # The first of what is read may be half a line.
+            # Reading from the middle of a file may begin with half a line, which is dropped.
             yield from deque(islice(text.lines(start), 1 if start else 0, None), maxlen=lines)
 
 
@@ -164,11 +160,11 @@ def _title(text: InputText, given: "Given") -> list[str]:
     return [f"==> {text.path} <=="] if len(given.paths) > 1 and not given.q else []
 
 
-def _wc(given: "Given", shell: Shell, before: Lines | None) -> Lines:
+def _wc(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Count lines, words, characters and bytes."""
     shown = [flag for flag in "lwmc" if getattr(given, flag)] or ["l", "w", "c"]
     total: Counter[str] = Counter()
-    for text in shell.texts("wc", given.paths, before):
+    for text in shell.texts("wc", given.paths, piped):
         counts: Counter[str] = Counter(c=text.entry.size if text.entry else 0)
         for piece in text.pieces():
             size = 0 if text.entry else len(piece.raw.encode("utf-8", "replace"))
@@ -180,18 +176,18 @@ def _wc(given: "Given", shell: Shell, before: Lines | None) -> Lines:
         yield " ".join([*(str(total[key]) for key in shown), "total"])
 
 
-def _grep(given: "Given", shell: Shell, before: Lines | None) -> Lines:
+def _grep(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
     """Show lines that match, or count them, or name the files that have them."""
     patterns = given.e or given.paths[:1]
     paths = given.paths if given.e else given.paths[1:]
     if not patterns:
         raise CommandRefusedError(_NO_PATTERN)
     search = _search(patterns, given)
-    below = given.r or given.R
-    named = given.H or ((below or len(paths) > 1) and not given.h)
-    for text in _below(shell, given, paths) if below else shell.texts("grep", paths, before):
+    recursive = given.r or given.R
+    with_name = given.H or ((recursive or len(paths) > 1) and not given.h)
+    for text in _below(shell, given, paths) if recursive else shell.texts("grep", paths, piped):
         try:
-            yield from _hits(text, search, given, named=named)
+            yield from _hits(text, search, given, with_name=with_name)
         except ToolError as error:
             shell.report("grep", error)
     if given.s:
@@ -199,19 +195,20 @@ def _grep(given: "Given", shell: Shell, before: Lines | None) -> Lines:
 
 
 def _search(patterns: Sequence[str], given: "Given") -> matching.Search:
-    form = [line for pattern in patterns for line in pattern.split("\n")]
+    """Return the search for grep's patterns and options."""
+    parts = [line for pattern in patterns for line in pattern.split("\n")]
     if given.F:
-        form = [re.escape(pattern) for pattern in form]
+        parts = [re.escape(pattern) for pattern in parts]
     elif not given.E:
-        form = [matching.basic(pattern) for pattern in form]
-    whole = "|".join(f"(?:{pattern})" for pattern in form) if len(form) > 1 else form[0]
+        parts = [matching.basic(pattern) for pattern in parts]
+    whole = "|".join(f"(?:{pattern})" for pattern in parts) if len(parts) > 1 else parts[0]
     whole = f"^(?:{whole})$" if given.x else rf"\b(?:{whole})\b" if given.w else whole
     around = {"before": given.B or given.C or 0, "after": given.A or given.C or 0}
     return matching.search(whole, ignore_case=given.i, invert=given.v, most=given.m, **around)
 
 
 def _below(shell: Shell, given: "Given", paths: Sequence[str]) -> Iterator[InputText]:
-    """Yield the files below paths whose names fit."""
+    """Yield the files below paths whose names match ``--include``, or all without it."""
     for top in shell.entries("grep", paths or ["."]):
         for _, entry in shell.view.walk(top):
             wanted = not given.include or any(fits(entry.name) for fits in given.include)
@@ -219,22 +216,23 @@ def _below(shell: Shell, given: "Given", paths: Sequence[str]) -> Iterator[Input
                 yield InputText(entry.shown, shell.view, entry)
 
 
-def _hits(text: InputText, search: matching.Search, given: "Given", *, named: bool) -> Lines:
+def _hits(text: InputText, search: matching.Search, given: "Given", *, with_name: bool) -> Lines:
+    """Yield grep's output for one input: its name, its count, or its matching lines."""
     name = text.path or "(standard input)"
     result = matching.lines(search, text.pieces(), text.view.meter.tick)
     if given.l or given.L or given.q:
-        hit = any(line.hit for line in result)
-        if hit == given.l and not given.q:
+        has_match = any(line.hit for line in result)
+        if has_match == given.l and not given.q:
             yield name
     elif given.c:
         count = sum(line.hit for line in result)
-        yield f"{name}:{count}" if named else str(count)
+        yield f"{name}:{count}" if with_name else str(count)
     else:
-        yield from matching.shown(search, result, name if named else "", numbers=given.n)
+        yield from matching.shown(search, result, name if with_name else "", numbers=given.n)
 
 
-def _find(given: "Given", shell: Shell, _before: Lines | None) -> Lines:
-    """Name what fulfils all conditions, below each path."""
+def _find(given: "Given", shell: Shell, _piped: Lines | None) -> Lines:
+    """List the files and folders below each path that fulfil all conditions."""
     tests = [(_test(option, value), negated) for option, value, negated in given.conditions]
     for top in shell.entries("find", given.paths or ["."]):
         for _, entry in shell.view.walk(top, given.maxdepth):

@@ -1,7 +1,7 @@
-"""What a model may write: the memory directory's own names, valid memories, nothing hidden. Pure.
+"""The checks of what a model writes: allowed names, valid memories, nothing hidden. Pure.
 
-Each change is checked when it is made, so that the model hears why and can mend it; the run's
-files are valid at every moment, and the store checks them once more at its door.
+Each change is checked when it is made, so that the model learns why it is refused and can mend it.
+The store checks the files once more when they are committed.
 """
 
 import re
@@ -35,10 +35,10 @@ _INDEX_SIZE = f"an index has at most {limits.INDEX_BYTES} bytes and {limits.INDE
 
 
 def name_of(path: str, place: Place, *, team: bool) -> str:
-    """Return the name of the file that a path means, if a model may write there.
+    """Return the name, within the memory directory, of the file that a model may write at a path.
 
-    The strict rule is applied to the path as it was written, without its root. What a ``team``
-    shares is written by few runs. Raises ChangeRefusedError.
+    The rule for names is applied to the path as the model wrote it, without its root. Team
+    memories need ``team``. Raises ChangeRefusedError.
     """
     if place.root.kind != MEMORY:
         raise ChangeRefusedError(path, _OUTSIDE)
@@ -57,7 +57,7 @@ def name_of(path: str, place: Place, *, team: bool) -> str:
 
 
 def removal(text: str) -> str:
-    """Return the reason of a text that only says ``removed: why``, "" for any other."""
+    """Return the reason in a text that is only ``removed: REASON``, or "" for any other text."""
     result = _REMOVED.fullmatch(text)
     return result.group(1).strip() if result else ""
 
@@ -65,8 +65,8 @@ def removal(text: str) -> str:
 def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
     """Return the bytes of a memory or an index that a model may write.
 
-    ``before`` is what the run had read, ``origin`` whose words the run works on. Raises
-    ChangeRefusedError.
+    ``before`` is the content that the run had read, ``None`` for a new file. ``origin`` says whose
+    words the run works on. Raises ChangeRefusedError.
     """
     try:
         content = text.encode("utf-8")

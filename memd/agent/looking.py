@@ -1,4 +1,4 @@
-"""Read, Grep and Glob: looking at files through a view, with answers of bounded size."""
+"""The tools Read, Grep and Glob on the files of a view, with answers of bounded size."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,12 +20,12 @@ _AROUND = 50  # lines around a hit at most
 
 
 def read(given: Read, entry: FileEntry, view: AgentView) -> ToolResult:
-    """Show a file's lines with their numbers."""
+    """Return a file's lines with their numbers."""
     first = max(given.offset or 1, 1)
-    wanted = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
+    most = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
     problems: list[ToolError] = []
-    result = _from(view, entry, first)
-    lines = (f"{number:6}\t{text}" for number, text in islice(result, wanted))
+    result = _numbered_lines(view, entry, first)
+    lines = (f"{number:6}\t{text}" for number, text in islice(result, most))
     text = collect(lines, problems, READ_BYTES)
     if not text:
         text = "(the file is empty)" if first == 1 else f"(it has fewer than {first} lines)"
@@ -35,7 +35,7 @@ def read(given: Read, entry: FileEntry, view: AgentView) -> ToolResult:
 
 
 def grep(given: Grep, view: AgentView) -> ToolResult:
-    """Search files."""
+    """Return the lines, names or counts of the files that match a pattern."""
     around = given.around if given.context is None else given.context
     before, after = (
         min((around if side is None else side) or 0, _AROUND)
@@ -52,14 +52,14 @@ def grep(given: Grep, view: AgentView) -> ToolResult:
     problems: list[ToolError] = []
     first = given.offset or 0
     most = _MOST if given.head_limit is None else given.head_limit or None
-    lines = _searched(given, search, view)
+    lines = _grep_lines(given, search, view)
     text = collect(islice(lines, first, None if most is None else first + most), problems)
     fault = problems[0].fault if problems else ""
     return ToolResult(text or "(nothing found)", fault)
 
 
 def glob(given: Glob, view: AgentView) -> ToolResult:
-    """Name files by a pattern, newest first."""
+    """Return the names of the files that match a pattern, newest first."""
     top = _top(given.path, view)
     fits = globs.compiled(_below(given.pattern, top))
     result = [entry for entry, path in _files(top, view) if fits(path)]
@@ -70,8 +70,8 @@ def glob(given: Glob, view: AgentView) -> ToolResult:
     return ToolResult((text or "(nothing found)") + more)
 
 
-def _from(view: AgentView, entry: FileEntry, first: int) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines from one on; pieces before it are only counted."""
+def _numbered_lines(view: AgentView, entry: FileEntry, first: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, from line ``first`` on."""
     number = 0
     for piece in view.pieces(entry):
         if number + piece.count() < first:
@@ -83,7 +83,7 @@ def _from(view: AgentView, entry: FileEntry, first: int) -> Iterator[tuple[int, 
                 yield number, text
 
 
-def _searched(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
+def _grep_lines(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
     top = _top(given.path, view)
     kinds = [
         f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
@@ -96,10 +96,10 @@ def _searched(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
         if tests and not any(test(entry.name) for test in tests):
             continue
         result = matching.lines(search, view.pieces(entry), view.meter.tick)
-        yield from _shown(given, search, entry.shown, result)
+        yield from _output_lines(given, search, entry.shown, result)
 
 
-def _shown(
+def _output_lines(
     given: Grep, search: Search, name: str, result: Iterator[matching.MatchedLine]
 ) -> Iterator[str]:
     if given.output_mode == "files_with_matches":
@@ -112,7 +112,7 @@ def _shown(
 
 
 def _files(top: FileEntry, view: AgentView) -> Iterator[tuple[FileEntry, str]]:
-    """Yield files, each with its path below the folder that is looked at."""
+    """Yield the files below ``top``, each with its path relative to it."""
     start = len(top.shown.rstrip("/")) + 1 if top.shown else 0
     for _, entry in view.walk(top):
         if not entry.folder:
@@ -120,12 +120,12 @@ def _files(top: FileEntry, view: AgentView) -> Iterator[tuple[FileEntry, str]]:
 
 
 def _top(path: str | None, view: AgentView) -> FileEntry:
-    """Return where to look; names below the memory directory itself stay short."""
+    """Return the folder or file to search; without a path, the memory directory."""
     return view.entry(path) if path else replace(view.entry("."), shown="")
 
 
 def _below(pattern: str, top: FileEntry) -> str:
-    """Return a pattern without the folder that it repeats."""
+    """Return a pattern without the folder ``top`` at its beginning."""
     for prefix in (f"{top.place.root.path}/", f"{top.place.path}/", f"{top.shown}/", "./"):
         pattern = pattern.removeprefix(prefix)
     return pattern

@@ -1,7 +1,7 @@
 """Searching text line by line, with the lines around a hit. Pure.
 
-A piece of text that holds nothing is passed over in one step of the engine; the lines of the
-others are looked at one by one, in the form in which they may be shown.
+A piece of text without any match is skipped after one search in it. The lines of other pieces are
+searched one by one, in the form in which they may be shown.
 """
 
 import re
@@ -14,14 +14,17 @@ from memd.agent.view import TextPiece
 from memd.core import regex
 
 _TICK_LINES = 4_096
-# Where a pattern speaks of the text's own ends or sets flags, a look at many lines may miss some.
+# A pattern with anchors of the whole text or with flags may miss a match in a piece of many lines.
 _ENDS = re.compile(r"\\[AzZ]|\(\?")
 _BASIC = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for, and how much around each hit is shown."""
+    """A pattern, and the numbers of lines to show before and after a hit and of hits at most.
+
+    ``quick``: a piece without a match of the pattern has no line that matches.
+    """
 
     pattern: Any
     invert: bool = False
@@ -49,7 +52,7 @@ def search(
     after: int = 0,
     most: int | None = None,
 ) -> Search:
-    """Return a search. Raises PatternRefusedError."""
+    """Return a search with a compiled pattern. Raises PatternRefusedError."""
     compiled = regex.foreign(pattern, ignore_case=ignore_case)
     quick = not invert and not _ENDS.search(pattern)
     return Search(compiled, invert, before, after, most, quick)
@@ -58,7 +61,10 @@ def search(
 def lines(
     result: Search, pieces: Iterable[TextPiece], tick: Callable[[], None]
 ) -> Iterator[MatchedLine]:
-    """Yield hits with the lines around them, in order; ``tick`` is called now and then."""
+    """Yield hits with the lines around them, in order; ``tick`` is called every few thousand lines.
+
+    After ``most`` hits only the lines that follow the last one are yielded.
+    """
     number = hits = following = 0
     waiting: deque[MatchedLine] = deque(maxlen=result.before)
     for piece in pieces:
@@ -94,7 +100,7 @@ def lines(
 def shown(
     search: Search, result: Iterable[MatchedLine], name: str, *, numbers: bool
 ) -> Iterator[str]:
-    """Yield lines as grep writes them, each after the file's name and its number where wanted."""
+    """Yield lines as grep prints them, after ``name`` if it is not empty and their ``numbers``."""
     last = 0
     for line in result:
         if last and line.number > last + 1 and (search.before or search.after):
@@ -106,7 +112,7 @@ def shown(
 
 
 def basic(pattern: str) -> str:
-    """Return a basic regular expression, as grep reads it, as the engine's own.
+    """Return grep's basic regular expression in the syntax of Python's engine.
 
     ``( ) { } | + ?`` stand for themselves unless a backslash is before them; sets are kept.
     """

@@ -1,11 +1,11 @@
-"""What a model wants changed as one answer: a list of operations instead of calls of tools. Pure.
+"""Changes that a model gives as one list of operations instead of calls of tools. Pure.
 
 Rules of this file
 - An answer is read leniently (a fence, prose or thoughts around it, one object instead of a list)
   and its operations strictly, by a schema. An answer that is cut off is no answer.
-- Each operation is a tool call of the run, so it meets the same workspace, checks and budget; what
-  is refused of one leaves the others as they are, and its reason goes back to the model.
-- A memory is changed only when its whole text was shown: an update of any other is answered with
+- Each operation becomes a tool call of the run, with the same workspace, checks and budget. A
+  refused one does not affect the others, and its reason is sent back to the model.
+- A memory is changed only after its whole text was shown: an update of any other is answered with
   that text.
 """
 
@@ -49,7 +49,7 @@ _Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One change; ``said`` are quotations that prove it, ``reason`` why a memory goes."""
+    """One change; ``said`` has quotations that prove it, ``reason`` is given for a deletion."""
 
     op: Literal["create", "update", "delete"]
     path: _Text = ""
@@ -62,15 +62,15 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def quotations(self) -> tuple[str, ...]:
-        """What the person said, without the quotation marks around it."""
-        given = (self.said,) if isinstance(self.said, str) else self.said
-        return tuple(filter(None, (one_line(text.strip().strip('"“”'), 2_000) for text in given)))
+        """The quotations that are not empty, without the quotation marks around them."""
+        texts = (self.said,) if isinstance(self.said, str) else self.said
+        return tuple(filter(None, (one_line(text.strip().strip('"“”'), 2_000) for text in texts)))
 
 
 class OperationTools:
-    """The one tool of a single shot: an operation, put through a workspace.
+    """The one tool of a single shot: it applies an operation to a workspace.
 
-    ``shown`` are the paths of memories whose whole text the request holds.
+    ``shown`` has the paths of the memories whose whole text is in the request.
     """
 
     def __init__(self, workspace: Workspace, shown: Collection[str] = ()) -> None:
@@ -85,91 +85,101 @@ class OperationTools:
     def call(
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
     ) -> ToolResult:
-        """Apply one operation; ``now`` is seconds since 1970, ``over`` says that its time is up."""
+        """Apply one operation; ``now`` is seconds since 1970, ``over`` whether its time is up."""
         try:
-            wanted = _operation(name, given)
-            path = wanted.path or f"{document.slug(wanted.name)}{SUFFIX}"
-            text = self._text(wanted, path, now)
+            operation = _operation(name, given)
+            path = operation.path or f"{document.slug(operation.name)}{SUFFIX}"
+            text = self._text(operation, path, now)
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
             return ToolResult(f"{path}: {error.sentence}", DENIED)
         return self._workspace.call("Write", {"file_path": path, "content": text}, now, over)
 
-    def _text(self, wanted: Operation, path: str, now: float) -> str:
-        """Return what is to be written to a file. Raises ToolError and what documents raise."""
+    def _text(self, operation: Operation, path: str, now: float) -> str:
+        """Return the text to write to a memory: its new content, or ``removed: REASON``.
+
+        Raises ToolError and what documents raise.
+        """
         before = self._workspace.content(path)
         if before is None:
-            complete = wanted.type and wanted.name and wanted.description and wanted.body
-            if wanted.op != "create" or not complete:
-                raise EditFailedError(path, _ABSENT if wanted.op != "create" else _NEEDS)
-            name = document.slug(wanted.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
-            head = (name, wanted.description, MemoryType(wanted.type))
-            content = document.new(*head, _body(wanted), session="", modified=iso_time(now))
+            complete = (
+                operation.type and operation.name and operation.description and operation.body
+            )
+            if operation.op != "create" or not complete:
+                raise EditFailedError(path, _ABSENT if operation.op != "create" else _NEEDS)
+            name = document.slug(operation.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
+            head = (name, operation.description, MemoryType(operation.type))
+            content = document.new(*head, _body(operation), session="", modified=iso_time(now))
             return decode(content)
-        if wanted.op == "delete":
-            proof = " ".join(f'"{text}"' for text in wanted.quotations)
-            why = one_line(f"{wanted.reason} {proof}".strip(), _REASON)
+        if operation.op == "delete":
+            proof = " ".join(f'"{text}"' for text in operation.quotations)
+            why = one_line(f"{operation.reason} {proof}".strip(), _REASON)
             if not why:
                 raise EditFailedError(path, _NEEDS_REASON)
             return f"removed: {why}"
-        if wanted.op == "create" or path not in self._shown:
+        if operation.op == "create" or path not in self._shown:
             self._shown.add(path)
-            why = _THERE if wanted.op == "create" else _NOT_SHOWN
+            why = _THERE if operation.op == "create" else _NOT_SHOWN
             text = decode(before)
             self._workspace.show(text, (path,))
             raise NotShownError(path, why, text)
-        return decode(_updated(wanted, before))
+        return decode(_updated(operation, before))
 
 
 def _operation(name: str, given: Mapping[str, Any]) -> Operation:
-    """Return an operation. Raises InputError."""
+    """Return the operation of a tool call's input. Raises InputError."""
     if name != OPERATION or _UNREADABLE in given:
         raise InputError(OPERATION, _NO_LIST)
     members = {key: value for key, value in given.items() if value is not None}
     try:
-        wanted = msgspec.convert(members, type=Operation, strict=False)
+        operation = msgspec.convert(members, type=Operation, strict=False)
     except NO_INPUT as error:
         raise InputError(OPERATION, str(error)) from error
-    if not (wanted.path or (wanted.op == "create" and wanted.name.strip())):
+    if not (operation.path or (operation.op == "create" and operation.name.strip())):
         raise InputError(OPERATION, _NEEDS_PATH)
-    if wanted.path.casefold() == INDEX.casefold():
+    if operation.path.casefold() == INDEX.casefold():
         raise InputError(OPERATION, _NO_INDEX)
-    return wanted
+    return operation
 
 
 def as_calls(reply: Reply) -> Reply:
-    """Return a reply of text as one that calls the tool once for each of its operations."""
-    wanted = read(reply.text)
-    items: Sequence[Mapping[str, Any]] = ({_UNREADABLE: True},) if wanted is None else wanted
+    """Return a reply of text with a tool call for each of its operations.
+
+    A text without a whole list becomes one call, which is answered with an error.
+    """
+    operations = read(reply.text)
+    items: Sequence[Mapping[str, Any]] = (
+        ({_UNREADABLE: True},) if operations is None else operations
+    )
     calls = [ToolCall(f"operation {n}", OPERATION, item) for n, item in enumerate(items, 1)]
     stop = "tool_use" if calls and reply.stop == "end_turn" else reply.stop
     return replace(reply, calls=tuple(calls), stop=stop)
 
 
 def read(text: str) -> list[dict[str, Any]] | None:
-    """Return the operations of an answer, ``None`` where it holds none that is whole.
+    """Return the last list of operations in an answer, ``None`` if it has no whole list.
 
-    The last list counts: what stands before it are thoughts.
+    An empty list never replaces an earlier one. Text before the last list is the model's thoughts.
     """
     last: list[dict[str, Any]] | None = None
-    for items in map(_listed, _values(text)):
-        if items is not None:
-            last = items if items or last is None else last
+    for items in map(_operations_in, _values(text)):
+        if items or (items is not None and last is None):
+            last = items
     return last
 
 
-def _listed(value: Any) -> list[dict[str, Any]] | None:
-    """Return the operations that a value holds, ``None`` where it is something else."""
+def _operations_in(value: Any) -> list[dict[str, Any]] | None:
+    """Return the operations in a JSON value, ``None`` if it is no list, operation or wrapper."""
     if isinstance(value, dict):
         listed = value.get("operations")
         value = listed if isinstance(listed, list) else [value] if "op" in value else None
-    fits = isinstance(value, list) and all(isinstance(item, dict) for item in value)
-    return value if fits else None
+    valid = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    return value if valid else None
 
 
 def plain(messages: Sequence[Block]) -> tuple[Block, ...]:
-    """Return a run's messages as plain text; of what was applied only the refused is told."""
+    """Return a run's messages as plain text; of the tools' results only the refusals are kept."""
     return tuple({**message, "content": _plain(message["content"])} for message in messages)
 
 
@@ -185,39 +195,39 @@ def _plain(content: str | Sequence[Block]) -> str:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield each JSON list or object of a text, none that stands within another."""
-    decoder, place, openings = json.JSONDecoder(), 0, _OPENING
+    """Yield each outermost JSON list or object in a text."""
+    decoder, position, openings = json.JSONDecoder(), 0, _OPENING
     for _ in range(_LISTS):
-        opening = openings.search(text, place)
+        opening = openings.search(text, position)
         if opening is None:
             return
         try:
-            value, place = decoder.raw_decode(text, opening.start())
+            value, position = decoder.raw_decode(text, opening.start())
         except (ValueError, RecursionError):
-            place = opening.start() + 1
+            position = opening.start() + 1
             if _LIST.match(text, opening.start()):
-                openings = _LIST  # half a list: its items are no answer of their own
+                openings = _LIST  # the items of a list that is cut off are no answer
         else:
             yield value
 
 
-def _updated(wanted: Operation, before: bytes) -> bytes:
-    """Return a memory with what an operation names; the rest of its head stays."""
+def _updated(operation: Operation, before: bytes) -> bytes:
+    """Return a memory with the fields and the body that an operation has; others stay."""
     fields = {
-        "name": document.slug(wanted.name) if wanted.name else "",
-        "description": wanted.description,
-        "metadata.type": wanted.type,
+        "name": document.slug(operation.name) if operation.name else "",
+        "description": operation.description,
+        "metadata.type": operation.type,
     }
     given = {key: one_line(value, 10_000) for key, value in fields.items() if value}
     content = document.with_fields(before, given) if given else before
-    text = _body(wanted)
+    text = _body(operation)
     return document.with_body(content, text) if text else content
 
 
-def _body(wanted: Operation) -> str:
-    """Return the text of a memory, its quotations at the end."""
-    body = wanted.body.strip()
+def _body(operation: Operation) -> str:
+    """Return an operation's body followed by its quotations, or "" if it has no body."""
+    body = operation.body.strip()
     if not body:
         return ""
-    lines = [said_line(text) for text in wanted.quotations if text not in body]
+    lines = [said_line(text) for text in operation.quotations if text not in body]
     return body + ("\n\n" + "\n".join(lines) if lines else "") + "\n"

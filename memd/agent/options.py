@@ -16,10 +16,10 @@ Given = argparse.Namespace
 
 
 class _Condition(argparse.Action):
-    """Keeps the conditions of find in their order, each with whether ``-not`` stands before it."""
+    """Collects the conditions of find in order, each with whether ``-not`` precedes it."""
 
     def __call__(self, _parser: Any, given: Given, value: Any, option: str | None = None) -> None:
-        """Note one."""
+        """Add one condition, or negate the next one for ``-not``."""
         if option == "-not":
             given.negated = not given.negated
         else:
@@ -28,10 +28,10 @@ class _Condition(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises CommandRefusedError where argparse would end the process."""
+    """A parser that raises CommandRefusedError instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the line."""
+        """Raise CommandRefusedError with the tool that may do it instead."""
         instead = {"ls": "Glob", "find": "Glob", "grep": "Grep"}.get(self.prog, "Read")
         why = f"{self.prog}: {printable(message)}; see whether the tool {instead} does it"
         raise CommandRefusedError(why)
@@ -39,7 +39,10 @@ class Parser(argparse.ArgumentParser):
 
 @cache
 def parser_of(name: str, flags: str, count: Callable[[str], int], most: int) -> Parser:
-    """Return the options of one command: ``count`` reads a number of at most ``most``."""
+    """Return the parser of a command with its one-letter ``flags``; ``count`` reads a number.
+
+    ``most`` is the default of ``-maxdepth``.
+    """
     parser = Parser(prog=name, add_help=False, allow_abbrev=False)
     for flag in flags:
         parser.add_argument(f"-{flag}", action="store_true")

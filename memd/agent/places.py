@@ -1,13 +1,12 @@
-"""Which paths a model may name: below the roots of its run, and nothing private. Pure.
+"""The paths that a model may name: those below the roots of its run that are not private. Pure.
 
 Rules of this file
-- A path is taken as text: nothing here asks a file system, and nothing is resolved. ``..`` is
-  refused wherever it stands, so what a path says is where it leads; links are the business of
-  whoever opens it (``files/confined.py``).
+- A path is only text here: no file system is asked, and nothing is resolved. ``..`` is refused
+  anywhere, so a path leads where it says; ``files/confined.py`` refuses links when it opens one.
 - A relative path starts in the memory directory.
 - The longest root wins: a memory directory inside a project is the memory directory.
-- What is hidden is refused below every root. In a project, files that are known to hold
-  credentials are refused by their names, whether they exist or not.
+- Hidden files are refused below every root. In a project, files whose names are known for
+  credentials are refused, whether they exist or not.
 """
 
 import fnmatch
@@ -45,7 +44,7 @@ _PRIVATE = re.compile("|".join(map(fnmatch.translate, _NAMES.split())))
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder that may be read: what it is, how callers spell it, and its real path."""
+    """A folder that may be read: its kind, its path as callers spell it, and its real path."""
 
     kind: str
     path: str
@@ -61,19 +60,19 @@ class Place:
 
     @property
     def path(self) -> str:
-        """The whole path."""
+        """The absolute path, below the root's real path."""
         return f"{self.root.real}/{self.name}" if self.name else self.root.real
 
 
 def usable(path: str) -> bool:
-    """Say whether a folder may be a root: not the whole system, and nothing that is no disk."""
+    """Return whether a folder may be a root: not ``/``, and not below /proc, /sys or /dev."""
     if not path.startswith("/") or path.strip("/") == "":
         return False
     return not any(path == place or path.startswith(f"{place}/") for place in _SYSTEM)
 
 
 def locate(path: str, roots: tuple[Root, ...]) -> Place:
-    """Return where a path leads; the first root is the memory directory.
+    """Return the root and the relative name of a path; the first root is the memory directory.
 
     Raises NotReachableError.
     """
@@ -101,7 +100,7 @@ def locate(path: str, roots: tuple[Root, ...]) -> Place:
 
 
 def why_private(place: Place) -> str:
-    """Return why a place is kept from the model, "" when it is not."""
+    """Return why a place is private, or "" if a model may read it."""
     parts = place.name.split("/") if place.name else []
     if any(part.startswith(".") for part in parts):
         return _HIDDEN
@@ -111,6 +110,7 @@ def why_private(place: Place) -> str:
 
 
 def _problem(path: str) -> str:
+    """Return why a path's text is refused, or "" if it is not."""
     if not path:
         return _EMPTY
     if len(path) > _PATH_CHARACTERS:

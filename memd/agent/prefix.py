@@ -1,10 +1,9 @@
 """A run that begins as a client's own request, so that the client's prompt cache serves it. Pure.
 
 Rules of this file
-- The run begins with exactly what the client sends itself: its system text, its tools, its model
-  and its messages, untouched.
-- How its model thinks is part of what a cache goes by, so what the client names of that goes along,
-  and nothing else. A run cannot be told which tool to call, nor to answer in a form.
+- The run begins with exactly the client's system text, tools, model and messages.
+- A prompt cache also depends on the options for thinking, so these are kept, and no others. Options
+  that force a tool or an output format are dropped, since a run could not work with them.
 """
 
 from collections.abc import Mapping
@@ -18,22 +17,22 @@ _OPTIONS = ("thinking", "cache_control", "tool_choice", "output_config")
 
 
 def prefixed(run: Task, cache: Mapping[str, Any] | None) -> Task | None:
-    """Return a run over a client's prefix without its last message, the task.
+    """Return a task that begins with a client's request, or ``None`` if ``cache`` is not usable.
 
-    ``cache`` has the client's ``system``, ``tools``, ``model`` and ``messages``, and what else of
-    its request its prompt cache goes by. ``None`` where it gave nothing that can be used.
+    ``cache`` has the client's ``system``, ``tools``, ``model`` and ``messages``, and the options
+    on which its prompt cache depends. The caller appends the message with the task.
     """
     given = cache or {}
     system, model = given.get("system") or "", given.get("model")
     listed, messages = given.get("tools") or [], given.get("messages")
-    sound = (
+    usable = (
         isinstance(model, str)
         and model
         and messages
         and all(map(_blocks, (listed, messages)))
         and (isinstance(system, str) or _blocks(system))
     )
-    if not sound:
+    if not usable:
         return None
     extra = _options(given)
     tokens = extra.get("thinking", {}).get("budget_tokens")
@@ -59,7 +58,7 @@ def _blocks(value: object) -> bool:
 
 
 def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members beside the prefix that a cache goes by, as far as a run can keep them."""
+    """Return the options on which a prompt cache depends, without those that a run cannot keep."""
     given = {name: cache.get(name) for name in _OPTIONS}
     options = {name: value for name, value in given.items() if value and isinstance(value, Mapping)}
     if options.get("tool_choice", {}).get("type") != "auto":

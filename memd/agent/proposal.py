@@ -1,10 +1,10 @@
-"""What a run wants to change, and the plan that makes it true on the live directory. Pure.
+"""The changes that a run proposes, and the plan that applies them to the live directory. Pure.
 
 Rules of this file
-- Each file is based on what the run had read. Where somebody else has changed it meanwhile, both
-  are merged; where that does not go, their file stays as it is and is named in ``left``.
-- A plan never raises because one file went another way: the rest of the run's work is kept.
-- Where a memory came from is said by the journal. What a text claims of itself there is replaced.
+- Each change is based on the content that the run had read. If somebody else changed the file
+  meanwhile, both changes are merged; if that fails, the file stays and is named in ``left``.
+- A plan never raises because one file conflicts: the rest of the run's work is kept.
+- The journal says where a memory came from; a text's own claim about that is replaced.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +21,10 @@ _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """One file: what the run had read (``None``: no file) and what it wants (``None``: none).
+    """One file's change, from ``base`` to ``content``; ``None`` means that there is no file.
 
-    ``reason`` says why a memory is to be removed, ``origin`` whose words it holds where that is
-    not the origin of the whole change.
+    ``reason`` says why a memory is removed. ``origin`` says whose words the file holds, if that
+    differs from the origin of the whole change.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """What a run saw of daily logs (``log``) or of transcripts in one answer.
+    """The text of daily logs (``log``) or of transcripts that a run saw in one answer.
 
     ``at`` is when the newest of these files changed last, in seconds since 1970.
     """
@@ -48,9 +48,9 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class RunProposal:
-    """Everything that a run wants to change, the index among it where the run edited it.
+    """All files that a run wants to change, also the index if the run edited it.
 
-    ``sources`` is what it saw of logs and transcripts.
+    ``sources`` has the texts of logs and transcripts that it saw.
     """
 
     files: tuple[Proposed, ...]
@@ -58,18 +58,18 @@ class RunProposal:
 
     @property
     def saved(self) -> tuple[str, ...]:
-        """Memories that are new."""
+        """The paths of new memories."""
         return tuple(f.path for f in self._memories if f.base is None)
 
     @property
     def updated(self) -> tuple[str, ...]:
-        """Memories that were there and say something else now."""
+        """The paths of existing memories with new content."""
         result = (f for f in self._memories if f.base is not None and f.content is not None)
         return tuple(f.path for f in result)
 
     @property
     def removed(self) -> tuple[tuple[str, str], ...]:
-        """Memories that are to go, each with the reason that the run gave."""
+        """The paths of memories to remove, each with the run's reason."""
         return tuple((f.path, f.reason) for f in self._memories if f.content is None)
 
     @property
@@ -78,12 +78,11 @@ class RunProposal:
 
 
 class ChangePlan:
-    """A plan for ``Store.commit``; after it ran, ``left`` names what was kept as others made it.
+    """A plan for ``Store.commit``; afterwards ``left`` names the files that were not changed.
 
-    ``session`` and ``modified`` (ISO 8601) are stamped into the memories, ``effects`` move with
-    them. ``pointers`` are titles and hooks that the run chose; other new memories get theirs from
-    name and description. Size, names and secrets are the store's door; it also brings the index
-    into order.
+    ``session`` and ``modified`` (ISO 8601) are stamped into the memories; ``effects`` are committed
+    with them. ``pointers`` has the index lines that the run chose; other new memories get one from
+    name and description. The store checks sizes, names and secrets, and orders the index.
     """
 
     def __init__(
@@ -131,7 +130,10 @@ class ChangePlan:
 def _index_edit(
     live: bytes | None, pointers: Mapping[str, Pointer], edits: Sequence[FileEdit]
 ) -> list[FileEdit]:
-    """Return the edit that rewrites the lines of memories, where no other edit of the index is."""
+    """Return the edit of the index that sets the edited memories' chosen lines, or no edit.
+
+    There is none if the index does not exist, is edited already, or does not change.
+    """
     if live is None or any(edit.path == INDEX for edit in edits):
         return []
     content = live
@@ -142,7 +144,10 @@ def _index_edit(
 
 
 def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
-    """Put session and time (ISO 8601) into a memory's frontmatter, where it can be edited."""
+    """Return the file with session and time (ISO 8601) in its frontmatter, if that is editable.
+
+    The index and a removal are returned as they are; only a new memory gets the session.
+    """
     if file.content is None or file.path == INDEX:
         return file
     fields = {"metadata.modified": modified}
@@ -162,7 +167,7 @@ def _content(tree: Tree, path: str) -> bytes | None:
 
 
 def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
-    """Return the edit on the live file, ``None`` where that has to stay as it is."""
+    """Return the edit of the live file, merged if needed; ``None`` if that is not possible."""
     base = "" if live is None else sha256(live)
     if live == file.base:
         return FileEdit(file.path, file.content, base, origin=file.origin)

@@ -1,6 +1,6 @@
-"""The record of a run as plain data: what was said, called and answered, cut to a bound. Pure.
+"""The record of a run as plain data: replies, tool calls and results, cut to a bound. Pure.
 
-Credentials are taken out before anything is cut, since half of one is found by no rule.
+Credentials are removed before a text is cut, since no rule finds half of one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from memd.model.port import Reply, ToolCall
 TEXT_BYTES = 2_000
 RECORD_BYTES = 200_000  # above this, texts are cut to a line
 _SHORT_BYTES = 80
-_LOOKED_AT_BYTES = 64_000  # of one text; more is cut first, at a place that is not shown
+_SCRUBBED_BYTES = 64_000  # of one text; the rest is never shown, so it is dropped first
 _ITEMS = 64
 _DEPTH = 6
 
@@ -56,7 +56,7 @@ class RunRecord:
         return reported | ({"fault": result.fault} if result.fault else {})
 
     def _plain(self, value: Any, depth: int) -> Any:
-        """Return a value of JSON with its texts cut."""
+        """Return a JSON value with its texts, items and depth cut."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, bool | int | float) or value is None:
@@ -71,9 +71,10 @@ class RunRecord:
         return "…"
 
     def _text(self, text: str) -> str:
+        """Return a text without credentials, cut to the limit, and count its bytes."""
         yield_to_requests()
         limit = TEXT_BYTES if self._left > 0 else _SHORT_BYTES
-        clean = secrets.scrub(cut_bytes(text, _LOOKED_AT_BYTES))
+        clean = secrets.scrub(cut_bytes(text, _SCRUBBED_BYTES))
         cut = cut_bytes(clean, limit)
         self._left -= len(cut)
         return cut if cut == clean else f"{cut}…"

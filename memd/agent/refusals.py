@@ -1,4 +1,4 @@
-"""What a tool says to the model instead of an answer; one class per situation. Pure.
+"""The errors that a tool reports to the model, one class per situation. Pure.
 
 These never reach a client: each becomes the text of a tool's result, and its ``fault`` is counted.
 """
@@ -11,7 +11,7 @@ from memd.core.names import printable
 
 
 class ToolError(MemdError):
-    """A tool call has no answer; the sentence is for the model."""
+    """A tool call failed; the sentence is for the model."""
 
     kind = "tool_failed"
     fault: ClassVar[str] = FAILED
@@ -34,7 +34,7 @@ class PathMissingError(ToolError):
 
 
 class WrongKindError(ToolError):
-    """A folder stands where a file is meant, or the other way round."""
+    """A path is a folder where a file is needed, or the other way round."""
 
     def __init__(self, path: str, kind: str) -> None:
         super().__init__(f"{printable(path)} is {kind}.")
@@ -68,7 +68,7 @@ class InputError(ToolError):
 
 
 class LimitError(ToolError):
-    """A call would take more than one may."""
+    """A call would use more bytes, files or time than one call may."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"Stopped here: {what}. Ask for less at once.")
@@ -84,14 +84,14 @@ class ChangeRefusedError(ToolError):
 
 
 class EditFailedError(ToolError):
-    """An edit does not say one place, or a file was not read before."""
+    """An edit does not match exactly one place, or the file was not read before."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{printable(path)} was not changed: {why}.")
 
 
 class NotShownError(ToolError):
-    """A memory is to be changed whose text the model has not seen; the sentence shows it."""
+    """The model has not seen the text of a memory that it changes; the sentence shows it."""
 
     def __init__(self, path: str, why: str, text: str) -> None:
         super().__init__(f"{printable(path)} was not changed: {why}. It says:\n{text}")

@@ -1,7 +1,7 @@
 """The loop of a run: asks the model, runs its tools in a worker thread, ends within its budget.
 
-It never writes: what the run wants is on its bench, and whoever called it commits that when
-``Ended.finished`` says so. Cancelled at any point, it leaves nothing behind but its record.
+It never writes a file: the run's changes stay in its bench, and the caller commits them if
+``RunEnd.finished`` is true. A run that is cancelled leaves nothing behind but its record.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -37,8 +37,8 @@ from memd.state.database import StateUnusableError
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
-REPORTED = 400  # characters of a reply that whoever watches is told
-_LOOKED_AT_BYTES = 64_000  # of a reply; more is cut first, at a place that is not told
+REPORTED = 400  # characters of a reply in a progress report
+_SCRUBBED_BYTES = 64_000  # of a reply; the rest is never reported, so it is dropped first
 _NAMES = 32  # tools of one reply that are named, with so many characters each
 _NAME = 60
 Progress = Callable[..., None]
@@ -49,9 +49,9 @@ class RunEnd:
     """How a run ended.
 
     ``finished`` is true when the model said that it was done; only then may its work be kept.
-    Else ``reason`` says why not, and ``error`` is the model's failure where that was it.
-    ``usage`` is the sum of all replies; what a request without one has cost is told to
-    ``on_usage`` alone. ``messages`` is what was said in the run behind its beginning.
+    Otherwise ``reason`` says why not, and ``error`` is the model's error if there was one.
+    ``usage`` is the sum of all replies; the cost of a request without a reply is only passed to
+    ``on_usage``. ``messages`` has the messages after those that the run began with.
     """
 
     finished: bool
@@ -83,13 +83,13 @@ async def run(
     record: RunRecord | None = None,
     on_usage: Callable[[Usage], None] | None = None,
 ) -> RunEnd:
-    """Run an agent to its end and say how it ended. Raises nothing that a model can cause.
+    """Run an agent to its end and return how it ended. Raises nothing that a model can cause.
 
-    ``progress(phase, **facts)`` is told before each request (``asking``) and after each reply
-    (``tools`` where it calls any, else ``answered``), then with the reply's ``text`` and the names
-    of its ``tools``. ``record`` fills up turn by turn, so that a caller that is cancelled still has
-    it; ``on_usage`` is passed to each request. Raises StateUnusableError where the books of what it
-    spends cannot be written.
+    ``progress(phase, **facts)`` is called before each request (``asking``) and after each reply
+    (``tools`` if it calls any, else ``answered``), then with the reply's ``text`` and the names of
+    its ``tools``. ``record`` is filled turn by turn, so that a caller that is cancelled still has
+    it. ``on_usage`` is passed to each request. Raises StateUnusableError if the ledger of spending
+    cannot be written.
     """
     noted = RunRecord() if record is None else record
     if step.OPERATION in task.runs and isinstance(bench, Workspace):
@@ -100,7 +100,7 @@ async def run(
         group.start_soon(loop.watch, group.cancel_scope)
         try:
             await loop.go()
-        except MemdError as error:  # out of the group as it is, not within an exception group
+        except MemdError as error:  # raised below, so that it is not wrapped in an exception group
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
@@ -123,7 +123,7 @@ async def opened(make: Callable[[], Workspace]) -> AsyncIterator[Workspace]:
 
 
 class _SingleShot:
-    """A model that is asked in plain text, and whose operations are calls of a tool."""
+    """A model that gets plain text, and whose operations are turned into tool calls."""
 
     calls_tools = True
 
@@ -131,7 +131,7 @@ class _SingleShot:
         self._model = model
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply as one that calls a tool. Raises what the model raises."""
+        """Return the reply with a tool call per operation. Raises what the model raises."""
         request = replace(ask, messages=operations.plain(ask.messages))
         reply = await self._model.ask(request, on_usage)
         return await to_thread.run_sync(operations.as_calls, reply)
@@ -139,7 +139,7 @@ class _SingleShot:
 
 @dataclass
 class _Loop:
-    """One run while it runs."""
+    """The state of a running run."""
 
     _task: Task
     _model: Model
@@ -157,7 +157,7 @@ class _Loop:
         self._error: ModelError | None = None
 
     async def watch(self, scope: anyio.CancelScope) -> None:
-        """End the run when its time is over; and tell a tool that works in a thread to stop."""
+        """Cancel the run when its time is over, and at its end stop a tool that still works."""
         try:
             await self._clock.sleep(self._until - self._clock.monotonic())
             scope.cancel()
@@ -165,14 +165,14 @@ class _Loop:
             self._stopping = True
 
     async def go(self) -> None:
-        """Ask and answer until the run ends."""
+        """Ask the model and run its tools until the run ends."""
         action: AskModel | Finish | Stop = self._first
         while isinstance(action, AskModel):
             action = await self._ask(action)
         self._end = action
 
     def ended(self) -> RunEnd:
-        """Return how it ended."""
+        """Return how the run ended."""
         finished = isinstance(self._end, Finish)
         return RunEnd(
             finished=finished,
@@ -189,7 +189,7 @@ class _Loop:
         )
 
     async def _ask(self, request: AskModel) -> AskModel | Finish | Stop:
-        """Ask once, and run what the reply calls."""
+        """Ask once, run the tool calls of the reply, and return the next action."""
         self._progress("asking", **self._facts())
         begun = self._clock.monotonic()
         try:
@@ -200,17 +200,17 @@ class _Loop:
             return follows
         except ModelError as error:
             if isinstance(error.__cause__, StateUnusableError):
-                raise error.__cause__ from error  # the books failed, and no model
+                raise error.__cause__ from error  # the ledger failed, and not the model
             self._error = error
             return Stop(Reason.MODEL)
         self._run, action = step.step(self._run, reply)
         calls = action.calls if isinstance(action, CallTools) else ()
-        reported = await to_thread.run_sync(self._said, reply)
+        reported = await to_thread.run_sync(self._reply_facts, reply)
         self._progress("tools" if calls else "answered", calling=len(calls), **reported)
         if not isinstance(action, CallTools):
             await self._note(request, reply, (), begun)
             return action
-        results = await to_thread.run_sync(self._called, action)
+        results = await to_thread.run_sync(self._run_calls, action)
         self._run, ends = step.answer(self._run, [(i.call, result) for i, result in results])
         await self._note(request, reply, results, begun)
         return ends
@@ -222,12 +222,12 @@ class _Loop:
         results: Sequence[tuple[Planned, ToolResult]],
         begun: float,
     ) -> None:
-        """Put a turn into the record; looking for credentials takes a moment, so in a thread."""
+        """Add a turn to the record, in a thread since the search for credentials takes long."""
         seconds = self._clock.monotonic() - begun
         await to_thread.run_sync(self._record.add, self._run, request, reply, results, seconds)
 
-    def _called(self, called: CallTools) -> list[tuple[Planned, ToolResult]]:
-        """Answer the calls of one reply, one after the other. Runs in a worker thread."""
+    def _run_calls(self, called: CallTools) -> list[tuple[Planned, ToolResult]]:
+        """Run the calls of one reply in order and return the results. Runs in a worker thread."""
         until = self._clock.monotonic() + TURN_SECONDS
         results: list[tuple[Planned, ToolResult]] = []
         for planned in called.calls:
@@ -261,10 +261,10 @@ class _Loop:
             extra=task.extra,
         )
 
-    def _said(self, reply: Reply) -> dict[str, Any]:
-        """Return what the last reply says, for whoever watches. Runs in a worker thread."""
-        # The credentials go before anything is cut: half of one is found by no rule.
-        text = secrets.scrub(cut_bytes(reply.text, _LOOKED_AT_BYTES)).strip()
+    def _reply_facts(self, reply: Reply) -> dict[str, Any]:
+        """Return a reply's facts for a progress report. Runs in a worker thread."""
+        # Credentials are removed before the text is cut, since no rule finds half of one.
+        text = secrets.scrub(cut_bytes(reply.text, _SCRUBBED_BYTES)).strip()
         names = [secrets.scrub(call.name[:_NAME]) for call in reply.calls[:_NAMES]]
         return self._facts() | {"turn": self._run.turn, "text": text[:REPORTED], "tools": names}
 

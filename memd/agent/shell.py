@@ -1,11 +1,10 @@
 """The read-only command line: a few commands and pipes. There is no shell and no process.
 
 Rules of this file
-- A line is words, quotes, escapes, pipes and ``2>/dev/null``. Whatever else a shell would act on is
-  refused and never taken literally: a command that means something else than it says is worse than
-  none.
-- What goes wrong with one file is a line of the answer, as a shell would show it, and is counted.
-- Lines are made when somebody asks for them: ``cat big | head -3`` reads little.
+- A line has words, quotes, escapes, pipes and ``2>/dev/null``. Any other syntax of a shell is
+  refused and never taken literally, since the command would then do something else than it says.
+- An error of one file is a line of the answer, as in a shell, and is counted.
+- Lines are read lazily: ``cat big | head -3`` reads little.
 """
 
 import re
@@ -47,17 +46,17 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word. ``pattern`` is its shell pattern where it has one outside quotes, else ""."""
+    """One word. ``pattern`` is its shell pattern, or "" without wildcards outside of quotes."""
 
     text: str
     pattern: str = ""
 
 
 def run(command: str, view: AgentView) -> ToolResult:
-    """Interpret a command line. Never raises for what a model may write."""
+    """Run a command line and return its output. Raises nothing that a model can cause."""
     shell = Shell(view)
     try:
-        text = collect(chain(_pipe(command, shell), shell.messages), shell.problems)
+        text = collect(chain(_pipe_lines(command, shell), shell.messages), shell.problems)
     except MemdError as error:
         fault = error.fault if isinstance(error, ToolError) else FAILED
         return ToolResult(error.sentence, fault)
@@ -94,25 +93,27 @@ def split(command: str) -> list[list[Word]]:
 
 
 def _word(written: str) -> Word:
-    text, pattern, magic = "", "", False
+    """Return a word without its quotes and escapes, with its pattern."""
+    text, pattern, has_wildcard = "", "", False
     for part in _PART.findall(written):
         if len(part) == 1:
-            magic = magic or part in "*?["
+            has_wildcard = has_wildcard or part in "*?["
             text, pattern = text + part, pattern + part
             continue
         inner = part[1:] if part[0] == "\\" else part[1:-1]
         inner = _IN_DOUBLE.sub(r"\1", inner) if part[0] == '"' else inner
         text, pattern = text + inner, pattern + _SPECIAL.sub(r"\\\1", inner)
-    return Word(text, pattern if magic else "")
+    return Word(text, pattern if has_wildcard else "")
 
 
-def _pipe(command: str, shell: Shell) -> Lines:
+def _pipe_lines(command: str, shell: Shell) -> Lines:
+    """Return the output lines of a pipe's last command. Raises CommandRefusedError."""
     lines: Lines | None = None
     for words in split(command):
         name = words[0].text
         if name not in commands.NAMES or words[0].pattern:
             raise CommandRefusedError(_UNKNOWN)
-        if name == "find":  # it reads its patterns itself
+        if name == "find":  # find matches its patterns itself
             given = [word.text for word in words[1:]]
         else:
             given = [text for word in words[1:] for text in _expanded(word, shell.view)]
@@ -121,7 +122,7 @@ def _pipe(command: str, shell: Shell) -> Lines:
 
 
 def _expanded(word: Word, view: AgentView) -> list[str]:
-    """Return the paths that a pattern stands for, or the word itself where there are none."""
+    """Return the paths that match a word's pattern, or the word itself if there are none."""
     if not word.pattern:
         return [word.text]
     fits = globs.compiled(word.pattern)

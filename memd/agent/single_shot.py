@@ -1,8 +1,8 @@
-"""A run with one request: what to do and all that is needed for it, answered with operations. Pure.
+"""A run with one request, which has all that is needed and is answered with operations. Pure.
 
-For models that call no tools, and where a conversation is dear to repeat. The caller says what is
-to be decided and shows it; this adds the form of the answer. ``service.run`` runs the task as any
-other; a refused operation brings one more request.
+It is for models that call no tools, and for conversations that cost much to repeat. The caller
+writes the request; this module adds the form of the answer. ``service.run`` runs the task as any
+other; refused operations bring one more request.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from memd.agent.step import OPERATION, Budget
 from memd.agent.task import Task
 from memd.core import prose
 
-_ROUNDS = 2  # the answer, and once what was wrong with it
+_ROUNDS = 2  # the request, and one more after refused operations
 _OPERATIONS = 64
 _REPLY_TOKENS = 8_000
 _TOTAL_TOKENS = 400_000
@@ -28,10 +28,10 @@ def task(
     shown: Sequence[tuple[str, str]] = (),
     seconds: float = _ROUNDS * _SECONDS + 10,
 ) -> Task:
-    """Return a run of one request.
+    """Return the task of a run with one request.
 
-    ``request`` says what is to be decided, and shows it; ``shown`` are memories with their whole
-    text, which may be changed at once.
+    ``request`` is the text of what is to be decided. ``shown`` has the paths and whole texts of
+    memories, which the model may change at once.
     """
     texts = "\n\n".join(
         f'<memory path="{path}">\n{prose.inert(text)}\n</memory>' for path, text in shown

@@ -1,13 +1,13 @@
-"""A run of the agent as a value: a conversation and a reply go in, what to do next comes out. Pure.
+"""A run of the agent as a value: from a conversation and a reply to the next action. Pure.
 
 Rules of this file
-- Messages keep the API's shapes. What the model said goes back untouched, and all results of one
-  reply go back in one message, in the order of the calls.
-- The messages that a run began with are never changed: they are a prefix that a cache knows.
-- The tool list is part of that prefix too. A tool that is not ours is refused when it is called,
-  with a reason, and never taken out of the list.
-- A budget is looked at before more is spent, so a run ends below it or with the reply that it paid
-  for. A model that goes round in circles, or calls tools with junk, ends its run itself.
+- Messages keep the API's shapes. A reply is sent back unchanged, and all results of one reply are
+  sent in one message, in the order of the calls.
+- The messages that a run began with are never changed, since they are a prefix in a prompt cache.
+- The tool list is part of that prefix too. A tool that memd does not offer is refused with a reason
+  when it is called, and never taken out of the list.
+- The budget is checked before more is spent, so a run ends below it or with the reply that exceeds
+  it. A run also ends when the model repeats calls or sends invalid ones too often.
 """
 
 import json
@@ -42,17 +42,16 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run may use.
+    """The bounds of a run.
 
     ``reply_tokens`` bounds one reply, ``output_tokens`` all of them, ``total_tokens`` everything
     that is read or written, cached or not. ``calls_per_turn`` and ``calls`` bound tool calls;
     ``same_call`` is how often one call may be made with the same input. ``repeats`` and
     ``malformed`` are how many calls may be refused for repeating themselves or for their input
-    before the run ends. With ``ends_after_writes`` a reply whose calls all wrote well is the last:
-    nobody pays for a nod; so is one of the last turn that only wrote, for what was refused costs
-    nothing else. With ``runs_last`` the calls of the last turn are run too, and the run ends well
-    unless no call of the run made sense. What a run may cost is the model's business
-    (``model/metered.py``).
+    before the run ends. With ``ends_after_writes`` a reply whose calls all wrote successfully is
+    the last one, so that no request is spent on a closing remark; in the last turn refused writes
+    count too. With ``runs_last`` the calls of the last turn are run too, and the run finishes
+    unless all its calls were malformed. Money is bounded elsewhere (``model/metered.py``).
     """
 
     turns: int = 5
@@ -70,10 +69,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What one tool call is answered with: text, and what became of it.
+    """The result of one tool call: its text, and the kind of its fault.
 
-    ``fault`` is "" for an answer, ``failed`` for an honest error (no such file), ``denied`` for
-    what is not allowed and ``malformed`` for an input that makes no sense.
+    ``fault`` is "" for a success, ``failed`` for an ordinary error such as a missing file,
+    ``denied`` for a call that is not allowed and ``malformed`` for an invalid input.
     """
 
     text: str
@@ -85,7 +84,7 @@ FAILED, DENIED, MALFORMED = "failed", "denied", "malformed"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A tool call and its answer, where that is known without running it."""
+    """A tool call, with its answer if that is known without running it."""
 
     call: ToolCall
     answer: ToolResult | None = None
@@ -107,14 +106,14 @@ class CallTools:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The model is done; its last words."""
+    """The model is done; ``text`` is its last reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run ends without being done."""
+    """The run ends although the model is not done."""
 
     reason: Reason
 
@@ -126,8 +125,8 @@ Action = AskModel | CallTools | Finish | Stop
 class Run:
     """A run between two actions. ``retained`` is how many messages it began with.
 
-    ``denied`` counts calls that were not allowed, ``malformed`` those without sense and
-    ``repeated`` those that only repeated another.
+    ``denied`` counts calls that were not allowed, ``malformed`` invalid ones and ``repeated``
+    those that repeated another. ``last`` is the usage of the last reply.
     """
 
     budget: Budget
@@ -154,16 +153,16 @@ def begin(
 
 
 def step(run: Run, reply: Reply) -> tuple[Run, Action]:
-    """Take in a reply: count what it cost and say what follows from it."""
+    """Return the run with a reply's usage and messages added, and the next action."""
     run = replace(run, turn=run.turn + 1, usage=run.usage + reply.usage, last=reply.usage)
     stopped = _STOPS.get(reply.stop)
     if stopped is not None:
         return run, Stop(stopped)
     if reply.calls:
         reason = _unanswerable(run, reply)
-        return (run, Stop(reason)) if reason else _call(run, reply)
+        return (run, Stop(reason)) if reason else _plan_calls(run, reply)
     if reply.stop == "pause_turn":
-        run = replace(run, messages=(*run.messages, _said(reply)))
+        run = replace(run, messages=(*run.messages, _message(reply)))
         return run, _ask(run)
     return run, Stop(Reason.JUNK) if reply.stop == "tool_use" else Finish(reply.text)
 
@@ -171,13 +170,16 @@ def step(run: Run, reply: Reply) -> tuple[Run, Action]:
 def answer(
     run: Run, results: Sequence[tuple[ToolCall, ToolResult]]
 ) -> tuple[Run, AskModel | Finish | Stop]:
-    """Put the results of the last reply's calls, in their order, into the conversation."""
+    """Return the run with the results of the last reply's calls added, and the next action."""
     faults = [result.fault for _, result in results]
     run = replace(
         run,
         denied=run.denied + faults.count(DENIED),
         malformed=run.malformed + faults.count(MALFORMED),
-        messages=(*run.messages, {"role": "user", "content": [_block(*pair) for pair in results]}),
+        messages=(
+            *run.messages,
+            {"role": "user", "content": [_result_block(*pair) for pair in results]},
+        ),
     )
     if run.malformed > run.budget.malformed:
         return run, Stop(Reason.MALFORMED)
@@ -191,14 +193,15 @@ def answer(
 
 
 def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
-    """Make room after a prompt that the model found too long: cut the oldest results, once.
+    """Return the run without its older tool results, after the model refused a prompt as too long.
 
-    The results of the last message stay, for nothing else says what came of the last calls.
+    The results in the last message stay, since the model has not seen them yet. Stops the run if
+    that was done before or there is nothing to cut.
     """
     last = len(run.messages) - 1
     cut = tuple(
-        _without_results(message) if run.retained <= place < last else message
-        for place, message in enumerate(run.messages)
+        _without_results(message) if run.retained <= index < last else message
+        for index, message in enumerate(run.messages)
     )
     if run.trimmed or cut == run.messages:
         return run, Stop(Reason.TOO_LONG)
@@ -207,7 +210,7 @@ def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
 
 
 def total(usage: Usage) -> int:
-    """Return all tokens of some usage, cached ones included."""
+    """Return the number of all tokens of a usage, cached ones included."""
     return usage.input + usage.output + usage.cache_read + usage.cache_created
 
 
@@ -219,47 +222,47 @@ _STOPS = {
 
 
 def _ask(run: Run) -> AskModel | Stop:
-    """Ask, if everything that the next reply must cost is still there."""
+    """Return the next request, or a stop if the budget does not allow another."""
     budget = run.budget
     if run.turn >= budget.turns:
         return Stop(Reason.TURNS)
     output = budget.output_tokens - run.usage.output
     # The next prompt is at least the last one with its reply.
-    whole = budget.total_tokens - total(run.usage) - total(run.last)
+    remaining = budget.total_tokens - total(run.usage) - total(run.last)
     if output <= 0:
         return Stop(Reason.OUTPUT)
-    if whole <= 0:
+    if remaining <= 0:
         return Stop(Reason.TOKENS)
-    return AskModel(min(budget.reply_tokens, output, whole))
+    return AskModel(min(budget.reply_tokens, output, remaining))
 
 
 def _unanswerable(run: Run, reply: Reply) -> Reason | None:
-    """Return why the calls of a reply are not run at all."""
+    """Return why none of a reply's calls are run, or ``None`` if they are."""
     if len({call.id for call in reply.calls}) < len(reply.calls):
         return Reason.JUNK  # two calls with one id cannot both be answered
     if run.calls + min(len(reply.calls), run.budget.calls_per_turn) > run.budget.calls:
         return Reason.CALLS
     if run.budget.runs_last and run.turn >= run.budget.turns:
         return None
-    ahead = _ask(run)
     if run.budget.ends_after_writes and all(call.name in _WRITING for call in reply.calls):
-        return None  # whose results nobody needs to read
-    return ahead.reason if isinstance(ahead, Stop) else None
+        return None  # no further request is needed after them
+    next_action = _ask(run)
+    return next_action.reason if isinstance(next_action, Stop) else None
 
 
-def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
-    """Say which calls are run and which are answered at once."""
+def _plan_calls(run: Run, reply: Reply) -> tuple[Run, CallTools]:
+    """Return the run with a reply's calls, and which are run and which are refused at once."""
     seen = dict(run.seen)
     planned: list[Planned] = []
     repeated = 0
-    for place, call in enumerate(reply.calls):
+    for index, call in enumerate(reply.calls):
         key = _key(call)
         seen[key] = seen.get(key, 0) + 1
         result = None
-        if place >= run.budget.calls_per_turn:
+        if index >= run.budget.calls_per_turn:
             result = _too_many(run.budget.calls_per_turn)
         elif call.name not in run.tools:
-            result = _not_ours(call.name, run.tools)
+            result = _not_offered(call.name, run.tools)
         elif not isinstance(call.input, Mapping):
             result = ToolResult("The input of a tool is an object with named members.", MALFORMED)
         elif seen[key] > run.budget.same_call:
@@ -270,7 +273,7 @@ def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
         planned.append(Planned(call, result))
     run = replace(
         run,
-        messages=(*run.messages, _said(reply)),
+        messages=(*run.messages, _message(reply)),
         calls=run.calls + min(len(reply.calls), run.budget.calls_per_turn),
         repeated=run.repeated + repeated,
         seen=seen,
@@ -279,7 +282,7 @@ def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
 
 
 def _all_wrote(results: Sequence[tuple[ToolCall, ToolResult]], *, refused: bool) -> bool:
-    """Return whether a reply only wrote; with ``refused`` a write that was not taken in counts."""
+    """Return whether all calls wrote successfully; with ``refused`` failed writes count too."""
     return all(call.name in _WRITING and (refused or not it.fault) for call, it in results)
 
 
@@ -287,7 +290,7 @@ def _too_many(limit: int) -> ToolResult:
     return ToolResult(f"Not run: one reply may make {limit} tool calls.", DENIED)
 
 
-def _not_ours(name: str, tools: frozenset[str]) -> ToolResult:
+def _not_offered(name: str, tools: frozenset[str]) -> ToolResult:
     shown = name[:60] if name.isprintable() else "of that name"
     offered = ", ".join(sorted(tools))
     return ToolResult(f"The tool {shown} cannot be used here. These can: {offered}.", DENIED)
@@ -297,11 +300,11 @@ def _key(call: ToolCall) -> str:
     return f"{call.name}\0{json.dumps(call.input, sort_keys=True, default=str)}"
 
 
-def _said(reply: Reply) -> dict[str, Any]:
+def _message(reply: Reply) -> dict[str, Any]:
     return {"role": "assistant", "content": list(reply.content)}
 
 
-def _block(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+def _result_block(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": call.id, "content": result.text}
     return block | {"is_error": True} if result.fault else block
 

@@ -1,4 +1,4 @@
-"""What a run is asked, as a value, and what its tools work on. Pure."""
+"""The task of a run as a value, and the interface of what its tools work on. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ LITTLE_THOUGHT: Mapping[str, Any] = {  # for a task that needs no more, as ``ext
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a run is asked.
+    """The task of a run.
 
-    ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request as
-    they are; ``messages`` is where the conversation begins. ``runs`` are the tools that may be
-    run, whatever the list names. ``seconds`` bounds the run, ``ask_seconds`` one request with its
-    ``retries``. ``shown`` are memories whose whole text the messages hold.
+    ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request
+    unchanged; ``messages`` begin the conversation. ``runs`` names the tools that may be run, even
+    if ``tools`` lists more. ``seconds`` bounds the run, ``ask_seconds`` one request with its
+    ``retries``. ``shown`` has the paths of memories whose whole text is in the messages.
     """
 
     kind: str
@@ -39,18 +39,18 @@ class Task:
 
 
 class Bench(Protocol):
-    """What a run's tools work on, in a worker thread: a workspace, or a single text."""
+    """The object on which a run's tools work, in a worker thread, such as a workspace."""
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The names of what the run has changed, in the order of the first change."""
+        """The names of the files that the run has changed, in the order of the first change."""
         ...
 
     def call(
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
     ) -> ToolResult:
-        """Run one tool call; ``now`` is seconds since 1970, ``over`` says that its time is up.
+        """Run one tool call; ``now`` is seconds since 1970, ``over`` says whether its time is up.
 
-        Whatever a model sends is answered in words.
+        An invalid call is answered with a text, not an exception.
         """
         ...

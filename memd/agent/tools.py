@@ -1,7 +1,7 @@
-"""The tools as data: their definitions for a model, and its inputs as typed values. Pure.
+"""The tools as data: their definitions for a model, and their inputs as typed values. Pure.
 
-A client's own tool list has the same names with more members. Those that change nothing here are
-accepted and passed over; one that would change what the call means is refused in words.
+A client's own tools of these names have more members. Members without effect here are ignored; one
+that would change what the call means is refused with a reason.
 """
 
 import copy
@@ -77,7 +77,7 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     replace_all: bool = False
 
     def applied(self, text: str) -> str:
-        """Return a text with one place, or every one, replaced. Raises EditFailedError."""
+        """Return a text with the one match, or all matches, replaced. Raises EditFailedError."""
         old, new = self.old_string, self.new_string
         if not old:
             raise EditFailedError(self.file_path, _NOTHING)
@@ -90,7 +90,7 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             why = f"old_string stands in it {places} times; name more of its surroundings"
             raise EditFailedError(self.file_path, why)
         if len(text) + places * (len(new) - len(old)) > limits.READ_BYTES:
-            raise EditFailedError(self.file_path, _HUGE)  # before it is made
+            raise EditFailedError(self.file_path, _HUGE)  # checked before the text is made
         return text.replace(old, new)
 
 
@@ -109,7 +109,7 @@ _INPUTS: Mapping[str, type[Input]] = {
     kind.__name__: kind for kind in (Read, Grep, Glob, Write, Edit, Bash)
 }
 NAMES = frozenset(_INPUTS)
-# What msgspec raises for an input of a model; the last for half a character in a member's name.
+# What msgspec raises for an invalid input; the last for half a character in a member's name.
 NO_INPUT = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 
 
@@ -119,13 +119,13 @@ def definitions() -> tuple[Block, ...]:
 
 
 def parse(name: str, given: Mapping[str, Any]) -> Input:
-    """Return the input of a tool. Raises InputError, which says what is wrong with it."""
+    """Return a tool's input as a typed value. Raises InputError."""
     try:
         result: Input = msgspec.convert(given, type=_INPUTS[name], strict=False)
     except NO_INPUT as error:
         raise InputError(name, str(error)) from error
-    for refused, why in _UNSUPPORTED:
-        if refused(result):
+    for is_unsupported, why in _UNSUPPORTED:
+        if is_unsupported(result):
             raise InputError(name, why)
     return result
 
@@ -136,10 +136,10 @@ _UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
 )
 
 
-def _read() -> list[Block]:
+def _read_definitions() -> list[Block]:
     source = resources.files("memd.agent").joinpath("tools.toml").read_bytes()
     tools = tomllib.loads(source.decode("utf-8"))["tool"]
     return [tool | {"description": tool["description"].strip()} for tool in tools]
 
 
-_DEFINITIONS = _read()  # with the module, so that no run waits for a file
+_DEFINITIONS = _read_definitions()  # read on import, so that no run waits for a file

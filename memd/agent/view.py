@@ -1,12 +1,11 @@
-"""What a model may look at: the roots of its run, with what it wrote itself on top. Blocks.
+"""The files that a model may read: the roots of its run, overlaid by its own changes. Blocks.
 
 Rules of this file
 - Every path goes through ``places.locate``, also those that a listing finds.
-- What comes from a project or a transcript is shown with its credentials blanked out. They are
-  blanked in whole files and before anything is selected, so that neither half a line nor a
-  search's answer tells them.
-- Characters that show nothing are made visible: text hidden in them would reach the model alone.
-- Each call has a number of bytes, files and seconds (``Meter``).
+- Files of a project and transcripts are shown with their credentials blanked out. They are blanked
+  in whole files and before any selection, so that neither half a line nor a search reveals them.
+- Invisible characters are spelled out, since only the model would read a text hidden in them.
+- Each call has a limit of bytes, files and seconds (``Meter``).
 """
 
 import os
@@ -27,9 +26,9 @@ from memd.text import invisible
 CALL_BYTES = 64 * 1024 * 1024
 CALL_FILES = 20_000
 FOLDER_ENTRIES = 10_000
-WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this is looked at for credentials in one piece
+WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this size is searched for credentials as a whole
 _DEPTH = 24
-_AT_ONCE = 64 * 1024  # characters; a search keeps the interpreter until its end
+_AT_ONCE = 64 * 1024  # characters, since a search blocks other threads until its end
 
 _TOO_MANY_BYTES = f"one call reads at most {CALL_BYTES // 1024 // 1024} MB"
 _TOO_LATE = "the time for this call is over"
@@ -37,9 +36,9 @@ _A_FOLDER, _NO_FOLDER = "a folder", "no folder"
 
 
 class Meter:
-    """What one call has used of its ``files``; ``over`` says whether its time is up.
+    """Counts the bytes and files of one call, at most ``files``; ``over``: its time is up.
 
-    Whenever something is counted prompts go first. Raises LimitError.
+    Each count yields to requests and checks the time. Raises LimitError.
     """
 
     def __init__(self, over: Callable[[], bool], files: int = CALL_FILES) -> None:
@@ -49,7 +48,7 @@ class Meter:
         self._files = 0
 
     def tick(self) -> None:
-        """Let prompts go first, and look at the time."""
+        """Yield to requests and check the time. Raises LimitError."""
         yield_to_requests()
         if self._over():
             raise LimitError(_TOO_LATE)
@@ -72,7 +71,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file or folder: how the model named it, where it is, its size in bytes, mtime in ns."""
+    """A file or folder: the path shown to the model, its place, size in bytes, mtime in ns."""
 
     shown: str
     place: Place
@@ -82,7 +81,7 @@ class FileEntry:
 
     @property
     def name(self) -> str:
-        """The last part of how it is shown."""
+        """The last part of the shown path."""
         return self.shown.rstrip("/").rpartition("/")[2]
 
 
@@ -95,7 +94,7 @@ class TextPiece:
 
     @cached_property
     def text(self) -> str:
-        """The lines without credentials and with everything visible."""
+        """The lines without credentials and with invisible characters spelled out."""
         text = secrets.blank(self.raw) if self._foreign else self.raw
         return "".join(_visible(text))
 
@@ -109,18 +108,18 @@ class TextPiece:
 
 
 def _visible(text: str) -> Iterator[str]:
-    """Yield a text in parts, with what shows nothing spelled out; between them prompts go first."""
+    """Yield a text in parts with invisible characters spelled out, yielding to requests."""
     for start in range(0, len(text), _AT_ONCE):
         yield_to_requests()
         yield invisible.spelled_out(text[start : start + _AT_ONCE])
 
 
 class AgentView:
-    """The roots as one call sees them.
+    """The files of the roots as one call sees them.
 
-    ``folders`` are the open roots by their real path; a root without one is empty. ``written``
-    maps names in the memory directory to new text, ``None`` where the file is gone; ``taken_in``
-    maps what the run has read there to the text that it stays for the run.
+    ``folders`` has the open roots by their real path; a root without one is empty. ``written`` maps
+    names in the memory directory to the run's new content, ``None`` if it removed the file.
+    ``taken_in`` maps the names that the run has read there to the content that it keeps seeing.
     """
 
     def __init__(
@@ -139,10 +138,10 @@ class AgentView:
         self._folders = folders
         self._written = written
         self._taken_in = taken_in
-        self.read: set[FileEntry] = set()  # whose text this call has seen
+        self.read: set[FileEntry] = set()  # the files whose text this call has read
 
     def entry(self, path: str) -> FileEntry:
-        """Return what stands at a path. Raises NotReachableError and PathMissingError."""
+        """Return the file or folder at a path. Raises NotReachableError and PathMissingError."""
         result = self._entry(path, places.locate(path, self.roots))
         if result is None:
             raise PathMissingError(path)
@@ -156,12 +155,12 @@ class AgentView:
         return result
 
     def children(self, folder: FileEntry) -> list[FileEntry]:
-        """Return what may be seen in a folder, by name. Raises WrongKindError and LimitError."""
+        """Return a folder's visible entries, by name. Raises WrongKindError and LimitError."""
         if not folder.folder:
             raise WrongKindError(folder.shown, _NO_FOLDER)
         place = folder.place
         result: dict[str, FileEntry] = {}
-        for seen in self._listed(place):
+        for seen in self._entry_names(place):
             self.meter.tick()
             child = self._child(folder, seen)
             if child is not None:
@@ -170,7 +169,7 @@ class AgentView:
         return [result[name] for name in sorted(result)]
 
     def walk(self, top: FileEntry, depth: int = _DEPTH) -> Iterator[tuple[int, FileEntry]]:
-        """Yield a file, or a folder with all below it, each with its depth. Raises LimitError."""
+        """Yield ``top`` and, if it is a folder, all below it, with depths. Raises LimitError."""
         waiting = [(0, top)]
         while waiting:
             level, entry = waiting.pop()
@@ -179,12 +178,12 @@ class AgentView:
                 waiting += [(level + 1, child) for child in reversed(self.children(entry))]
 
     def pieces(self, entry: FileEntry, start: int = 0) -> Iterator[TextPiece]:
-        """Yield a file's text from a byte on, in whole lines. Raises LimitError."""
+        """Yield a file's text from the byte ``start``, in whole lines. Raises LimitError."""
         place = entry.place
         self.read.add(entry)
-        own = self._known(place)
-        if own is not None:
-            yield TextPiece(decode(own[start:]), foreign=False)
+        in_memory = self._run_content(place)
+        if in_memory is not None:
+            yield TextPiece(decode(in_memory[start:]), foreign=False)
             return
         foreign = place.root.kind != MEMORY
         gathered: list[bytes] = []
@@ -197,14 +196,14 @@ class AgentView:
         if gathered:
             yield TextPiece(decode(b"".join(gathered)), foreign=foreign)
 
-    def _known(self, place: Place) -> bytes | None:
-        """Return what a memory is to this run, ``None`` where only the disk says it."""
+    def _run_content(self, place: Place) -> bytes | None:
+        """Return the content of a memory that the run wrote or read, else ``None``."""
         if place.root.kind != MEMORY:
             return None
         return self._written.get(place.name, self._taken_in.get(place.name))
 
     def _chunks(self, entry: FileEntry, start: int) -> Iterator[bytes]:
-        """Yield bytes; what ``confined`` refuses becomes words for the model."""
+        """Yield a file's bytes. Raises NotReachableError where ``Confined`` refuses the file."""
         self.meter.looked()
         try:
             chunks = self._folders[entry.place.root.real].pieces(entry.place.name, start)
@@ -212,7 +211,7 @@ class AgentView:
         except MemdError as error:
             raise NotReachableError(entry.shown, error.sentence.rstrip(".")) from error
 
-    def _listed(self, place: Place) -> list[str]:
+    def _entry_names(self, place: Place) -> list[str]:
         folder = self._folders.get(place.root.real)
         seen = folder.entries(place.name, FOLDER_ENTRIES) if folder else []
         listed = [item.name for item in seen]
@@ -231,7 +230,7 @@ class AgentView:
             return None
 
     def _entry(self, shown: str, place: Place) -> FileEntry | None:
-        if place.root.kind == MEMORY and (new := self._own(shown, place)) is not None:
+        if place.root.kind == MEMORY and (new := self._written_entry(shown, place)) is not None:
             return new
         if place.root.kind == MEMORY and place.name in self._written:
             return None
@@ -246,8 +245,8 @@ class AgentView:
             return None
         return FileEntry(shown, place, seen.folder, seen.size, seen.mtime_ns)
 
-    def _own(self, shown: str, place: Place) -> FileEntry | None:
-        """Return what the run itself has put at a place of the memory directory."""
+    def _written_entry(self, shown: str, place: Place) -> FileEntry | None:
+        """Return the file, or the folder of files, that the run wrote at a place, else ``None``."""
         now = int(self.now * 1_000_000_000)
         content = self._written.get(place.name)
         if content is not None:
@@ -260,9 +259,9 @@ class AgentView:
 
 
 def open_roots(roots: tuple[Root, ...]) -> dict[str, Confined]:
-    """Open the roots that are there, by their real path; the caller closes them."""
+    """Return the opened roots by their real path, which the caller closes; skip unusable ones."""
     result: dict[str, Confined] = {}
-    for real in dict.fromkeys(root.real for root in roots):  # two ways may lead to one folder
+    for real in dict.fromkeys(root.real for root in roots):  # two roots may be one folder
         try:
             result[real] = Confined(real)
         except MemdError:
@@ -271,6 +270,6 @@ def open_roots(roots: tuple[Root, ...]) -> dict[str, Confined]:
 
 
 def root_of(kind: str, path: str) -> Root:
-    """Return a root for a folder as a caller spells it. Asks the file system where it is."""
+    """Return the root of a folder, with its real path from the file system."""
     plain = path.rstrip("/") or "/"
     return Root(kind, plain, os.path.realpath(plain))

@@ -1,14 +1,14 @@
 """A copy-on-write view of a memory directory, and the tools that work on it. Blocks; one thread.
 
 Rules of this file
-- Nothing here writes a file. What the model writes is kept in memory until somebody commits the
+- Nothing here writes a file. The model's changes are kept in memory until the caller commits the
   ``proposal``; a run that is cut off, or dies with the daemon, has changed nothing.
-- A memory is taken in when it is first read, and stays what it was: that is what a change is based
-  on, so that somebody else's change meanwhile is noticed.
-- A file that exists is changed only after it was read in this run.
-- Whatever a model sends is answered in words; only a bug leaves here as an exception.
-- Who opened the workspace may refuse a change (``check``): the model reads why and can mend it, and
-  what was refused last of a file that did not come to stand is known at the end (``refused``).
+- A memory's content is kept when it is first read, and a change is based on that content, so that
+  somebody else's change meanwhile is noticed.
+- An existing file is changed only after it was read in this run.
+- A model's invalid call is answered with a text; only a bug raises an exception.
+- The caller may refuse a change (``check``): the model is told why and can mend it. The last
+  refused change of a file that was not written afterwards is in ``refused``.
 """
 
 import re
@@ -54,12 +54,12 @@ _FULL = f"a run may write {FILES} files with {BYTES // 1024} KB in all"
 class Workspace:
     """One run's view of a memory directory, its project and the project's transcripts.
 
-    ``origin`` says whose words the run works on (``user``, ``assistant``, or anything else for
-    words that nobody vouches for). ``transcripts`` are the folders of this project's transcripts.
-    With ``removals`` a memory may be removed by writing ``removed: why`` over it; with ``team``
-    memories that others share may be written, and none of them removed. ``check`` is
-    asked before each change is taken in, and returns why it is refused, "" where it may stand. A
-    context manager; raises PathRefusedError and DirectoryUnusableError.
+    ``origin`` says whose words the run works on: ``user``, ``assistant``, or anything else for
+    words of unknown origin. ``transcripts`` are the folders of this project's transcripts.
+    With ``removals`` a memory may be removed by writing ``removed: why`` over it. With ``team``
+    the team's memories may be written, but not removed. ``check`` is called before each change and
+    returns why it is refused, or "" to allow it. A context manager; raises PathRefusedError and
+    DirectoryUnusableError.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Workspace:
         team: bool = False,
         check: Check | None = None,
     ) -> None:
-        said = [(TRANSCRIPTS, folder) for folder in transcripts]
-        wanted = ((MEMORY, memory), (PROJECT, project), *said)
-        roots = [view.root_of(kind, path) for kind, path in wanted if path]
+        others = [(TRANSCRIPTS, folder) for folder in transcripts]
+        folders = ((MEMORY, memory), (PROJECT, project), *others)
+        roots = [view.root_of(kind, path) for kind, path in folders if path]
         self._roots = tuple(
             root for root in roots if root.kind == MEMORY or places.usable(root.real)
         )
@@ -84,7 +84,8 @@ class Workspace:
         self._team = team
         self._check = check
         self._refused: dict[str, Proposed] = {}
-        # Of the tools that read, for who judges what is written; and those that show a team's text.
+        # The answers of the reading tools, as evidence for what is written, and those of them that
+        # show a team's text.
         self.answers: list[str] = []
         self.shared: list[str] = []
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
@@ -104,7 +105,7 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Close what is open; the object is of no use afterwards."""
+        """Close the open folders; the workspace cannot be used afterwards."""
         for folder in self._folders.values():
             folder.close()
         self._folders = {}
@@ -114,16 +115,16 @@ class Workspace:
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The names of what the run has changed, in the order of the first change."""
+        """The names of the files that the run has changed, in the order of the first change."""
         return tuple(self._written)
 
     @property
     def refused(self) -> tuple[Proposed, ...]:
-        """What the check refused last of each file that was not written after that."""
+        """The last refused change of each file that was not written afterwards."""
         return tuple(self._refused.values())
 
     def proposal(self) -> RunProposal:
-        """Return what the run wants to change; what came out as it was is left out."""
+        """Return the files whose content the run changed, and the sources that it read."""
         return RunProposal(
             tuple(
                 Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
@@ -134,14 +135,14 @@ class Workspace:
         )
 
     def content(self, path: str) -> bytes | None:
-        """Return what a memory says in this run, ``None`` where there is none; it counts as read.
+        """Return a memory's content in this run, ``None`` if there is none; it counts as read.
 
         Raises ToolError and PathRefusedError.
         """
         return self._take_in(self._name(path))
 
     def show(self, text: str, names: Iterable[str]) -> None:
-        """Remember an answer that shows some files of the memory directory."""
+        """Add an answer to ``answers`` and, if it shows a team's memory, to ``shared``."""
         self.answers.append(text)
         if any(name.startswith(TEAM) for name in names):
             self.shared.append(text)
@@ -149,7 +150,7 @@ class Workspace:
     def call(
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
     ) -> ToolResult:
-        """Run one tool call; ``now`` is seconds since 1970, ``over`` says that its time is up."""
+        """Run one tool call; ``now`` is seconds since 1970, ``over`` whether its time is up."""
         if name not in tools.NAMES:
             return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
@@ -161,8 +162,8 @@ class Workspace:
                 error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
             )
 
-    def _note(self, sight: AgentView, text: str) -> None:
-        """Remember what an answer shows of logs or of transcripts, and of nothing else."""
+    def _keep_source(self, sight: AgentView, text: str) -> None:
+        """Keep an answer as a source if all its files are daily logs, or all are transcripts."""
         places = [entry.place for entry in sight.read]
         logs = [p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places]
         spoken = [p.root.kind == TRANSCRIPTS for p in places]
@@ -187,7 +188,7 @@ class Workspace:
         result = self._answer(given, sight)
         read = (entry.place for entry in sight.read)
         self.show(result.text, (place.name for place in read if place.root.kind == MEMORY))
-        self._note(sight, result.text)
+        self._keep_source(sight, result.text)
         return result
 
     def _answer(self, given: tools.Reading, sight: AgentView) -> ToolResult:
@@ -207,7 +208,7 @@ class Workspace:
         return looking.read(given, entry, sight)
 
     def _take_in(self, name: str) -> bytes | None:
-        """Return what a memory says in this run; what is on disk is looked at once."""
+        """Return a memory's content in this run: as written by it, or as first read from disk."""
         if name in self._written:
             return self._written[name]
         if name not in self._base:
@@ -225,7 +226,9 @@ class Workspace:
         reason = drafting.removal(given.content) if before is not None else ""
         if reason:
             return self._remove(name, reason)
-        return self._put(name, given.content, "written" if before is None else "written anew")
+        return self._accept_change(
+            name, given.content, "written" if before is None else "written anew"
+        )
 
     def _edit(self, given: tools.Edit) -> ToolResult:
         name = self._name(given.file_path)
@@ -238,9 +241,9 @@ class Workspace:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise EditFailedError(given.file_path, _NOT_UTF8) from error
-        return self._put(name, given.applied(text), "changed")
+        return self._accept_change(name, given.applied(text), "changed")
 
-    def _put(self, name: str, text: str, done: str) -> ToolResult:
+    def _accept_change(self, name: str, text: str, done: str) -> ToolResult:
         content = drafting.checked(name, self._base.get(name), text, self._origin)
         others = {path: body for path, body in self._written.items() if path != name}
         size = sum(len(body or b"") for body in others.values()) + len(content)
@@ -248,7 +251,7 @@ class Workspace:
             raise ChangeRefusedError(name, _FULL)
         if self._base.get(name) is None:
             self._check_case(name, others)
-        self._ask(Proposed(name, self._base.get(name), content))
+        self._run_check(Proposed(name, self._base.get(name), content))
         self._written[name] = content
         self._reasons.pop(name, None)
         return ToolResult(f"{name} is {done}. It is kept when this run ends well.")
@@ -258,13 +261,13 @@ class Workspace:
             raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
         if name.startswith(TEAM):
             raise ChangeRefusedError(name, _NO_TEAM_REMOVAL)
-        self._ask(Proposed(name, self._base.get(name), None, reason))
+        self._run_check(Proposed(name, self._base.get(name), None, reason))
         self._written[name] = None
         self._reasons[name] = reason
         return ToolResult(f"{name} is removed. That holds when this run ends well.")
 
-    def _ask(self, file: Proposed) -> None:
-        """Ask the check. Raises ChangeRefusedError with what it answers."""
+    def _run_check(self, file: Proposed) -> None:
+        """Call the check and record a refused change. Raises ChangeRefusedError with its reason."""
         why = self._check(file) if self._check else ""
         if why:
             self._refused[file.path] = file
@@ -273,13 +276,13 @@ class Workspace:
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
         written = (path for path, body in others.items() if body)
-        result = clash((name,), chain(written, self._there()))
+        result = clash((name,), chain(written, self._names_on_disk()))
         if result is not None:
             why = f"it differs from {result[1]} only in case"
             raise ChangeRefusedError(name, why)
 
-    def _there(self) -> frozenset[str]:
-        """Return the names in the directory, listed once: the door looks again at the commit."""
+    def _names_on_disk(self) -> frozenset[str]:
+        """Return the names in the directory, listed once: the store checks again at the commit."""
         if self._listed is None:
             result: set[str] = set()
             for path, _, _ in self._directory.walk() if self._directory else ():
