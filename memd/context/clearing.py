@@ -45,8 +45,9 @@ def old_results(
     """Return the results to clear from a conversation that was idle for ``rested`` seconds.
 
     Empty if clearing is off, if the client cannot read stored results or its server manages the
-    history, if the conversation was idle under an hour or is within a turn, and if thinking would
-    have to go that may not.
+    history, and if the conversation was idle under an hour or is in the middle of a turn. Empty
+    too if clearing would also drop thinking blocks that must stay. The newest results stay,
+    and only results that were sent whole so far are cleared.
     """
     server_clears = request.supports & {CONTEXT_MANAGEMENT, MANAGED, THREAD}
     if server_clears or not (request.settings.context.clear and request.reader):

@@ -171,7 +171,10 @@ def _same_file(descriptor: int, path: str) -> bool:
 
 
 def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
-    """Return the error that names the holder; without its name after the deadline."""
+    """Return the error that names the holder of the lock; without its name after the deadline.
+
+    It waits, since a holder writes who it is only once it has the lock.
+    """
     while True:
         holder = _parse(os.pread(descriptor, _BODY_BYTES, 0))
         if holder.pid and _lives(holder.pid):

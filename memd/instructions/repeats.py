@@ -58,10 +58,11 @@ _PART = re.compile(r"\s*\*\*(?:said|why|how to apply):\*\*", re.IGNORECASE)  # o
 
 
 def covered(texts: Mapping[str, str]) -> Covered:
-    """Return what tells which of some files, given by path and text, says a text already.
+    """Return a function that names the file that already says a text, or "" if none does.
 
-    A text of several statements is said where each of them is. The evidence and the reasons in a
-    memory's body do not count. Blocks at the first call.
+    ``texts`` are the files' texts by path. Each statement of the text must stand in one of the
+    files; the first one's file is named. The evidence and the reasons in a memory's body do not
+    count. The function blocks when it is called first.
     """
     index = _Passages(texts)
 

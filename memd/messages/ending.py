@@ -112,9 +112,9 @@ class Endings:
             self._unanswered(message, happened)
 
     def returned(self, agents: Iterable[int], happened: Happened) -> int:
-        """End what waits for agents that have ended; return how many messages that were."""
+        """Refuse the messages that wait for agents that have ended; return how many."""
         ended = tuple(agents)
-        happened.freed |= set(ended)  # who waits for messages of theirs hears that they ended
+        happened.freed |= set(ended)  # wakes who waits for a message from them
         copies = [copy for agent in ended for copy in self._table.of_receiver(agent)]
         return self.end(copies, MessageState.REFUSED, "the receiver has ended", happened)
 

@@ -120,15 +120,16 @@ class Models:
     def name(self, settings: Settings, kind: str) -> str:
         """Return the model's name for a kind of work.
 
-        It is empty for a kind that the model is not for: no prompt waits for a program, notes are
-        kept with a tool, and lines of progress need a prefix that a cache knows.
+        It is empty for a kind of work that the provider cannot do. Notes (kept with a tool) and
+        lines of progress (from a cached prefix) need the Messages API. Recall cannot use a
+        program, which would keep the prompt waiting.
         """
         model = settings.model
         if kind in ("notes", PROGRESS) and model.provider != MESSAGES:
             return ""
         if model.provider != COMMAND:
             return model_name(model, kind, self._environ, settings.spend.prices)
-        named = presets.program(model)
+        named = presets.program(model)  # a string says why none was found
         if kind == "recall" or isinstance(named, str):
             return ""
         return getattr(model, kind) or named.name

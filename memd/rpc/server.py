@@ -201,9 +201,11 @@ class _Server:
             self._gone.set()
 
     def _make_room(self, pid: int) -> BusyError | None:
-        """Close a connection if a new one of this process needs its place.
+        """Close a connection if a new one of the process ``pid`` needs its place.
 
-        Return ``None`` if there is room now, else the error for the new connection.
+        The connection that has been idle longest is closed. If none is idle, one of the process
+        with most connections is, if that has more than ``pid``. Return ``None`` if there is room
+        now, else the error for the new connection.
         """
         live = {session: owner for session, owner in self._sessions.items() if not session.is_over}
         counts = Counter(live.values())  # of connections, by process
@@ -218,7 +220,7 @@ class _Server:
 
         def claim(session: PeerSession) -> tuple[bool, int, float]:
             busy = session.idle_since is None
-            return busy, -counts[live[session]] if busy else 0, session.quiet_since
+            return busy, (-counts[live[session]] if busy else 0), session.quiet_since
 
         weakest = min(rivals, key=claim)
         gives_way = weakest.idle_since is not None or counts[live[weakest]] > counts[pid]

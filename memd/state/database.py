@@ -201,7 +201,7 @@ class Database:
         self._monotonic = monotonic
 
     def on_note(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell`` with each later sentence about the file, in the thread that uses it."""
+        """Call ``tell`` with each later warning about the file, in the thread that meets it."""
         self.file.tell = tell
 
     def close(self) -> None:

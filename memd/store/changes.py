@@ -337,7 +337,7 @@ def _refuse_open(
 
 
 def _mend_index(_: Tree) -> Draft:
-    """Be the plan that changes nothing but an index that is wrong."""
+    """Return a plan's draft that rebuilds the index if it is wrong, and changes nothing else."""
     return StoreDraft(mend_index=True)
 
 
