@@ -42,7 +42,7 @@ class RuleNotFoundError(MemdError):
 class NotARuleError(MemdError):
     """A memory cannot carry a rule, for instance because it is not the person's own feedback."""
 
-    code = 1088
+    code = 1091
     kind = "not_a_rule"
     hint = "a rule needs a memory of the type feedback, of the person's own, with a line check:"
     exit_status = 65

@@ -256,7 +256,7 @@ async def test_what_cannot_be_a_rule_is_refused(caller: Caller) -> None:
     """A memory of another type, one without a line, and one that is not there."""
     await remember(caller, type="project")
     refused = await caller.refused("rule.add", path=FILE, check="git push")
-    assert (refused.kind, refused.code) == ("not_a_rule", 1088)
+    assert (refused.kind, refused.code) == ("not_a_rule", 1091)
     await remember(caller, "b.md")
     assert (await caller.refused("rule.add", path="b.md")).kind == "not_a_rule"
     assert (await caller.refused("rule.add", path="none.md", check="git push")).code == 1001

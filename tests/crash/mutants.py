@@ -133,9 +133,9 @@ MUTANTS = (
     Mutant(
         "a new file replaces one that is there",
         DISK,
-        "        if not self._native(folder, source, target, NOREPLACE):\n",
+        "        if not self._native(folder, source, target, NOREPLACE):\n            os.link(",
         "        os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)\n"
-        "        if False:\n",
+        "        if False:\n            os.link(",
         ("tests/files/test_disk.py",),
     ),
     Mutant(
