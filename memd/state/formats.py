@@ -53,16 +53,31 @@ def refuse_newer(path: str) -> None:
     """Raise StateTooNewError if a newer memd wrote the file. Raises sqlite3.Error and OSError."""
     if not os.path.lexists(path):
         return
-    address = f"file:{quote(os.path.abspath(path))}?mode=ro"
+    try:
+        number, writer = _written_by(path, "ro")
+    except sqlite3.Error as error:
+        if code_of(error) != sqlite3.SQLITE_READONLY:
+            raise
+        # A process that died while it created the file left a journal to roll back first.
+        number, writer = _written_by(path, "rw")
+    if number > FORMAT:
+        copy = next((copy for older, copy in copies(path) if older <= FORMAT), "")
+        raise StateTooNewError(path, (number, FORMAT), (writer, __version__), copy)
+
+
+def _written_by(path: str, mode: str) -> tuple[int, str]:
+    """Return the format of a file, and for a newer format the version of the memd that wrote it.
+
+    The version is "" if it is unknown. ``mode`` is SQLite's, ``ro`` or ``rw``. Raises
+    sqlite3.Error.
+    """
+    address = f"file:{quote(os.path.abspath(path))}?mode={mode}"
     with closing(sqlite3.connect(address, uri=True)) as connection:
-        number = format_of(connection)
-        if number <= FORMAT:
-            return
-        writer = ""
-        with suppress(sqlite3.Error, TypeError):
-            writer = str(connection.execute(_WRITER).fetchone()[0])
-    copy = next((copy for number, copy in copies(path) if number <= FORMAT), "")
-    raise StateTooNewError(path, (number, FORMAT), (writer, __version__), copy)
+        number, writer = format_of(connection), ""
+        if number > FORMAT:
+            with suppress(sqlite3.Error, TypeError):
+                writer = str(connection.execute(_WRITER).fetchone()[0])
+        return number, writer
 
 
 def format_of(connection: sqlite3.Connection) -> int:

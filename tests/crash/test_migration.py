@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.errors import MemdError
 from memd.state.formats import copies
 from tests.crash import kill, migrating
 from tests.crash.conftest import FIGURE
@@ -93,6 +94,38 @@ def test_a_kill_at_any_call_leaves_the_old_file_or_the_new_one(
     record_property(
         FIGURE, f"format {trial.version}, kill: {len(points[::every])} points, {len(bad)} bad"
     )
+    assert len(points) > 50
+    assert bad == []
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_a_kill_while_the_file_is_created_leaves_one_that_opens(
+    tmp_path: Path, every: int, record_property: Callable[[str, object], None]
+) -> None:
+    """The next start completes it, whatever SQLite left beside it."""
+    root = tmp_path / "root"
+
+    def empty() -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+
+    empty()
+    points, bad = kill.points(root, "0", "run", output=False, driver=DRIVER), []
+    made = dump(root / "state.db")
+    # A journal that only a writer can roll back lies there around the first waits for the disk.
+    first = [point for point in points if point.call == "fdatasync"][:6]
+    chosen = list(dict.fromkeys([*points[::every], *first]))
+    for point in chosen:
+        empty()
+        kill.killed(root, "0", "run", point, driver=DRIVER)
+        try:
+            opened(root / "state.db").close()
+        except MemdError as error:
+            bad.append((point, str(error)))
+            continue
+        if dump(root / "state.db") != made or os.listdir(root) != ["state.db"]:
+            bad.append((point, "it is not as a new one"))
+    record_property(FIGURE, f"a new state file, kill: {len(chosen)} points, {len(bad)} bad")
     assert len(points) > 50
     assert bad == []
 
