@@ -90,6 +90,8 @@ def _until_none(text: str, openings: re.Pattern[str]) -> str:
     What still holds one after ``_CUTS`` rounds was made to; the rest of it is left out.
     """
     for _ in range(_CUTS):
+        if openings.search(text) is None:
+            return text
         text = _without(text, openings)
     return openings.split(text, maxsplit=1)[0]
 
