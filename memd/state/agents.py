@@ -6,7 +6,8 @@ A state file may be damaged, so rows with invalid values are skipped.
 from dataclasses import asdict, replace
 
 from memd.core.agents import Agent
-from memd.state.database import Database, insert_row, read_rows
+from memd.state.database import Database
+from memd.state.rows import insert_row, read_rows
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS agents (

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS shadow_directories (
     at REAL NOT NULL
 ) WITHOUT ROWID;
 """
-_FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?1"
+_FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?"
 _PAGE = 2000  # files; other threads may use the state file between two pages
 _QUERY_PATHS = 500  # paths in one query; every build of SQLite takes 999 parameters
 

@@ -23,11 +23,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
-
-import msgspec
+from functools import partial
+from typing import Any
 
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
@@ -35,12 +34,9 @@ from memd.state.errors import StateNotMigratedError
 from memd.state.errors import StateReadOnlyError as StateReadOnlyError
 from memd.state.errors import StateTooNewError as StateTooNewError
 from memd.state.errors import StateUnusableError as StateUnusableError
-from memd.state.formats import Migrate
 from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
-Cursor = sqlite3.Cursor
-T = TypeVar("T")
 
 _LOG = "-wal"
 _DAMAGED, _STUCK = formats.DAMAGED, formats.STUCK
@@ -51,6 +47,26 @@ _ENDED = "it was closed"
 _READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
 
 
+class Cursor(sqlite3.Cursor):
+    """A cursor that takes a sequence of values for ``?`` or for ``?1``, not both in a statement.
+
+    Python 3.12 deprecates and 3.14 refuses a sequence for ``?1``; a mapping is always taken.
+    """
+
+    def execute(self, query: str, values: Any = (), /) -> "Cursor":
+        """Run one statement. Raises sqlite3.Error."""
+        super().execute(query, _by_number(values) if "?1" in query else values)
+        return self
+
+    def executemany(self, query: str, rows: Iterable[Any], /) -> "Cursor":
+        """Run a statement once for each row of values. Raises sqlite3.Error."""
+        super().executemany(query, map(_by_number, rows) if "?1" in query else rows)
+        return self
+
+
+Migrate = Callable[[Cursor], None] | None
+
+
 class StateFile:
     """The connection to the state file, which is opened again after a loss.
 
@@ -58,7 +74,7 @@ class StateFile:
     ``notes`` are sentences about what happened to the file.
     """
 
-    def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate | None = None) -> None:
+    def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate = None) -> None:
         self.path = path
         self._migrate = migrate
         self.lock = threading.RLock()
@@ -145,7 +161,7 @@ class StateFile:
                 raise
             except sqlite3.DatabaseError:
                 pass
-        self.repaired = _put_aside(self.path)
+        self.repaired = formats.put_aside(self.path)
         self._damages = 0
         self.note(
             f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
@@ -166,7 +182,8 @@ class StateFile:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(_SYNCED)
             _check(connection, thorough=thorough)
-            if sentence := formats.bring_up(self.path, connection, self._migrate):
+            migrate = self._migrate and partial(self._migrate, connection.cursor(Cursor))
+            if sentence := formats.bring_up(self.path, connection, migrate):
                 self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
@@ -231,7 +248,7 @@ class Database:
         with self.file.lock:
             connection = self.file.connection()
             try:
-                rows: list[Row] = connection.execute(query, parameters).fetchall()
+                rows: list[Row] = connection.cursor(Cursor).execute(query, parameters).fetchall()
             except sqlite3.Error as error:
                 self.file.failed(error)
                 raise StateUnusableError(self.path, str(error)) from error
@@ -265,7 +282,7 @@ class Database:
     def _transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
         """Run the block in one transaction, without asking whether writing is allowed."""
         connection = self.file.connection()
-        cursor = connection.cursor()
+        cursor = connection.cursor(Cursor)
         try:
             with _as_sqlite():
                 cursor.execute(_SYNCED if synced else _UNSYNCED)
@@ -313,7 +330,7 @@ def open_database(
     monotonic: Callable[[], float] = time.monotonic,
     *,
     later: bool = False,
-    migrate: Migrate | None = None,
+    migrate: Migrate = None,
 ) -> Database:
     """Open or create the state file (mode 0600) with all tables of ``schemas``, and return it.
 
@@ -332,21 +349,9 @@ def open_database(
     return Database(file, monotonic)
 
 
-def read_rows(rows: Iterable[Row | Mapping[str, object]], shape: type[T]) -> Iterator[T]:
-    """Yield rows as objects of a class with the columns' names; invalid rows are left out."""
-    for row in rows:
-        with suppress(msgspec.ValidationError):
-            yield msgspec.convert(dict(row), shape, strict=False)  # SQLite's booleans are numbers
-
-
-def insert_row(
-    cursor: Cursor, table: str, row: Mapping[str, object], *, replace: bool = False
-) -> int:
-    """Insert a row, given by column names, inside a transaction and return its row id."""
-    verb, slots = "INSERT OR REPLACE" if replace else "INSERT", ", ".join("?" * len(row))
-    query = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({slots})"
-    cursor.execute(query, tuple(row.values()))
-    return int(cursor.lastrowid or 0)
+def _by_number(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the values with their positions as keys, beginning with "1"."""
+    return {str(number): value for number, value in enumerate(values, 1)}
 
 
 def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
@@ -355,18 +360,6 @@ def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
     answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if answer != "ok":
         raise sqlite3.DatabaseError(answer)
-
-
-def _put_aside(path: str) -> str:
-    """Rename a damaged file with its log and return the new path."""
-    number = 1
-    while os.path.lexists(f"{path}.damaged-{number}"):
-        number += 1
-    aside = f"{path}.damaged-{number}"
-    for tail in ("", _LOG, "-shm"):
-        with suppress(FileNotFoundError):
-            os.rename(path + tail, aside + tail)
-    return aside
 
 
 _Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]

@@ -1,4 +1,4 @@
-"""Check a state file's format, migrate an older one, and copy the file before that.
+"""Check a state file's format, migrate an older one after copying it, and rename a damaged one.
 
 Rules of this file
 - A file of a newer format is only read: no byte of it or of its log changes.
@@ -17,8 +17,6 @@ from urllib.parse import quote
 
 from memd import __version__
 from memd.state.errors import StateNotMigratedError, StateTooNewError, StateUnusableError
-
-Migrate = Callable[[sqlite3.Cursor], None]
 
 FORMAT = 3
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -90,7 +88,7 @@ def code_of(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
-def bring_up(path: str, connection: sqlite3.Connection, migrate: Migrate | None) -> str:
+def bring_up(path: str, connection: sqlite3.Connection, migrate: Callable[[], None] | None) -> str:
     """Migrate an open file of an older format, and store this memd's version in it.
 
     Return a sentence about the migration, "" if there was none. Raises StateNotMigratedError if
@@ -102,7 +100,7 @@ def bring_up(path: str, connection: sqlite3.Connection, migrate: Migrate | None)
     connection.execute("BEGIN IMMEDIATE")
     try:
         if migrate is not None and older:
-            migrate(connection.cursor())
+            migrate()
         _sign(connection)
         connection.execute("COMMIT")
     except _UNFORESEEN as error:
@@ -171,3 +169,15 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def put_aside(path: str) -> str:
+    """Rename a damaged file with its log and return the new path."""
+    number = 1
+    while os.path.lexists(f"{path}.damaged-{number}"):
+        number += 1
+    aside = f"{path}.damaged-{number}"
+    for tail in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.rename(path + tail, aside + tail)
+    return aside

@@ -23,7 +23,7 @@ from typing import TypeVar
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, Provenance
 from memd.state import baseline, blobs, effects, imported, proposed, roots, teams, uses
-from memd.state.database import Cursor, Database, insert_row
+from memd.state.database import Cursor, Database
 from memd.state.records import (
     APPLIED,
     CONFLICT,
@@ -37,6 +37,7 @@ from memd.state.records import (
     read_step,
     step_values,
 )
+from memd.state.rows import insert_row
 
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS changes (

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memd.core.agents import TTL_SECONDS, MessageKind, MessageState, Sender
-from memd.state.database import Row, read_rows
+from memd.state.database import Row
+from memd.state.rows import read_rows
 
 _CONTROL = (
     MessageKind.SHUTDOWN_REQUEST,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from memd.core.agents import MessageKind, MessageState
-from memd.state.database import Cursor, Database, insert_row, read_rows
+from memd.state.database import Cursor, Database
 from memd.state.message_rows import (
     MessageCopy,
     NewMessage,
@@ -20,6 +20,7 @@ from memd.state.message_rows import (
     is_control,
     stored_messages,
 )
+from memd.state.rows import insert_row, read_rows
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (

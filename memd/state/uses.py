@@ -62,15 +62,16 @@ EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
 """
 
 
-def _count(kind: str, session: str = "0") -> tuple[str, str]:
-    """Return what counts a use by (directory, path, session, at).
+def _count(kind: str, new_session: str = "?3 IS NULL") -> tuple[str, str]:
+    """Return two statements that count one use; their values are (directory, path, session, at).
 
-    ``session`` says in SQL whether the session is one that is new to the memory.
+    ``new_session`` is SQL for 1 if the session is counted as one more of the memory. The default is
+    0, since no session is NULL; it names ``?3`` because a gap in the numbers is an error.
     """
     return (
         f"""
 INSERT INTO usage (directory, path, {kind}, sessions, last_{kind}, since, at, counted)
-VALUES (?1, ?2, 1, {session}, ?4, ?4, ?4, {DAYS}) ON CONFLICT DO UPDATE SET
+VALUES (?1, ?2, 1, {new_session}, ?4, ?4, ?4, {DAYS}) ON CONFLICT DO UPDATE SET
     {kind} = {kind} + 1, sessions = sessions + excluded.sessions, last_{kind} = ?4, at = ?4,
     counted = excluded.counted
 """,  # noqa: S608 - our own words

@@ -188,6 +188,17 @@ def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     assert count(filled) == 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_statement_may_name_its_values_by_number(filled: Database) -> None:
+    """Values go to numbered placeholders in order, without a warning of any Python."""
+    with filled.transaction() as cursor:
+        cursor.execute("CREATE TABLE pairs (a, b)")
+        cursor.executemany("INSERT INTO pairs VALUES (?2, ?1 || ?2)", [("x", "y"), ("v", "w")])
+    assert filled.write("UPDATE pairs SET b = ?1 WHERE b = ?2 || a", ("new", "v")) == 1
+    rows = filled.read("SELECT * FROM pairs WHERE ?1 = ?1 AND a IN ('y', ?1)", ("w",))
+    assert [tuple(row) for row in rows] == [("y", "xy"), ("w", "new")]
+
+
 def test_two_refused_commits_close_the_file_for_writing(filled: Database) -> None:
     """Then nothing is tried but one small transaction a second, until the medium works."""
     clock = FakeClock()
