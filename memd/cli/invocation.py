@@ -233,7 +233,7 @@ class Invocation:
             value = getattr(self.options, argument.attribute)
             if argument.parameter and value is not False and value != []:
                 params[argument.parameter] = value
-        return self.call(command.called, seconds=seconds, **{**params, **more})
+        return self.call(command.api_method, seconds=seconds, **{**params, **more})
 
     def memory(self, name: str) -> str:
         """Return the path of the memory that has this path, file name or name.

@@ -36,7 +36,7 @@ WORDS = frozenset(
         "mcp",
         "other",
     )
-) | {command.called for command in COMMANDS if command.called}
+) | {command.api_method for command in COMMANDS if command.api_method}
 _NAME = re.compile(r"[a-z][a-z_]{0,30}")
 _VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,2}((a|b|rc|\.dev|\.post)\d{1,5})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)?)?")

@@ -94,14 +94,14 @@ def status(invocation: Invocation) -> None:
     pairs = [
         ("team", f"{answer['remote']} on {answer['server']}"),
         ("member", f"{answer['member']} by {answer['device']}"),
-        ("state", f"{state}{_why(answer)}{retry}"),
+        ("state", f"{state}{_why_waiting(answer)}{retry}"),
         ("entries", answer["entries"]),
-        ("taken", _when(answer["pulled_at"])),
-        ("sent", _when(answer["pushed_at"])),
-        ("goes out", _few(answer["outgoing"])),
-        *(("conflict", f"{_path(one)}: memctl team resolve") for one in answer["conflicts"]),
-        *(("held", _held(one)) for one in answer["held"]),
-        *(("left out", f"{_path(one)}: {one['rule']}") for one in answer["left_out"]),
+        ("taken", _age(answer["pulled_at"])),
+        ("sent", _age(answer["pushed_at"])),
+        ("goes out", _first_paths(answer["outgoing"])),
+        *(("conflict", f"{_team_path(one)}: memctl team resolve") for one in answer["conflicts"]),
+        *(("held", _held_words(one)) for one in answer["held"]),
+        *(("left out", f"{_team_path(one)}: {one['rule']}") for one in answer["left_out"]),
     ]
     invocation.screen.answer(answer, output.facts(pairs))
 
@@ -132,9 +132,9 @@ def log(invocation: Invocation) -> None:
     rows = [
         (
             screen.paint(str(one["revision"]), "bold"),
-            _when(one["at"]),
+            _age(one["at"]),
             f"{one['member']} by {one['device']}" if one["device"] else one["member"],
-            output.size(one["size"]) if one["hash"] else "removed: " + _line(one["reason"]),
+            output.size(one["size"]) if one["hash"] else "removed: " + _one_line(one["reason"]),
         )
         for one in answer["versions"]
     ]
@@ -198,10 +198,10 @@ def members(invocation: Invocation) -> None:
     answer, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(_line(one["member"]), "bold"),
+            screen.paint(_one_line(one["member"]), "bold"),
             f"{one['entries']} entries",
-            f"last {_when(one['at'])}",
-            ", ".join(map(_line, one["devices"])),
+            f"last {_age(one['at'])}",
+            ", ".join(map(_one_line, one["devices"])),
         )
         for one in answer["members"]
     ]
@@ -242,18 +242,21 @@ def _call_and_print(invocation: Invocation, **more: object) -> int:
 def _print_waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
     """Print the conflicts and the question that a sync left; return 1 if there are any."""
     for one in done["conflicts"]:
-        invocation.screen.error(f"conflict: {_path(one)}: memctl team resolve {_path(one)} HOW")
+        invocation.screen.error(
+            f"conflict: {_team_path(one)}: memctl team resolve {_team_path(one)} HOW"
+        )
     if done["waits"]:
         invocation.screen.error(f"{done['waits']}: memctl team accept")
     return 1 if done["conflicts"] or done["waits"] else 0
 
 
 def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that report what a sync took, merged, removed, sent and left."""
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
-            yield f"{words}: {_few(sync[words])}"
-    yield from (f"held: {_held(one)}" for one in sync["held"])
-    yield from (f"left out: {_path(one)}: {one['rule']}" for one in sync["left_out"])
+            yield f"{words}: {_first_paths(sync[words])}"
+    yield from (f"held: {_held_words(one)}" for one in sync["held"])
+    yield from (f"left out: {_team_path(one)}: {one['rule']}" for one in sync["left_out"])
     if sync["left"]:
         yield f"{sync['left']} more go out later"
     if sync["change"]:
@@ -261,20 +264,22 @@ def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield the pairs that tell the person what joining will do."""
     yield "server", preview["server"]
     yield "repository", preview["remote"]
     yield "project", preview["root"]
     yield "device", preview["device"]
     sends = preview["sends"]
     size = output.size(preview["bytes"])
-    yield "sends", f"{len(sends)} files, {size}: {_few(sends)}" if sends else "nothing yet"
-    yield from (("keeps back", _held(one)) for one in preview["left"])
+    yield "sends", f"{len(sends)} files, {size}: {_first_paths(sends)}" if sends else "nothing yet"
+    yield from (("keeps back", _held_words(one)) for one in preview["left"])
     yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
 
 
 def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
+    """Yield a pair for each of the team's newest memories."""
     for one in entries:
-        words = f"{_line(one['member'])}, {_when(one['at'])}: {_line(one['description'])}"
+        words = f"{_one_line(one['member'])}, {_age(one['at'])}: {_one_line(one['description'])}"
         yield one["path"], words
 
 
@@ -287,38 +292,49 @@ def _with_conflict_marks(ours: str, theirs: str) -> str:
             lines += left[a:b]
         else:
             start, middle, end = _BORDERS
-            lines += [start, *_ended(left[a:b]), middle, *_ended(right[c:d]), end]
+            lines += [
+                start,
+                *_end_with_newline(left[a:b]),
+                middle,
+                *_end_with_newline(right[c:d]),
+                end,
+            ]
     return "".join(lines)
 
 
-def _ended(lines: list[str]) -> list[str]:
+def _end_with_newline(lines: list[str]) -> list[str]:
     """Return lines that all end with a newline."""
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-def _held(one: Mapping[str, Any]) -> str:
-    detail = f" ({_line(one['detail'])})" if one["detail"] else ""
-    return f"{_path(one)}: {one['reason'].replace('_', ' ')}{detail}"
+def _held_words(one: Mapping[str, Any]) -> str:
+    """Return a held file's path and why it is not sent."""
+    detail = f" ({_one_line(one['detail'])})" if one["detail"] else ""
+    return f"{_team_path(one)}: {one['reason'].replace('_', ' ')}{detail}"
 
 
-def _why(answer: Mapping[str, Any]) -> str:
+def _why_waiting(answer: Mapping[str, Any]) -> str:
+    """Return why a sync waits, from the server's last answer, or "" if it does not."""
     status = answer["paused"].removeprefix("push ")
     why = answer["waits"] or _REFUSALS.get(status, answer["paused"])
-    return f": {_line(why)}" if why else ""
+    return f": {_one_line(why)}" if why else ""
 
 
-def _path(one: Mapping[str, Any]) -> str:
-    return _line(f"team/{one['key']}")
+def _team_path(one: Mapping[str, Any]) -> str:
+    """Return a team memory's path for display."""
+    return _one_line(f"team/{one['key']}")
 
 
-def _few(paths: list[str]) -> str:
+def _first_paths(paths: list[str]) -> str:
+    """Return the first paths with commas, and how many more there are."""
     more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
     return ", ".join(paths[:_FEW]) + more
 
 
-def _when(at: float) -> str:
+def _age(at: float) -> str:
+    """Return how long ago a time in seconds since 1970 was, "never" for 0."""
     return output.ago(iso_time(at)) if at else "never"
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return one_line(text, _LINE)
