@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.cli import output, service_unit
-from memd.cli.asking import agreed, present
+from memd.cli.asking import agreed, can_ask
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
@@ -162,7 +162,7 @@ def _apply_plan(
 
 def _ask_person(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
     """Show the diffs and return whether the person agrees; ``False`` without a terminal."""
-    if not present(invocation):
+    if not can_ask(invocation):
         return False
     for diff in diffs:
         invocation.screen.line(diff)

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from memd.cli import output
-from memd.cli.asking import agreed, present, secret
+from memd.cli.asking import agreed, can_ask, secret
 from memd.cli.commands.editing import edited
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
@@ -212,7 +212,7 @@ def _confirmed(invocation: Invocation, question: str) -> bool:
     """Return whether ``--yes`` or the person confirms. Raises CommandLineError if nobody can."""
     if invocation.options.yes:
         return True
-    if not present(invocation):
+    if not can_ask(invocation):
         raise CommandLineError(_UNANSWERED, _AGREE)
     if agreed(invocation, question):
         return True
