@@ -39,7 +39,7 @@ def dream(invocation: Invocation) -> int:
 
 def review(invocation: Invocation) -> None:
     """Print the proposals of dreams, which wait for a person."""
-    answer = _without_dream_options(invocation).request()
+    answer = _refuse_dream_options(invocation).request()
     screen = invocation.screen
     if not answer["proposals"]:
         screen.note("no proposals" if invocation.options.all else "no open proposals")
@@ -49,7 +49,7 @@ def review(invocation: Invocation) -> None:
 
 def accept(invocation: Invocation) -> int:
     """Apply a proposal; return 1 if a file was left because somebody changed it."""
-    done = _without_dream_options(invocation).request()
+    done = _refuse_dream_options(invocation).request()
     for left in done["left"]:
         invocation.screen.error(f"left alone: {left['path']}: {left['reason']}")
     lines = [f"accepted {path}" for path in done["accepted"]]
@@ -61,7 +61,7 @@ def accept(invocation: Invocation) -> int:
 
 def reject(invocation: Invocation) -> None:
     """Reject a proposal, or some files of it."""
-    done = _without_dream_options(invocation).request()
+    done = _refuse_dream_options(invocation).request()
     lines = [f"rejected {path}" for path in done["rejected"]]
     invocation.screen.answer(done, "\n".join([*lines, _state_sentence(done)]))
 
@@ -106,8 +106,8 @@ def _print_status(invocation: Invocation) -> int:
     return 0
 
 
-def _without_dream_options(invocation: Invocation) -> Invocation:
-    """Return the invocation. Raises CommandLineError for options of ``dream`` before a verb."""
+def _refuse_dream_options(invocation: Invocation) -> Invocation:
+    """Raise CommandLineError for options of ``dream`` before a verb; return the invocation."""
     for name in _OF_DREAM:
         if getattr(invocation.options, name):
             raise CommandLineError(_EXCLUDED, name, invocation.options.run.words[-1])

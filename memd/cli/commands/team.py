@@ -1,4 +1,4 @@
-"""team …: joining a team, syncing with it, and deciding what waits for a person.
+"""team …: join a team, sync with it, and decide what waits for a person.
 
 Colleagues' texts are printed in diffs, where each line begins with a mark, or on one line behind a
 word of memd's.
@@ -99,9 +99,12 @@ def status(invocation: Invocation) -> None:
         ("taken", _age(answer["pulled_at"])),
         ("sent", _age(answer["pushed_at"])),
         ("goes out", _first_paths(answer["outgoing"])),
-        *(("conflict", f"{_team_path(one)}: memctl team resolve") for one in answer["conflicts"]),
-        *(("held", _held_words(one)) for one in answer["held"]),
-        *(("left out", f"{_team_path(one)}: {one['rule']}") for one in answer["left_out"]),
+        *(
+            ("conflict", f"{_team_path(entry)}: memctl team resolve")
+            for entry in answer["conflicts"]
+        ),
+        *(("held", _held_words(entry)) for entry in answer["held"]),
+        *(("left out", f"{_team_path(entry)}: {entry['rule']}") for entry in answer["left_out"]),
     ]
     invocation.screen.answer(answer, output.facts(pairs))
 
@@ -131,12 +134,16 @@ def log(invocation: Invocation) -> None:
     answer, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(str(one["revision"]), "bold"),
-            _age(one["at"]),
-            f"{one['member']} by {one['device']}" if one["device"] else one["member"],
-            output.size(one["size"]) if one["hash"] else "removed: " + _one_line(one["reason"]),
+            screen.paint(str(version["revision"]), "bold"),
+            _age(version["at"]),
+            f"{version['member']} by {version['device']}"
+            if version["device"]
+            else version["member"],
+            output.size(version["size"])
+            if version["hash"]
+            else "removed: " + _one_line(version["reason"]),
         )
-        for one in answer["versions"]
+        for version in answer["versions"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
@@ -198,12 +205,12 @@ def members(invocation: Invocation) -> None:
     answer, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(_one_line(one["member"]), "bold"),
-            f"{one['entries']} entries",
-            f"last {_age(one['at'])}",
-            ", ".join(map(_one_line, one["devices"])),
+            screen.paint(_one_line(member["member"]), "bold"),
+            f"{member['entries']} entries",
+            f"last {_age(member['at'])}",
+            ", ".join(map(_one_line, member["devices"])),
         )
-        for one in answer["members"]
+        for member in answer["members"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
@@ -241,9 +248,9 @@ def _call_and_print(invocation: Invocation, **more: object) -> int:
 
 def _print_waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
     """Print the conflicts and the question that a sync left; return 1 if there are any."""
-    for one in done["conflicts"]:
+    for conflict in done["conflicts"]:
         invocation.screen.error(
-            f"conflict: {_team_path(one)}: memctl team resolve {_team_path(one)} HOW"
+            f"conflict: {_team_path(conflict)}: memctl team resolve {_team_path(conflict)} HOW"
         )
     if done["waits"]:
         invocation.screen.error(f"{done['waits']}: memctl team accept")
@@ -255,8 +262,8 @@ def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
             yield f"{words}: {_first_paths(sync[words])}"
-    yield from (f"held: {_held_words(one)}" for one in sync["held"])
-    yield from (f"left out: {_team_path(one)}: {one['rule']}" for one in sync["left_out"])
+    yield from (f"held: {_held_words(file)}" for file in sync["held"])
+    yield from (f"left out: {_team_path(file)}: {file['rule']}" for file in sync["left_out"])
     if sync["left"]:
         yield f"{sync['left']} more go out later"
     if sync["change"]:
@@ -272,15 +279,17 @@ def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     sends = preview["sends"]
     size = output.size(preview["bytes"])
     yield "sends", f"{len(sends)} files, {size}: {_first_paths(sends)}" if sends else "nothing yet"
-    yield from (("keeps back", _held_words(one)) for one in preview["left"])
+    yield from (("keeps back", _held_words(file)) for file in preview["left"])
     yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
 
 
 def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
     """Yield a pair for each of the team's newest memories."""
-    for one in entries:
-        words = f"{_one_line(one['member'])}, {_age(one['at'])}: {_one_line(one['description'])}"
-        yield one["path"], words
+    for entry in entries:
+        words = (
+            f"{_one_line(entry['member'])}, {_age(entry['at'])}: {_one_line(entry['description'])}"
+        )
+        yield entry["path"], words
 
 
 def _with_conflict_marks(ours: str, theirs: str) -> str:
@@ -307,10 +316,10 @@ def _end_with_newline(lines: list[str]) -> list[str]:
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-def _held_words(one: Mapping[str, Any]) -> str:
+def _held_words(entry: Mapping[str, Any]) -> str:
     """Return a held file's path and why it is not sent."""
-    detail = f" ({_one_line(one['detail'])})" if one["detail"] else ""
-    return f"{_team_path(one)}: {one['reason'].replace('_', ' ')}{detail}"
+    detail = f" ({_one_line(entry['detail'])})" if entry["detail"] else ""
+    return f"{_team_path(entry)}: {entry['reason'].replace('_', ' ')}{detail}"
 
 
 def _why_waiting(answer: Mapping[str, Any]) -> str:
@@ -320,9 +329,9 @@ def _why_waiting(answer: Mapping[str, Any]) -> str:
     return f": {_one_line(why)}" if why else ""
 
 
-def _team_path(one: Mapping[str, Any]) -> str:
+def _team_path(entry: Mapping[str, Any]) -> str:
     """Return a team memory's path for display."""
-    return _one_line(f"team/{one['key']}")
+    return _one_line(f"team/{entry['key']}")
 
 
 def _first_paths(paths: list[str]) -> str:
