@@ -93,9 +93,8 @@ class MessageTable:
                 cursor.execute(
                     "UPDATE messages SET answer_by = NULL WHERE number = ?", (message.request,)
                 )
-            _delete_unused_bodies(
-                cursor, (number,)
-            )  # if every receiver refused it, no copy is open
+            # If every receiver refused the message, no copy is open.
+            _delete_unused_bodies(cursor, (number,))
         return number
 
     def earlier(self, sender: int, request_id: str) -> int:
