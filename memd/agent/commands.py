@@ -7,10 +7,11 @@ by argparse (``options``); an unknown one is refused with the name of the tool t
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memd.agent import matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
@@ -29,8 +30,7 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999, the last that can be shown
 _NO_NUMBER, _NO_PATTERN = f"it must be a number up to {_MOST}", "grep has no pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class InputText:
+class InputText(Struct, frozen=True):
     """One input of a command: a file, or the piped lines, whose path is empty."""
 
     path: str

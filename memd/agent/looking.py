@@ -1,8 +1,9 @@
 """The tools Read, Grep and Glob on the files of a view, with answers of bounded size."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from memd.agent import matching
 from memd.agent.answer import collect

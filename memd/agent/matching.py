@@ -7,8 +7,9 @@ searched one by one, in the form in which they may be shown.
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.agent.view import TextPiece
 from memd.core import regex
@@ -19,8 +20,7 @@ _ENDS = re.compile(r"\\[AzZ]|\(\?")
 _BASIC = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """A pattern, and the numbers of lines to show before and after a hit and of hits at most.
 
     ``quick``: a piece without a match of the pattern has no line that matches.
@@ -34,8 +34,7 @@ class Search:
     quick: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedLine:
+class MatchedLine(Struct, frozen=True):
     """A line to show: its number from 1, its text, and whether it is a hit itself."""
 
     number: int

@@ -12,10 +12,10 @@ Rules of this file
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from memd.agent.refusals import EditFailedError, InputError, NotShownError, ToolError
 from memd.agent.step import DENIED, OPERATION, ToolResult

@@ -11,7 +11,8 @@ Rules of this file
 
 import fnmatch
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.agent.refusals import NotReachableError
 from memd.core import names
@@ -42,8 +43,7 @@ _NAMES = """
 _PRIVATE = re.compile("|".join(map(fnmatch.translate, _NAMES.split())))
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A folder that may be read: its kind, its path as callers spell it, and its real path."""
 
     kind: str
@@ -51,8 +51,7 @@ class Root:
     real: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A path below a root; ``name`` is relative, "" for the root itself."""
 
     root: Root

@@ -7,8 +7,9 @@ Rules of this file
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.agent.task import Task
 

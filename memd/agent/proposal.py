@@ -8,7 +8,9 @@ Rules of this file
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.names import INDEX, TEAM
 from memd.core.text import one_line, sha256
@@ -19,8 +21,7 @@ from memd.documents.document import FrontmatterNotEditableError
 _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 
 
-@dataclass(frozen=True, slots=True)
-class Proposed:
+class Proposed(Struct, frozen=True):
     """One file's change, from ``base`` to ``content``; ``None`` means that there is no file.
 
     ``reason`` says why a memory is removed. ``origin`` says whose words the file holds, if that
@@ -34,8 +35,7 @@ class Proposed:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(Struct, frozen=True):
     """The text of daily logs (``log``) or of transcripts that a run saw in one answer.
 
     ``at`` is when the newest of these files changed last, in seconds since 1970.
@@ -46,8 +46,7 @@ class SourceText:
     log: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunProposal:
+class RunProposal(Struct, frozen=True):
     """All files that a run wants to change, also the index if the run edited it.
 
     ``sources`` has the texts of logs and transcripts that it saw.

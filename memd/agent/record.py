@@ -4,8 +4,9 @@ Credentials are removed before a text is cut, since no rule finds half of one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from memd.agent.step import AskModel, Planned, Run, ToolResult
 from memd.core.text import cut_bytes

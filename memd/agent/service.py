@@ -6,11 +6,13 @@ It never writes a file: the run's changes stay in its bench, and the caller comm
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.agent import operations, step
 from memd.agent import refusals as refusals
@@ -44,8 +46,7 @@ _NAME = 60
 Progress = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(Struct, frozen=True):
     """How a run ended.
 
     ``finished`` is true when the model said that it was done; only then may its work be kept.

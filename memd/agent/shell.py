@@ -8,8 +8,10 @@ Rules of this file
 """
 
 import re
-from dataclasses import dataclass, replace
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.agent import commands
 from memd.agent.answer import collect
@@ -44,8 +46,7 @@ _UNKNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """One word. ``pattern`` is its shell pattern, or "" without wildcards outside of quotes."""
 
     text: str

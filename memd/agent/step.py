@@ -12,9 +12,11 @@ Rules of this file
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.model.port import Block, Reply, ToolCall, Usage
 
@@ -40,8 +42,7 @@ class Reason(StrEnum):
     MODEL = "model_failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """The bounds of a run.
 
     ``reply_tokens`` bounds one reply, ``output_tokens`` all of them, ``total_tokens`` everything
@@ -67,8 +68,7 @@ class Budget:
     runs_last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The result of one tool call: its text, and the kind of its fault.
 
     ``fault`` is "" for a success, ``failed`` for an ordinary error such as a missing file,
@@ -82,37 +82,32 @@ class ToolResult:
 FAILED, DENIED, MALFORMED = "failed", "denied", "malformed"
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A tool call, with its answer if that is known without running it."""
 
     call: ToolCall
     answer: ToolResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AskModel:
+class AskModel(Struct, frozen=True):
     """Ask the model with the run's messages for at most so many tokens."""
 
     max_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class CallTools:
+class CallTools(Struct, frozen=True):
     """Run the calls that have no answer yet, then ``answer`` with one result for each."""
 
     calls: tuple[Planned, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """The model is done; ``text`` is its last reply."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """The run ends although the model is not done."""
 
     reason: Reason
@@ -121,8 +116,7 @@ class Stop:
 Action = AskModel | CallTools | Finish | Stop
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A run between two actions. ``retained`` is how many messages it began with.
 
     ``denied`` counts calls that were not allowed, ``malformed`` invalid ones and ``repeated``

@@ -1,8 +1,9 @@
 """The task of a run as a value, and the interface of what its tools work on. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from memd.agent.step import Budget, ToolResult
 from memd.model.port import Block
@@ -13,8 +14,7 @@ LITTLE_THOUGHT: Mapping[str, Any] = {  # for a task that needs no more, as ``ext
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """The task of a run.
 
     ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request

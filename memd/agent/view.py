@@ -10,8 +10,9 @@ Rules of this file
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from memd.agent import places
 from memd.agent.places import MEMORY, Place, Root
@@ -69,8 +70,7 @@ class Meter:
         self.tick()
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(Struct, frozen=True):
     """A file or folder: the path shown to the model, its place, size in bytes, mtime in ns."""
 
     shown: str

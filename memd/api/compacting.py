@@ -1,12 +1,12 @@
 """context.compact: shorten a conversation by the first strategy that makes it small enough."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from memd.api.context import Place, Window, requested
 from memd.api.method import Result, SessionId, method
@@ -44,8 +44,7 @@ _NO_OBJECT = "a message is an object"
 _SUB_AGENT = "sub-agents and forks are not compacted"
 
 
-@dataclass(frozen=True, slots=True)
-class TriedStrategy:
+class TriedStrategy(Struct, frozen=True):
     """A strategy that did not help, and why not."""
 
     strategy: str
@@ -75,8 +74,7 @@ class CompactedContext(Result):
     restore: tuple[restoring.RestoredItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """A compaction while strategies are tried.
 
     ``cut`` are the messages to summarise, ``None`` where none can be. ``partly``: the caller named

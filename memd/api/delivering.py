@@ -15,9 +15,9 @@
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.api.dialects import Event, Payload
 from memd.api.method import Method, Result, method

@@ -17,12 +17,12 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import chain
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from memd.api.method import Named
 from memd.core.names import printable
@@ -71,8 +71,7 @@ class Payload(Named):
     seconds_since_last_response: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """The names that one client uses, and what its hooks can do.
 
     ``events`` maps its names of events, with a trigger where only that one counts. ``renamed`` maps

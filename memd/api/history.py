@@ -1,8 +1,9 @@
 """memory.history, diff, undo, why, restore and purge: read the journal and take changes back."""
 
 from contextlib import suppress
-from dataclasses import asdict, replace
 from functools import partial
+
+from msgspec.structs import asdict, replace
 
 from memd.api.memory import WRITE_ERRORS, AgentName, SubagentScope, project_of, writable
 from memd.api.method import InvalidParamsError, Limit, Result, Time, method, moment, seconds, shaped
@@ -366,12 +367,7 @@ def _by(call: Call, reason: str) -> Provenance:
 
 def _undone(result: CommitResult) -> Undone:
     """Return the result of a commit that took changes back, in the shape of the wire."""
-    return Undone(
-        change=result.change,
-        files=shaped(result.files, list[FileTouched]),
-        merged=result.merged,
-        conflicts=result.conflicts,
-    )
+    return shaped(result, Undone)
 
 
 def _facts_of_imported(change: PastChange, directory: str) -> ChangeFacts:

@@ -22,11 +22,12 @@ no new set-up.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.api import delivering, dialects, notes, opened, prompting, ruling, subagents, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
@@ -76,8 +77,7 @@ class UnknownClientError(WrongParameterError):
         super().__init__(f"memd knows no client {client}", client=client)
 
 
-@dataclass(frozen=True, slots=True)
-class _Received:
+class _Received(Struct, frozen=True):
     """An event of a conversation, with its project; ``messages``: the hook wants messages too."""
 
     dialect: Dialect

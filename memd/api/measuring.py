@@ -9,12 +9,12 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from importlib import metadata
 
 import anyio
 import msgspec
 from anyio import to_thread
+from msgspec.structs import asdict
 
 from memd import __version__
 from memd.api.doctor import quick_checks

@@ -1,12 +1,11 @@
 """memory.read, write, delete, search and tool: direct use of memories."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
 from anyio import to_thread
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from memd.api import opened
 from memd.api.method import Limit, Result, SessionId, Time, method, moment

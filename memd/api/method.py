@@ -8,10 +8,10 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
 
 from memd.api.services import Services
 from memd.core import places
@@ -113,8 +113,7 @@ class InvalidParamsError(WrongParameterError):
         super().__init__(f"{method}: {cause}", method=method, cause=cause)
 
 
-@dataclass(frozen=True, slots=True)
-class Method(Generic[P, R]):
+class Method(Struct, Generic[P, R], frozen=True):
     """One method of the API; an object of it is called like its handler.
 
     ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or

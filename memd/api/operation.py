@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd import __version__
 from memd.api.memory import project_of

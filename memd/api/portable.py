@@ -2,12 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import method

@@ -1,10 +1,10 @@
 """load_prompt, prefetch and session.*: the methods that a client calls around a prompt."""
 
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import fields
 
 from memd.api import notes
 from memd.api.method import Limit, Result, SessionId, method
@@ -20,8 +20,7 @@ from memd.recall.service import ModelProbe, Prefetched, Prompt
 from memd.rpc.connection import Call
 
 
-@dataclass(frozen=True, slots=True)
-class PromptLoaded(LoadedPrompt):
+class PromptLoaded(LoadedPrompt, frozen=True):
     """The memory section, and the text of the instruction files if the client asked for it."""
 
     instructions: InstructionText | msgspec.UnsetType = msgspec.UNSET

@@ -1,8 +1,9 @@
 """The rooms that handlers call, as one value that the daemon makes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from memd.context.service import Contexts, Summaries
 from memd.core.clock import Clock
@@ -36,16 +37,14 @@ _SESSIONS = 20
 _SESSION_CHARACTERS = 200  # of the name of a session
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
+class Requested(Struct, frozen=True):
     """The result of a request to dream: its job, or the gate that is closed; the other is ""."""
 
     job: str = ""
     gate: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(Struct, frozen=True):
     """When the next dream may begin.
 
     ``outlook`` has all gates. ``waits`` says why an automatic dream waits, or is "". ``running`` is
@@ -85,8 +84,7 @@ class Endable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SeenSession:
+class SeenSession(Struct, frozen=True):
     """A client's session and the project that it worked on, ``at`` in seconds since 1970."""
 
     client: str
@@ -95,8 +93,7 @@ class SeenSession:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """Everything a handler may need.
 
     ``started`` is in monotonic seconds. ``notes`` are sentences about repairs; more may come while

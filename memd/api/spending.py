@@ -1,11 +1,11 @@
 """spend: what models used and cost, and which caps are reached."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.api.method import Result, method
 from memd.api.services import Services

@@ -7,7 +7,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from os.path import basename
@@ -15,6 +14,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from memd.api.listing import PAGE_BYTES, CursorRefusedError
 from memd.api.memory import project_of
@@ -33,8 +33,7 @@ R = TypeVar("R")
 _Key = tuple[float, float, str]  # by which rows are sorted; a cursor is a key as text
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A project: its working directory, and when it was last used, in seconds since 1970."""
 
     cwd: str

@@ -1,4 +1,4 @@
-"""The table of `memctl instructions …`: CLAUDE.md, AGENTS.md and similar files."""
+"""The commands about instruction files: CLAUDE.md, AGENTS.md and their relatives."""
 
 from memd.cli.grammar import Command, Option
 

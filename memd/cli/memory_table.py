@@ -1,4 +1,4 @@
-"""The table of the commands that read, write, search, learn and undo memories."""
+"""The commands about memories: what a model, a person and a background job do with them."""
 
 from memd.cli.grammar import MEMORIES, Command, Operand, Option, moment, number, version
 from memd.cli.instruction_table import VIEWS

@@ -1,4 +1,4 @@
-"""The table of `memctl notes …`: the notes that memd writes about a running conversation."""
+"""The commands about session notes: what a conversation is about, written while it runs."""
 
 from memd.cli.grammar import Command, Operand, Option, number
 

@@ -1,4 +1,4 @@
-"""The table of the commands that show what the daemon is doing: events and metrics."""
+"""The commands that show what the daemon is doing."""
 
 from memd.cli.grammar import Command, Option, number, seconds
 

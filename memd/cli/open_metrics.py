@@ -1,4 +1,4 @@
-"""Format the daemon's metrics as OpenMetrics text. Pure."""
+"""The daemon's metrics as OpenMetrics text. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +14,6 @@ def text(families: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of one metric family: its description, then its samples."""
     name = family["name"]
     yield f"# TYPE {name} {family['type']}"
     if family["unit"]:
@@ -30,7 +29,6 @@ def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
 def _histogram_lines(
     name: str, sample: Mapping[str, Any], bounds: Iterable[float]
 ) -> Iterator[str]:
-    """Yield the lines of a histogram's sample: cumulative buckets, count and sum."""
     total = 0
     for bound, count in zip((*map(float, bounds), "+Inf"), sample["counts"], strict=True):
         total += count
@@ -40,7 +38,6 @@ def _histogram_lines(
 
 
 def _labels(sample: Mapping[str, Any], **more: str) -> str:
-    """Return a sample's labels in braces, with ``more`` added, or "" if there are none."""
     pairs = [f'{key}="{_escaped(value)}"' for key, value in {**sample["labels"], **more}.items()]
     return f"{{{','.join(pairs)}}}" if pairs else ""
 

@@ -1,13 +1,15 @@
-"""Compute and render what ``memctl top`` shows: requests, jobs, sessions and spending. Pure.
+"""What ``memctl top`` shows, as lines: requests, jobs, sessions and spending. Pure.
 
-A reading is the daemon's state at one moment; an interval is the difference of two readings.
-Without an earlier reading of the same daemon the interval begins at the daemon's start.
+An interval is the difference of two readings. Without an earlier reading of the same daemon it
+begins at the daemon's start.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memd.cli import output
 from memd.cli.commands.status import job_words
@@ -34,13 +36,8 @@ _SESSIONS = 5
 _LEAST_METHODS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class MethodUse:
-    """How often a method was called per second, how long answers took, and how many failed.
-
-    Times are seconds: ``p50`` is the median, ``p99`` the time that 99 of 100 answers did not
-    exceed, ``None`` without answers.
-    """
+class MethodUse(Struct, frozen=True):
+    """How often a method was answered in a second, how long that took, and how often it failed."""
 
     method: str
     rate: float
@@ -50,8 +47,7 @@ class MethodUse:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopReading:
+class TopReading(Struct, frozen=True):
     """A daemon's status and metrics at one moment, ``at`` in monotonic seconds."""
 
     at: float
@@ -76,9 +72,8 @@ class TopReading:
         return cls(at, status, times, errors, cpu[0]["value"])
 
 
-@dataclass(frozen=True, slots=True)
-class TopInterval:
-    """What a daemon did between two readings."""
+class TopInterval(Struct, frozen=True):
+    """What happened between two readings, of the same daemon."""
 
     now: TopReading
     seconds: float
@@ -88,10 +83,7 @@ class TopInterval:
 
     @classmethod
     def between(cls, before: TopReading | None, now: TopReading) -> "TopInterval":
-        """Return the interval from ``before`` to ``now``, or from the daemon's start.
-
-        It begins at the start if there is no earlier reading or the daemon was replaced.
-        """
+        """Return the interval since ``before``, or since the start of a daemon that is another."""
         identity = ("pid", "version")
         same_daemon = before is not None and all(
             before.status[name] == now.status[name] for name in identity
@@ -113,9 +105,8 @@ class TopInterval:
         return facts | {"seconds": self.seconds, "cpu": self.cpu, "methods": methods}
 
 
-@dataclass(slots=True)
-class TopView:
-    """What the person chose with keys: the sort column, lines scrolled, whether help is shown."""
+class TopView(Struct):
+    """The state of the view: the column that sorts, the lines scrolled, whether help is shown."""
 
     sort: int = _RATE
     scrolled: int = 0
@@ -152,12 +143,12 @@ class TopPicture:
 
     def lines(self, view: TopView, columns: int, height: int | None) -> list[str]:
         """Return lines of at most ``columns``; with a ``height``, exactly that many lines."""
-        head, tail = self._header_lines(), [*self._job_lines(), *self._session_lines()]
+        head, tail = self._head(), [*self._jobs(), *self._sessions()]
         if view.help:
             body = list(HELP)
         else:
             most = None if height is None else height - len(head) - len(tail) - 2
-            body = self._method_table(view, None if most is None else max(most, _LEAST_METHODS))
+            body = self._methods(view, None if most is None else max(most, _LEAST_METHODS))
         lines = [*head, *body, *([] if view.help else tail)]
         if height is not None:
             lines = lines[: max(height - 1, 0)]
@@ -165,8 +156,7 @@ class TopPicture:
         # Escapes make a line longer, so it is cut afterwards.
         return [output.cut(output.escape(line.replace("\n", " ")), columns) for line in lines]
 
-    def _header_lines(self) -> list[str]:
-        """Return the lines about the daemon as a whole: size, cost, health and request rate."""
+    def _head(self) -> list[str]:
         status, interval = self._status, self._interval
         count = status["connections"]
         facts = (
@@ -178,19 +168,18 @@ class TopPicture:
         )
         spend = status.get("spend") or {}
         today = (spend.get("used") or {}).get("dollars", 0.0)
-        limit = f" of ${spend['dollars_per_day']:.2f}" if spend else ""
+        of = f" of ${spend['dollars_per_day']:.2f}" if spend else ""
         rate = sum(each.rate for each in interval.methods)
         errors = sum(each.errors for each in interval.methods)
         span = "since its start" if interval.since_start else f"in {interval.seconds:.1f} s"
         return [
             self._screen.paint("  ".join(facts), "bold"),
-            f"spent ${today:.4f}{limit} today  {self._health_words()}",
+            f"spent ${today:.4f}{of} today  {self._health()}",
             f"requests {rate:.1f}/s, {errors} error{'s' * (errors != 1)} {span}",
             "",
         ]
 
-    def _health_words(self) -> str:
-        """Return how many problems the daemon's checks found."""
+    def _health(self) -> str:
         health = self._status.get("health") or ()
         if not health:
             return self._screen.paint("all is well", "green")
@@ -198,13 +187,13 @@ class TopPicture:
             f"{len(health)} problem{'s' * (len(health) > 1)}: memctl status", "yellow"
         )
 
-    def _method_table(self, view: TopView, max_lines: int | None) -> list[str]:
-        """Return the table of methods, at most ``max_lines`` lines, the sort column in bold."""
+    def _methods(self, view: TopView, most: int | None) -> list[str]:
+        """Return the table of methods, at most so many lines, the sorted column in bold."""
         sort = SORTS[view.sort]
         rows = sorted_by(self._interval.methods, sort)
-        if max_lines is not None:
-            view.scrolled = min(view.scrolled, max(0, len(rows) - (max_lines - 1)))
-            rows = rows[view.scrolled : view.scrolled + max_lines - 1]
+        if most is not None:
+            view.scrolled = min(view.scrolled, max(0, len(rows) - (most - 1)))
+            rows = rows[view.scrolled : view.scrolled + most - 1]
         names = {"rate": "/s"}
         head = [
             self._screen.paint(names.get(name, name), "bold" if name == sort else "dim")
@@ -223,34 +212,31 @@ class TopPicture:
         ]
         return output.table([head, *cells]).splitlines()
 
-    def _job_lines(self) -> list[str]:
-        """Return the lines about jobs: counts by state, then each running one."""
+    def _jobs(self) -> list[str]:
         jobs = ", ".join(f"{count} {state}" for state, count in self._status["jobs"].items())
         running = [
-            f"{job['job']}  {job['kind']} in {self._short_place(job['directory'])}: "
+            f"{job['job']}  {job['kind']} in {self._place(job['directory'])}: "
             f"{job_words(job, self._now)}"
             for job in self._status.get("running") or ()
         ]
         paused = " (paused)" if self._status.get("paused_since") is not None else ""
         return ["", f"{self._screen.paint('jobs', 'bold')}  {jobs or 'none'}{paused}", *running]
 
-    def _session_lines(self) -> list[str]:
-        """Return the lines about the most recent sessions of clients."""
+    def _sessions(self) -> list[str]:
         sessions = list(self._status.get("sessions") or ())
         rows = [
-            (each["client"], self._short_place(each["project"]), output.age(self._now - each["at"]))
+            (each["client"], self._place(each["project"]), output.age(self._now - each["at"]))
             for each in sessions[:_SESSIONS]
         ]
         more = f"  the last {_SESSIONS} of {len(sessions)}" if len(sessions) > _SESSIONS else ""
         head = f"{self._screen.paint('sessions', 'bold')}{more or ('' if rows else '  none')}"
         return ["", head, *output.table(rows).splitlines()]
 
-    def _short_place(self, path: str) -> str:
+    def _place(self, path: str) -> str:
         return output.place(path, self._home)
 
 
 def _method_use(name: str, before: TopReading, now: TopReading, seconds: float) -> MethodUse:
-    """Return a method's rate, times and errors in the interval between two readings."""
     old = before.times.get(name, ())
     counts = [new - earlier for new, earlier in zip_longest(now.times[name], old, fillvalue=0)]
     return MethodUse(

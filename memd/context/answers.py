@@ -3,7 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields, replace
+
+from msgspec.structs import fields, replace
 
 from memd.context import sizing
 from memd.context.errors import MessagesRefusedError

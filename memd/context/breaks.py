@@ -9,8 +9,10 @@ Rules of this file
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.context.requests import CacheBreak, ContextRequest
 from memd.conversation.history import tokens_of
@@ -28,8 +30,7 @@ _CAUSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
+class SentRequest(Struct, frozen=True):
     """The parts of a sent request as hashes; ``messages`` has the running hash at each message.
 
     ``at`` is in seconds since 1970. ``managed`` says that the server edits the messages itself.
@@ -44,8 +45,7 @@ class SentRequest:
     managed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CacheBaseline:
+class CacheBaseline(Struct, frozen=True):
     """The last request with a reply, the ``tokens`` read from the cache, and the cache's life."""
 
     sent: SentRequest

@@ -6,8 +6,10 @@ Rules of this file
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.context import local, summary
 from memd.context.requests import ContextEdit
@@ -32,8 +34,7 @@ _FORMS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SummarisedPart:
+class SummarisedPart(Struct, frozen=True):
     """The messages ``[start:tail.first]`` that a summary replaces; the first ``keep_to`` stay."""
 
     tail: history.Tail
@@ -41,8 +42,7 @@ class SummarisedPart:
     keep_to: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestChange:
+class RequestChange(Struct, frozen=True):
     """How a client changes its last request: members to set, members to remove, betas to add.
 
     A name with a dot is a member of a member. ``tool_choice`` is removed if it forces a call.

@@ -10,8 +10,9 @@ Rules of this file
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.context.errors import MessagesRefusedError
 from memd.context.values import MessageFacts, ResultFacts

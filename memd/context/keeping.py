@@ -9,8 +9,10 @@ Rules of this file
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.context import answers, planning, results, sizing, spilling
 from memd.context.breaks import SentRequest, judged, sent_with
@@ -52,8 +54,7 @@ TIMEOUT = "the disk did not take it in time"
 _CONTENT, _REQUEST = "content", "system or tools"  # where an error is, in what a client sends
 
 
-@dataclass(slots=True)
-class BegunPlan:
+class BegunPlan(Struct):
     """A plan whose results are being stored; ``stored`` grows until ``ended`` is true.
 
     ``known`` and ``decisions`` are the conversation and the session's decisions it was made from.

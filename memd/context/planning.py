@@ -8,8 +8,10 @@ Rules of this file
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.context import clearing, sizing
 from memd.context.facts import chained, checked
@@ -46,8 +48,7 @@ from memd.core.names import printable
 CHANGED = "changed"  # why a client sends messages again
 
 
-@dataclass(frozen=True, slots=True)
-class KnownConversation:
+class KnownConversation(Struct, frozen=True):
     """What memd knows of a conversation: the facts of each message and the hash after each.
 
     ``decisions`` are its session's. ``request`` has the members that memd adds to its requests,
@@ -64,8 +65,7 @@ class KnownConversation:
     alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Resync:
+class Resync(Struct, frozen=True):
     """The client has to send messages again, from the one at index ``most`` or an earlier one.
 
     ``reason`` is ``changed`` (memd has other messages) or ``clear`` (memd needs their text).
@@ -75,8 +75,7 @@ class Resync:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToStore:
+class ToStore(Struct, frozen=True):
     """A result to store, with its text, and the ``action`` that holds once it is stored."""
 
     message: int
@@ -102,8 +101,7 @@ class BlockChange(NamedTuple):
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A plan before its results are stored; ``store`` lists the results to store.
 
     ``facts`` and ``hashes`` cover all messages. ``changes`` are the decisions about new messages
@@ -120,8 +118,7 @@ class Plan:
     members: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """A plan after its results were stored or refused.
 
     ``decisions`` are those about the new messages, and new ones about older messages. ``request``

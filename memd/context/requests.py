@@ -4,8 +4,9 @@ The replies are the wire shapes of the ``context`` methods.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.context.values import Decision
 from memd.core.settings import Settings
@@ -18,8 +19,7 @@ BOUND_THINKING = "bound_thinking"  # thinking is refused behind a changed prefix
 THINKING = "thinking"  # the request asks for thinking
 
 
-@dataclass(frozen=True, slots=True)
-class ContextRequest:
+class ContextRequest(Struct, frozen=True):
     """A conversation as its client describes it.
 
     ``conversation`` names a sub-agent or a fork of the session, "" for the session's main one.
@@ -50,16 +50,14 @@ class ContextRequest:
     may_drop_thinking: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ContextCount:
+class ContextCount(Struct, frozen=True):
     """The size of a context in tokens; ``source`` is ``usage`` or ``estimate``."""
 
     tokens: int
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContextThresholds:
+class ContextThresholds(Struct, frozen=True):
     """Tokens at which to warn, to urge, to compact and to stop, in a window of this size."""
 
     window: int
@@ -69,8 +67,7 @@ class ContextThresholds:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
-class ContextEdit:
+class ContextEdit(Struct, frozen=True):
     """What to send in the place of one block; ``content`` is ``None`` to remove the block."""
 
     message: int
@@ -79,16 +76,14 @@ class ContextEdit:
     content: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DueCompaction:
+class DueCompaction(Struct, frozen=True):
     """Whether a conversation has to be compacted now, and the first strategy to try."""
 
     due: bool
     strategy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheBreak:
+class CacheBreak(Struct, frozen=True):
     """A lost prompt cache: the tokens that were not read from it, and what changed.
 
     ``cause`` is ``model``, ``tools``, ``system``, ``betas``, ``message N`` or ``server``.
@@ -98,16 +93,14 @@ class CacheBreak:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The hash of a conversation after so many messages, as hex."""
 
     messages: int
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedContext:
+class PlannedContext(Struct, frozen=True):
     """How to send a conversation.
 
     ``status`` is ``ok``, or ``resync``: memd has other messages or needs their text (``reason``),
@@ -133,8 +126,7 @@ class PlannedContext:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpilledResult:
+class SpilledResult(Struct, frozen=True):
     """What to send in the place of one result; ``content`` is ``None`` if the result stays.
 
     ``reason`` says why it stays.
@@ -147,8 +139,7 @@ class SpilledResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedContext:
+class CountedContext(Struct, frozen=True):
     """The size of a context in tokens, how it was counted, and the level that it reaches."""
 
     tokens: int
@@ -156,8 +147,7 @@ class CountedContext:
     level: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListedContext:
+class ListedContext(Struct, frozen=True):
     """One conversation in a list; ``at`` is when it was last planned, in seconds since 1970.
 
     ``breaks`` counts lost caches, ``missed`` the tokens that were paid again because of them.
@@ -176,8 +166,7 @@ class ListedContext:
     missed: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredView:
+class StoredView(Struct, frozen=True):
     """A stored result for a person; ``action`` is ``spill`` or ``clear``, ``size`` in bytes."""
 
     tool_use_id: str
@@ -186,8 +175,7 @@ class StoredView:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContextView:
+class ContextView(Struct, frozen=True):
     """A session for a person: its conversations and the decisions about its results.
 
     ``decisions`` counts the decisions by action, ``largest`` has the largest stored results, and

@@ -1,8 +1,9 @@
 """List what a client loads again after a conversation is compacted. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.conversation.history import blocks_of, members_of, tool_kind
 from memd.conversation.pieces import members, string
@@ -22,8 +23,7 @@ _OTHER_KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredItem:
+class RestoredItem(Struct, frozen=True):
     """One item to load again: a ``file`` or a ``skill`` by its ``name``, or another kind.
 
     ``tokens`` is the most that the client should load of it, 0 for no limit.

@@ -14,7 +14,8 @@ import secrets as tokens
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.context.errors import StoredResultTooLargeError
 from memd.context.preview import shown
@@ -51,8 +52,7 @@ _FOREIGN = "it belongs to another user"
 _ABSENT = "there is no such file"
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsPlace:
+class ResultsPlace(Struct, frozen=True):
     """Where a session's results lie: ``base`` has a folder for each project, named ``key``."""
 
     base: str

@@ -8,11 +8,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, move_on_after, to_thread
+from msgspec.structs import asdict
 
 from memd.agent import service as agent
 from memd.context import compacting as compacting

@@ -9,9 +9,11 @@ Rules of this file
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import astuple, dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from memd.context import results
 from memd.context.breaks import CacheBaseline, SentRequest
@@ -30,8 +32,7 @@ _NOTHING = KnownConversation()
 Lock = AbstractContextManager[Any]
 
 
-@dataclass(slots=True)
-class OpenConversation:
+class OpenConversation(Struct):
     """A conversation as last planned, with what is needed to detect cache breaks.
 
     ``known`` has no decisions, as these belong to the session. ``sent`` is the last request until
@@ -45,8 +46,7 @@ class OpenConversation:
     usage: Mapping[str, Any] | None = None
 
 
-@dataclass(slots=True, weakref_slot=True)
-class ContextSession:
+class ContextSession(Struct, weakref=True):
     """A session in memory.
 
     ``unsaved`` are decisions in use that the state file refused to save. The lock ``storing`` is

@@ -10,9 +10,10 @@ Rules of this file
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult
 from memd.conversation import history

@@ -7,21 +7,20 @@ Rules of this file
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 KEEP, SPILL, CLEAR, DROP = "keep", "spill", "clear", "drop"
 
 
-@dataclass(frozen=True, slots=True)
-class BlockKey:
+class BlockKey(Struct, frozen=True):
     """The key of a decision: the id of the block's call, and the hash of its content as hex."""
 
     tool_use_id: str
     content_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What is sent in the place of a block in all later requests of the conversation.
 
     ``action`` is ``keep`` (the block itself), ``spill`` or ``clear`` (``content``, while the
@@ -44,8 +43,7 @@ class Decision:
 Decisions = Mapping[BlockKey, Decision]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResult:
+class StoredResult(Struct, frozen=True):
     """A result in the file ``path`` of ``size`` bytes; ``content`` is sent in its place."""
 
     path: str
@@ -53,16 +51,14 @@ class StoredResult:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSizes:
+class StoredSizes(Struct, frozen=True):
     """How many bytes of results are stored for a session, and for all sessions."""
 
     session: int = 0
     all: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFacts:
+class ResultFacts(Struct, frozen=True):
     """One tool result: its index among the message's blocks, its call, and what it holds.
 
     ``tool`` is the tool's name, "" until its call is known. ``characters`` is the length of its
@@ -80,8 +76,7 @@ class ResultFacts:
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFacts:
+class MessageFacts(Struct, frozen=True):
     """One message without its text.
 
     ``calls`` has the id and the tool's name of each call, ``thinking`` the index and hash of each

@@ -7,9 +7,10 @@ Rules of this file
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from memd.conversation.counting import count, estimate, thresholds
 from memd.conversation.pieces import message_id, string
@@ -22,8 +23,7 @@ _STORED, _MOST_STORED = "Results of tools that are stored:", 50
 PART = f"<{tags.MEMD_TAG} part="  # the start of one that replaces messages in the middle
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(Struct, frozen=True):
     """The end of a conversation that stays: ``messages[first:]`` in the form of the API.
 
     The messages before ``floor`` were compacted earlier.
@@ -34,8 +34,7 @@ class Tail:
     floor: int
 
 
-@dataclass(frozen=True, slots=True)
-class PreservedMessages:
+class PreservedMessages(Struct, frozen=True):
     """The ids of the first and the last message that stay, and of the one that they now follow."""
 
     head: str
@@ -43,8 +42,7 @@ class PreservedMessages:
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionBoundary:
+class CompactionBoundary(Struct, frozen=True):
     """The facts of a compaction; only messages behind the boundary are sent from then on.
 
     ``compacted_message`` is the id of the last replaced message, ``pre_tokens`` the context's size
@@ -60,8 +58,7 @@ class CompactionBoundary:
     strategy: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(Struct, frozen=True):
     """The new ``messages`` of a conversation: the text, then the rest of ``messages[keep_from:]``.
 
     The first ``keep_to`` messages stay before them, unchanged. ``tokens`` is the context's size

@@ -10,8 +10,9 @@ Rules of this file
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.conversation.pieces import ASSISTANT, BOUNDARY, TranscriptPiece
 from memd.text.words import has_cjk
@@ -29,16 +30,14 @@ _ABSURD = 1_000_000_000  # tokens; no context is that large
 _MOST_CJK_BYTES = 2  # with more bytes per character most of a text is CJK
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCount:
+class TokenCount(Struct, frozen=True):
     """A number of tokens; ``source`` is ``usage`` (a server counted) or ``estimate``."""
 
     tokens: int
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """Tokens of a context at which to warn, to urge, to compact and to stop."""
 
     effective: int

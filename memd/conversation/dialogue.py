@@ -13,9 +13,11 @@ Rules of this file
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.conversation.counting import estimate_text
 from memd.conversation.pieces import AGENT, TranscriptPiece
@@ -35,8 +37,7 @@ _NEW_CHARACTERS = 80_000
 _BYTES_A_TOKEN = (4, 3, 2)  # tried in turn, as they depend on the script
 
 
-@dataclass(frozen=True, slots=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True):
     """A conversation so far: its pieces, the oldest first, and how many were dropped before."""
 
     pieces: tuple[Message, ...] = ()

@@ -4,9 +4,10 @@ All transcript formats and the Messages API's lists are converted to these piece
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.text import tags
 
@@ -16,8 +17,7 @@ USER, ASSISTANT, AGENT = "user", "assistant", "agent"
 BOUNDARY, TITLE, SIZE, BROUGHT = "boundary", "title", "size", "brought"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
+class RecordedCall(Struct, frozen=True):
     """A tool call: its id, the tool's name, a line that describes it, and the paths it writes.
 
     ``given`` is the call's recorded input with long texts cut; an input that is a mere text is
@@ -31,8 +31,7 @@ class RecordedCall:
     given: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptPiece:
+class TranscriptPiece(Struct, frozen=True):
     """One block of a message, or an event.
 
     ``origin`` is the author of the text, "" for a tool's output. Pieces with the same ``key`` are

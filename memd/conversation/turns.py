@@ -9,9 +9,10 @@ Rules of this file
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.core.canonical import THINKING
 
@@ -19,8 +20,7 @@ _ROLES = ("user", "assistant", "system")
 _CALL, _RESULT = "tool_use", "tool_result"  # types of blocks; those of a server's tools end so too
 
 
-@dataclass(slots=True)
-class HistoryTurn:
+class HistoryTurn(Struct):
     """One message as the API sees it, made of one or several records.
 
     ``last`` is the index of its last record, ``needs`` that of the earliest turn that it needs.

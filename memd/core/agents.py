@@ -1,7 +1,8 @@
 """Values and limits of agents and of the messages between them, which several floors share."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from memd.core.values import Scope
 
@@ -83,8 +84,7 @@ class MessageState(StrEnum):
     PARKED = "parked"
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """A registered agent.
 
     ``root`` is its project's root and ``directory`` that project's memory directory. ``parent`` is
@@ -113,8 +113,7 @@ class Agent:
     transcript: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemProcess:
+class SystemProcess(Struct, frozen=True):
     """A process as the system knows it; ``began`` is in seconds from the system's start."""
 
     pid: int
@@ -124,8 +123,7 @@ class SystemProcess:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Struct, frozen=True):
     """The sender of a message at the time of sending; ``agent`` is 0 for an unregistered one."""
 
     agent: int
@@ -135,8 +133,7 @@ class Sender:
     project: str = ""  # the last part of the root, for a person
 
 
-@dataclass(frozen=True, slots=True)
-class AgentMessage:
+class AgentMessage(Struct, frozen=True):
     """A message as its receiver gets it.
 
     ``sent_at`` is seconds since 1970, ``age`` seconds, ``delivery`` 1 the first time. ``request``

@@ -5,14 +5,13 @@ tell a jump from time that passed. So a clock is trusted only after it ran stead
 memd ran.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 DAY_SECONDS = 24 * 60 * 60.0
 _SLACK_SECONDS = 60.0  # what a time server may correct
 
 
-@dataclass(frozen=True, slots=True)
-class ClockCheck:
+class ClockCheck(Struct, frozen=True):
     """A reading of the clock: the time it showed (seconds since 1970), and what speaks against it.
 
     All values are seconds. ``steady`` is how long the clock ran since it last jumped; ``jump`` is

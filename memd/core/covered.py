@@ -4,7 +4,8 @@ The room ``instructions`` makes such functions, and the daemon hands them to the
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.settings import Settings
 from memd.core.values import Project
@@ -15,8 +16,7 @@ Covered = Callable[[str], str]
 CoveredIn = Callable[[Project, Settings], Awaitable[Covered]]
 
 
-@dataclass(frozen=True, slots=True)
-class CoveredText:
+class CoveredText(Struct, frozen=True):
     """A text that was not saved, shortened, and the instruction ``file`` that says it already."""
 
     text: str

@@ -1,7 +1,8 @@
 """Events that the daemon sends to subscribers; the rpc room transports them."""
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 MEMORY_CHANGED = "memory.changed"
 MEMORY_SAVED = "memory.saved"
@@ -27,8 +28,7 @@ LOG_EVENTS = (
 TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE, *_TEAM, *_AGENTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One notification: its topic, the memory directory it concerns, and JSON members."""
 
     topic: str

@@ -1,15 +1,14 @@
 """Values of export and import that several floors share: original files and past changes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from memd.core.values import IMPORT, Change, Imported
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
+class Original(Struct, frozen=True):
     """One imported file, as the state file records it.
 
     ``exported`` is the SHA-256 of the bytes in the archive, "" where it had no such file, and
@@ -25,8 +24,7 @@ class Original:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PastFile:
+class PastFile(Struct, frozen=True):
     """One file of a past change: hashes of its texts, ``None`` where there was none."""
 
     path: str
@@ -34,8 +32,7 @@ class PastFile:
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PastChange:
+class PastChange(Struct, frozen=True):
     """One change of a history; ``at`` in seconds since 1970."""
 
     at: float
@@ -54,8 +51,7 @@ class PastChange:
         return "\n".join((*facts, *(file.path for file in self.files)))
 
 
-@dataclass(frozen=True, slots=True)
-class RawNotes:
+class RawNotes(Struct, frozen=True):
     """The notes of a session, byte for byte; ``problem`` says why they cannot be read."""
 
     session: str

@@ -6,7 +6,8 @@ It has no slow imports, since the command line and the hook's set-up import it a
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -62,8 +63,7 @@ class SocketPathTooLongError(MemdError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Absolute paths: the socket, the state directory, the user's settings, the home.
 
     ``data_dir`` is the user's own, wherever the state directory is.

@@ -10,18 +10,18 @@ Rules of this file
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+
+from msgspec import Struct
 
 _COLUMNS = 5
 _MILLION = 1_000_000
 _DEAREST_DOLLARS = 100_000.0  # for a million tokens; a higher price is taken for a typing error
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars per million tokens of each sort."""
 
     input: float

@@ -1,9 +1,9 @@
 """Values of team memory that several floors share: the state of a sync, and what it sends."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from memd.core.values import TeamMoved
 
@@ -15,8 +15,7 @@ REPOSITORY_BYTES = 64 * 1024 * 1024
 REMOVED = ""  # the hash of an entry that a tombstone stands for
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """The last version of an entry that was the same here and on the server.
 
     ``hash`` is ``REMOVED`` for an entry that was removed. ``member`` wrote it on ``device``, ``at``
@@ -31,8 +30,7 @@ class Base:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """One entry of a batch: ``base`` is the revision it is based on, ``None`` for a new key."""
 
     key: str
@@ -40,8 +38,7 @@ class Outgoing:
     base: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PushBatch:
+class PushBatch(Struct, frozen=True):
     """Entries that are sent together under one id, made ``at`` seconds since 1970.
 
     It is stored with its texts before it is sent, and sent again under the same id after a failure.
@@ -52,8 +49,7 @@ class PushBatch:
     entries: tuple[Outgoing, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeldEntry:
+class HeldEntry(Struct, frozen=True):
     """A file that is here and is not sent; ``reason`` is one of ``HELD``, with ``detail``."""
 
     key: str
@@ -67,8 +63,7 @@ class HeldEntry:
 HELD = ("removed", "secret", "type", "refused", "full", "too_large", "only_here", "name")
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """Two texts that did not merge, by their hashes; ``base`` is the text that both came from.
 
     ``change`` is the change set that replaced ``ours``. ``at`` is seconds since 1970.
@@ -83,8 +78,7 @@ class Conflict:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a server takes at most, in entries and bytes."""
 
     entry_bytes: int = ENTRY_BYTES
@@ -94,8 +88,7 @@ class Limits:
     max_bytes: int = REPOSITORY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class SyncState:
+class SyncState(Struct, frozen=True):
     """The state of a directory's sync between two requests, as stored in the state file.
 
     ``mark`` is the text of the ETag of the last pull, "" before the first. ``limits`` are those
@@ -117,8 +110,7 @@ class SyncState:
     paused_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """An entry of the server that is not accepted here, and the ``rule`` it breaks."""
 
     key: str
@@ -127,8 +119,7 @@ class LeftOut:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """Who wrote the last version of a team file that was the same here and on the server.
 
     The server recorded it; ``at`` is seconds since 1970.

@@ -1,11 +1,11 @@
 """Values that several rooms share. All are immutable."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct, field
 
 
 class MemoryType(StrEnum):
@@ -57,8 +57,7 @@ class Actor(StrEnum):
     UNDO = "undo"
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """The project of a client's working directory: where its memories are, and whether it has any.
 
     ``root`` is the canonical git root or the working directory. ``source`` is the setting that
@@ -111,8 +110,7 @@ def newest_first(header: Header) -> tuple[int, str]:
     return (-header.mtime_ns, header.path)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
+class MemoryFile(Struct, frozen=True):
     """One memory read whole: ``content`` is the exact bytes, ``hash`` their SHA-256 in hex.
 
     ``body`` is the text after the frontmatter (the whole text when there is none).
@@ -124,8 +122,7 @@ class MemoryFile:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A memory directory at one instant: headers newest first, the raw index or ``None``.
 
     ``problems`` has a sentence for each file that could not be read; the others are there.
@@ -137,8 +134,7 @@ class Snapshot:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """The changes of a directory's headers since the ``mark`` of the reader's last request.
 
     ``mark`` is for the next request. ``whole``: the old mark is unknown; then ``changed`` are all
@@ -156,8 +152,7 @@ class Catalogue:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """Who made a change and why, as the journal stores it."""
 
     actor: Actor
@@ -168,16 +163,14 @@ class Provenance:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """The title and the one-line hook of a memory's line in the index."""
 
     title: str
     hook: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileEdit:
+class FileEdit(Struct, frozen=True):
     """One file of a change set: its new content, or ``None`` to delete it.
 
     ``base`` is the SHA-256 of the text that the writer had read ("" if it expects no file, ``None``
@@ -192,23 +185,21 @@ class FileEdit:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CursorMove:
+class CursorMove(Struct, frozen=True):
     """The extraction cursor of a session, stored together with the memories found before it.
 
     ``message`` is the id of the person's last message before it, which memories name as their
-    source. It does not count when cursors are compared.
+    source; it is not stored.
     """
 
     session: str
     source: str
     position: int
     marker: str
-    message: str = field(default="", compare=False)
+    message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(Struct, frozen=True):
     """The end of a job, recorded together with the change that it made."""
 
     job: str
@@ -216,8 +207,7 @@ class JobEnd:
     result: str  # JSON text
 
 
-@dataclass(frozen=True, slots=True)
-class LockTaken:
+class LockTaken(Struct, frozen=True):
     """The time of a dream's lock, which is stored together with the dream's change.
 
     ``directory`` is the memory directory in the lock's row. ``taken_ns`` is when the lock was
@@ -228,8 +218,7 @@ class LockTaken:
     taken_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalDecided:
+class ProposalDecided(Struct, frozen=True):
     """A person's decision on a dream's proposal: the edits of ``paths`` are accepted or rejected.
 
     ``paths`` is a JSON list; ``state`` is accepted or rejected, with the ``reason`` for that.
@@ -241,8 +230,7 @@ class ProposalDecided:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """A statement that may be worth remembering; it is stored with the change set's directory.
 
     With the ``origin`` ``user``, ``text`` is a quotation of the person from the ``session``, ``at``
@@ -258,16 +246,14 @@ class Suggestion:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestionDecided:
+class SuggestionDecided(Struct, frozen=True):
     """The decision on a suggestion: ``taken`` (a memory says it) or ``dismissed``."""
 
     suggestion: str
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class TeamMoved:
+class TeamMoved(Struct, frozen=True):
     """The new sync state of a team directory after a change set; JSON lists (``core/team.py``)."""
 
     bases: str = "[]"
@@ -276,8 +262,7 @@ class TeamMoved:
     conflicts: str = "[]"
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """The originals of files that an import wrote, a JSON list; see ``core/imports.py``."""
 
     files: str = "[]"
@@ -287,8 +272,7 @@ _Decided = ProposalDecided | SuggestionDecided
 Effect = CursorMove | JobEnd | LockTaken | Suggestion | _Decided | TeamMoved | Imported
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The changes that a plan requests: edits of files, index lines for new files, and effects.
 
     The store updates the index itself: afterwards each line names a file and each memory has a
@@ -320,8 +304,7 @@ class Tree(Protocol):
 Plan = Callable[[Tree], Draft]
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """What happened to one file: ``action`` is created, updated or deleted; hashes or ``None``.
 
     ``purged`` says that one of the two texts was removed from the history for good.
@@ -334,8 +317,7 @@ class FileChange:
     purged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(Struct, frozen=True):
     """The result of a commit. ``change`` is its id, ``None`` if there was nothing to change.
 
     ``files`` leaves the index out. ``repeated``: this request id was answered before, and nothing
@@ -352,8 +334,7 @@ class CommitResult:
     conflicts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One applied change set in the history; ``at`` in seconds since 1970."""
 
     id: str
@@ -363,8 +344,7 @@ class Change:
     files: tuple[FileChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message or tool result of a conversation, as extraction reads it.
 
     ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``,
@@ -384,8 +364,7 @@ class Message:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The client and the process at the other end of a connection.
 
     ``environment`` has only the few variables that a client forwards and memd uses.

@@ -12,12 +12,12 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from socket import socket
 
 import anyio
 from anyio.abc import TaskStatus
+from msgspec import Struct, field
 
 from memd.api.services import Services
 from memd.api.table import handlers
@@ -86,8 +86,7 @@ _OPEN_SECONDS = 0.5  # the longest wait for that; the rest is done in the backgr
 _NOTES = 100  # shown by ``status``; the log has all
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """What a daemon gets from its caller, which holds the instance lock.
 
     ``intact`` says whether clients can still reach this daemon: the files at the paths of its lock
@@ -325,8 +324,7 @@ def _tell(notes: list[str], log: Log, note: str) -> None:
     log.warning("repaired", detail=note)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parting:
+class _Parting(Struct, frozen=True):
     """Two events: connections are to end (``begun``), and all have ended (``done``)."""
 
     begun: anyio.Event = field(default_factory=anyio.Event)

@@ -15,12 +15,12 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from memd.api.services import Services
 from memd.core.errors import MemdError
@@ -40,8 +40,7 @@ _CONVERSATIONS = 20
 _MOST_BYTES = 64 * 1024 * 1024  # of all of them together
 
 
-@dataclass(frozen=True, slots=True)
-class _Grown:
+class _Grown(Struct, frozen=True):
     """A conversation whose transcript has unread lines; ``changed`` is seconds since 1970."""
 
     directory: str

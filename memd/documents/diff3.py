@@ -11,9 +11,10 @@ Rules of this file
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
+
+from msgspec import Struct
 
 from memd.documents.frontmatter import BOM
 
@@ -21,8 +22,7 @@ T = TypeVar("T")
 _SMALL = 40_000  # pairs of lines: 200 against 200, a few milliseconds at worst
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """Lines between two that all three texts share; ``last`` when nothing comes after them."""
 
     base: tuple[bytes, ...]
@@ -31,8 +31,7 @@ class Chunk:
     last: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SplitText:
+class SplitText(Struct, frozen=True):
     """A text as lines that all end; ``ended`` says whether the last one did, ``bom`` is a BOM."""
 
     lines: tuple[bytes, ...]

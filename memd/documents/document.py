@@ -7,10 +7,10 @@ Markdown, never rewritten by a background job. Rewrites are surgical, never pars
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from frontmatter.default_handlers import YAMLHandler
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -54,8 +54,7 @@ class InvalidMemoryError(MemdError):
         self.problems = problems
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A memory's parts. ``metadata`` has every key but name and description, nested ones flat.
 
     ``body`` is the text after the frontmatter and its blank line; all of it when damaged.
@@ -80,8 +79,7 @@ class Document:
         return origin if origin in ORIGINS else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Fields:
+class _Fields(Struct, frozen=True):
     """What stands in a frontmatter. ``problem`` says why it is not valid, "" when it is."""
 
     values: Mapping[str, Any]

@@ -7,9 +7,10 @@ remembered, and so are the last few readings.
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.names import in_catalogue
@@ -39,8 +40,7 @@ _LINES = 16_384  # 8 MiB with the next bound
 _LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
 
 
-@dataclass(frozen=True, slots=True)
-class EntryLine:
+class EntryLine(Struct, frozen=True):
     """Where an entry stands, from 0; ``paths`` is what its link may mean, Markdown's first."""
 
     number: int
@@ -53,16 +53,14 @@ class EntryLine:
         return next((path for path in self.paths if path in files), self.paths[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """The entries of an index in its order; ``named`` is every path that a link may mean."""
 
     lines: tuple[EntryLine, ...]
     named: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True):
     """One pointer of the index; ``line`` counts from 0."""
 
     path: str

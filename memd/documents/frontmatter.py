@@ -13,10 +13,10 @@ Rules of this file
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.values import ORIGINS, MemoryType
@@ -61,8 +61,7 @@ _HEAD = re.compile(
 _TYPES: dict[bytes, MemoryType] = {kind.encode(): kind for kind in MemoryType}
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(Struct, frozen=True):
     """Where the frontmatter lies: byte offsets of its first line, its closing fence, the body.
 
     Without a closing fence in the first 30 lines ``closed`` is false and ``lines`` holds what is

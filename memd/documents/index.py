@@ -11,7 +11,8 @@ Rules of this file
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.names import INDEX, TEAM
@@ -34,8 +35,7 @@ _OUTSIDE = b" (outside)"
 _LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later times
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedIndex:
+class LoadedIndex(Struct, frozen=True):
     """What a prompt gets of the index: ``text`` with a warning line when it is ``cut``.
 
     ``lines`` and ``bytes`` are the real size of the trimmed text; ``cut`` is "", "lines" or

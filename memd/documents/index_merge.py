@@ -6,7 +6,8 @@ lines. The sides are called as in ``memory_merge.py``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.values import Pointer
 from memd.documents import diff3
@@ -16,8 +17,7 @@ from memd.documents.entries import IndexEntry, entries, with_pointer
 _TOKEN = b"\0"  # begins what stands for the entry of a path while lines are merged
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """An index whose entries are tokens among its lines, so that only what they point to counts."""
 
     text: SplitText

@@ -10,9 +10,10 @@ import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import regex
 
@@ -32,8 +33,7 @@ _LEAST = 20  # characters of a token that a line end would be put into
 _MOST = 16 * 1024  # characters of one run; a longer one is a file's content
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedPart:
+class DerivedPart(Struct, frozen=True):
     """Characters of a derived text and where they come from; ``exact`` when one by one."""
 
     start: int
@@ -42,8 +42,7 @@ class DerivedPart:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     """A text made from another one."""
 
     text: str

@@ -16,11 +16,11 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 import msgspec
+from msgspec import Struct
 
 from memd.core import regex
 from memd.core.errors import MemdError
@@ -31,16 +31,14 @@ from memd.text.invisible import removed
 from memd.text.normal import normal
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that looks like a credential: the rule's id and its line, counted from 1."""
 
     rule: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     id: str
     words: tuple[str, ...]
     pattern: str
@@ -52,8 +50,7 @@ class _Rule:
     needs: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     rules: tuple[_Rule, ...]
     placeholder: str
     syntax: str
@@ -63,16 +60,14 @@ class _Table:
     published: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(Struct, frozen=True):
     """What a pattern matched before a value, and what stands before that in the line."""
 
     before: str
     own: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
+class _Hit(Struct, frozen=True):
     rule: str
     start: int
     end: int

@@ -5,7 +5,8 @@ A file is named after plain words of its statement: no number and no token gets 
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.names import SUFFIX
@@ -23,8 +24,7 @@ _LEAST_WORDS = 2  # fewer say nothing about a memory
 _HASH_CHARACTERS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class WordedMemory:
+class WordedMemory(Struct, frozen=True):
     """A new memory that says one thing; ``pointer`` is its line in the index."""
 
     path: str

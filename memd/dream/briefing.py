@@ -9,8 +9,10 @@ Rules of this file
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.agent import workspace
 from memd.agent.service import Budget, RunEnd, Task, single_shot, tools, total
@@ -50,8 +52,7 @@ NEWEST = 100  # memories that a request without tools chooses from
 _SHOWN_BYTES = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(Struct, frozen=True):
     """The facts about a dream that go into its requests.
 
     ``seen`` is the memory directory as it is. ``model`` is the model's name, ``now`` is in seconds

@@ -19,8 +19,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -50,8 +52,7 @@ _CREDENTIAL = "it holds what looks like a credential"
 _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True, dict=True):
     """A memory with the ``content`` that the pass gives it; ``read`` is that content parsed."""
 
     file: MemoryFile

@@ -13,7 +13,8 @@ Rules of this file
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.agent.proposal import Proposed, RunProposal, stamped
 from memd.core.errors import MemdError

@@ -16,7 +16,8 @@ Rules of this file
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.recent import Recent
@@ -41,8 +42,7 @@ _FUTURE_SECONDS = 60.0  # a file server's clock may be ahead of ours by so much
 _BUSY = "another program is consolidating these memories"
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """The state of one gate; ``says`` explains it to a person."""
 
     name: str
@@ -50,8 +50,7 @@ class Gate:
     says: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """The state of all gates of a directory, in their order; times are seconds since 1970.
 
     ``last`` is when memories were last consolidated, ``None`` for never or a time in the future.
@@ -94,8 +93,7 @@ def _session_gate(count: int, settings: DreamSettings) -> Gate:
     return Gate(SESSIONS, count >= settings.min_sessions, says)
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(Struct, frozen=True):
     """How busy the machine is; ``None`` stands for figures that the system does not give.
 
     ``load`` is the average per core over the last minute, ``free_memory`` the bytes available
@@ -110,8 +108,7 @@ class Pressure:
 _UNKNOWN_PRESSURE = Pressure()
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """The conditions that an automatic dream depends on; ``paused`` is all background work.
 
     ``prompts`` counts the prompts being answered now. ``began`` is how many seconds ago the last
@@ -145,8 +142,7 @@ def waits(conditions: Conditions, settings: Settings) -> str:
     return next((why for applies, why in reasons if applies), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """The functions that the gates read files and processes with.
 
     ``consolidated_at`` and ``sessions`` never raise. ``busy`` takes the directory, the time and

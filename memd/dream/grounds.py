@@ -14,8 +14,9 @@ Rules of this file
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from memd.core.yielding import yield_to_requests
 from memd.dream.values import quoted
@@ -37,8 +38,7 @@ _TERM = re.compile(
 Fact = tuple[str, str]  # its kind and form
 
 
-@dataclass(frozen=True, eq=False)
-class Grounds:
+class Grounds(Struct, frozen=True, eq=False, dict=True):
     """The statements that new statements are checked against.
 
     ``raw`` is all text of the memories, in which pieces of code are searched. ``paths`` are the

@@ -10,8 +10,9 @@ Rules of this file
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from memd.core.instants import written
 from memd.core.names import INDEX
@@ -31,8 +32,7 @@ _NS = 1_000_000_000
 _PATH = re.compile(r"[\w./-]+\.md\b")
 
 
-@dataclass(frozen=True, eq=False)
-class Text:
+class Text(Struct, frozen=True, eq=False, dict=True):
     """A memory with its statements; ``at`` is its time in seconds since 1970.
 
     ``known`` are the memories that links may lead to.

@@ -16,7 +16,9 @@ Rules of this file
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.covered import Covered, in_no_file
@@ -45,8 +47,7 @@ _REASON_WORDS = 2
 _NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The edits of a dream that may be made, and those kept back for a person.
 
     ``secrets`` are paths whose new text must not be stored anywhere; ``members`` are all paths that

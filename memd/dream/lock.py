@@ -9,7 +9,9 @@ Rules of this file
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -18,8 +20,7 @@ from memd.watch import locks
 from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restored
 
 
-@dataclass(frozen=True, slots=True)
-class DreamLock:
+class DreamLock(Struct, frozen=True):
     """Takes and releases locks. All methods block; ``is_alive`` returns whether a PID lives."""
 
     table: DreamTable

@@ -11,7 +11,9 @@ Rules of this file
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
@@ -32,16 +34,14 @@ Work = Callable[[Tree], Wanted]  # returns what a pass would change
 Pass = Callable[[Past, Tree], Wanted]  # the same, with the history of changes
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyPass:
+class ReadyPass(Struct, frozen=True):
     """A pass that is ready to be judged; ``report`` names its model and cost."""
 
     work: Pass
     report: Report = field(default_factory=Report)
 
 
-@dataclass(frozen=True, slots=True)
-class PassResult:
+class PassResult(Struct, frozen=True):
     """The result of a pass on one tree; ``texts`` are the files that it would change, as they were.
 
     ``report`` is complete except for what the commit adds.

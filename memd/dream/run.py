@@ -1,8 +1,10 @@
 """The state of a running dream, its model's runs, and the errors that end it. Pure."""
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.agent.workspace import Workspace
@@ -75,8 +77,7 @@ class DreamFailedError(MemdError):
         super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
 
 
-@dataclass(slots=True)
-class DreamRun:
+class DreamRun(Struct):
     """A running dream. ``over`` says that it was cancelled or timed out and may not commit.
 
     ``began`` is in monotonic seconds. ``covered`` returns the instruction file that says a text.
@@ -130,8 +131,7 @@ class DreamRun:
         )
 
 
-@dataclass(slots=True)
-class ModelRun:
+class ModelRun(Struct):
     """The runs of a model for one dream; turns, calls and usage are their sums."""
 
     dream: DreamRun

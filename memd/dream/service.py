@@ -17,11 +17,11 @@ Rules of this file
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.agent import service as agent
 from memd.agent.service import Progress, RunEnd, RunRecord, Task

@@ -1,9 +1,10 @@
 """Values of dreams: the edits that a dream wants, and its report. Pure."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import msgspec
+from msgspec import Struct, field
 
 from memd.agent.proposal import SourceText
 from memd.core.text import one_line
@@ -18,24 +19,21 @@ DAMAGED = "its frontmatter does not parse"
 _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # in the facts even if empty
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """The memory ``source`` was merged into another one; in ``Wanted`` it is only a claim."""
 
     into: str
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoned:
+class Reasoned(Struct, frozen=True):
     """A file, and why it is removed, stays as it is or needs a person."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Two memories that contradict or repeat each other, for a person to decide.
 
     ``one`` and ``two`` are the statements in which they do. For the kind ``in_file`` the second
@@ -48,8 +46,7 @@ class Question:
     two: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The edits that a dream wants to make, with its reasons.
 
     ``reasons`` maps the paths of removals to why. ``left`` are files that it does not change, since
@@ -65,8 +62,7 @@ class Wanted:
     sources: tuple[SourceText, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DirectorySize:
+class DirectorySize(Struct, frozen=True):
     """The size of a memory directory and its index."""
 
     memories: int = 0
@@ -75,8 +71,7 @@ class DirectorySize:
     index_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The report of a dream. ``gate`` names the closed gate if it did not run, "" if it did.
 
     ``engine`` is ``local`` or the model's name, ``model_problem`` why no model was used.
@@ -119,7 +114,7 @@ class Report:
         into: dict[str, list[str]] = {}
         for merge in self.merged:
             into.setdefault(merge.into, []).append(merge.source)
-        facts = json.loads(json.dumps(asdict(self)))
+        facts = msgspec.json.decode(msgspec.json.encode(self))
         facts["merged"] = [{"into": path, "from": sources} for path, sources in into.items()]
         facts["usage"] = None if self.usage == Usage() else facts["usage"]
         facts["reason"] = "; ".join(self.problems)

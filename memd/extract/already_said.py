@@ -4,8 +4,9 @@ A ``Covered``, which the daemon passes in, returns the file that says a text, ""
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from memd.core.covered import Covered, CoveredText
 from memd.core.text import one_line

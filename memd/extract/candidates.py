@@ -11,8 +11,10 @@ The same words always give the same candidates. Pure.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from math import inf
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.covered import CoveredText
 from memd.core.values import MemoryType, Message, Suggestion
@@ -60,8 +62,7 @@ QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "n
 UNCERTAIN = "uncertain"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A sentence to be saved: ``text`` is the person's, said ``at`` (seconds since 1970)."""
 
     type: MemoryType
@@ -69,8 +70,7 @@ class Candidate:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """The sentences of some messages that are saved or suggested.
 
     ``refused`` has the secret rule of each sentence with a credential, ``passed_over`` the reason
@@ -258,8 +258,7 @@ def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
     return QUESTION if all(item.asks for item in scored) else NOT_LASTING
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scored:
+class _Scored(Struct, frozen=True, eq=False):
     """A sentence, its markers and scores."""
 
     sentence: Sentence

@@ -10,9 +10,10 @@ Rules of this file
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+
+from msgspec import Struct
 
 from memd.core.yielding import yield_to_requests
 from memd.text import dates
@@ -42,16 +43,14 @@ _CALENDAR = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+class Utterance(Struct, frozen=True):
     """The person's words in one message; ``at`` is in seconds since 1970, 0 if unknown."""
 
     text: str
     at: float = 0.0
 
 
-@dataclass(frozen=True)
-class Talk:
+class Talk(Struct, frozen=True, dict=True):
     """The words of the person, the assistant and all others in a conversation.
 
     ``agents`` are messages of other agents, ``outside`` all other texts.

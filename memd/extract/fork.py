@@ -14,9 +14,11 @@ Rules of this file
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_shot, tools
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
@@ -69,8 +71,7 @@ def prefix(cache: Mapping[str, Any] | None) -> Task | None:
     return prefixed(_RUN, cache)
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(Struct, frozen=True):
     """What a run is about: the last ``count`` pieces of a conversation, and existing memories.
 
     ``now`` is in seconds since 1970. ``waiting`` are suggestions that nobody has decided yet. With

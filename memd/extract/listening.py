@@ -14,7 +14,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.conversation.dialogue import Dialogue, extended
 from memd.conversation.pieces import AGENT
@@ -39,8 +41,7 @@ _RECENT, _RECENT_BYTES = 4, 1024 * 1024  # transcripts in which a quotation is s
 _SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the person's
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Struct, frozen=True):
     """The new messages of a conversation, the cursor behind them, and the conversation.
 
     ``pieces`` is how many of the dialogue's last pieces are new. ``before`` is how many of all
@@ -86,7 +87,9 @@ class ConversationReader:
         ``now`` is in monotonic seconds. Raises TranscriptRefusedError and InvalidMessagesError.
         """
         known = self._known.get((directory, request.session)) if whole else None
-        known = known if known and known.cursor == cursor else None
+        # The state file does not store the message of a cursor, so it is not compared.
+        if known and (cursor is None or replace(known.cursor, message=cursor.message) != cursor):
+            known = None
         if request.transcript_path is None:
             heard = _from_messages(request, cursor)
         else:

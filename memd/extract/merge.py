@@ -12,8 +12,9 @@ Rules of this file
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
+
+from msgspec import Struct
 
 from memd.core import text
 from memd.core.covered import Covered, CoveredText, in_no_file
@@ -38,8 +39,7 @@ _OWN_BODY = re.compile(rf'[^\n]+\n\n{re.escape(SAID)} "[^\n]*" \(\d{{4}}-\d\d-\d
 _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """The change set of candidates, and the texts left out since an instruction file says them.
 
     ``said_again`` are the paths of memories that already say a candidate.

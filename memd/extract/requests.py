@@ -2,8 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.core.covered import CoveredText
 from memd.core.names import INDEX
@@ -26,8 +29,7 @@ _OPTIONAL = ("already_said", "reason", "problem", "change", "turns", "prefix_cha
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractRequest:
+class ExtractRequest(Struct, frozen=True):
     """The conversation to read: a session and either its transcript's path or its messages.
 
     ``cache`` is the client's own last request to its model: system, tools, model and messages.
@@ -39,8 +41,7 @@ class ExtractRequest:
     cache: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionResult:
+class ExtractionResult(Struct, frozen=True):
     """The result of an extraction; paths are relative to the memory directory.
 
     ``status`` is completed or skipped (with a ``reason``). ``refused`` has the secret rule of each
@@ -91,18 +92,14 @@ class ExtractionResult:
         """Return it as a JSON object for a job's result and the wire."""
         used = self.usage
         read = used["input"] + used["cache_read"] + used["cache_created"]
-        facts = asdict(self) | {
+        facts = msgspec.json.decode(msgspec.json.encode(self)) | {
             "refused": len(self.refused),
             "refused_rules": sorted(set(self.refused)),
             "passed_over": dict(sorted(Counter(self.passed_over).items())),
             # The share of the tokens read that came from the server's cache.
             "hit_rate": round(used["cache_read"] / read, 4) if read else 0.0,
         }
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in facts.items()
-            if value or name not in _OPTIONAL
-        }
+        return {name: value for name, value in facts.items() if value or name not in _OPTIONAL}
 
 
 class ExtractionTally:

@@ -21,7 +21,9 @@ Rules of this file
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.agent.proposal import Proposed, RunProposal
 from memd.core.covered import Covered, CoveredText, in_no_file
@@ -94,8 +96,7 @@ _NO_REASON = (
 _TOO_MANY = f"a run removes at most {_REMOVALS} memories"
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """The fault of a change as a kind and a sentence, or the origin of its words.
 
     ``file`` is the path of the instruction file that says it already.
@@ -188,8 +189,7 @@ class Reviewer:
         return self._talk
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewedRun:
+class ReviewedRun(Struct, frozen=True):
     """The reviewed work of a run; ``origin`` is the least trusted one of its memories.
 
     ``faults`` are the kinds of fault of refused changes, ``already_said`` those that an instruction

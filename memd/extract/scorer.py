@@ -8,10 +8,11 @@ measured quality.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+
+from msgspec import Struct
 
 from memd.extract.markers import is_question
 from memd.extract.sentences import BLANK, Sentence
@@ -50,8 +51,7 @@ _TOGETHER = {  # markers that mean something of their own where both stand
 _PAIRS = tuple((one, other) for one, others in _TOGETHER.items() for other in others.split())
 
 
-@dataclass(frozen=True, slots=True)
-class SentencePlace:
+class SentencePlace(Struct, frozen=True):
     """The place of a sentence: its index in a message, and what is around it.
 
     ``sentences`` and ``characters`` count those of the message. ``first`` says that the message is
@@ -65,8 +65,7 @@ class SentencePlace:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """Log odds that a sentence is lasting, marked as such, and lasting where all is stated."""
 
     lasting: float

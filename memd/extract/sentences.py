@@ -11,7 +11,8 @@ Rules of this file
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SENTENCE_CHARACTERS = 600  # a longer one is pasted; the limit also bounds the cost of patterns
 _PASTED_LINES = 40  # of a message with more lines only the first and last eight are used
@@ -61,8 +62,7 @@ _END = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """One sentence as written, and the same with code and quotations blanked out."""
 
     text: str
@@ -156,8 +156,7 @@ def _own_lines(text: str) -> Iterator[str]:
         yield previous
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside:
+class _Inside(Struct, frozen=True):
     """A block of lines that are not the person's.
 
     Its closing line begins with ``closing`` and matches ``kind``; without one it has no end.

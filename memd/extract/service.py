@@ -9,11 +9,12 @@ crash the same messages are read again.
 import json
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memd.agent import service as agent
 from memd.agent.proposal import ChangePlan
@@ -349,8 +350,7 @@ class Extractions:
         return changed
 
 
-@dataclass(frozen=True, slots=True)
-class _Extraction:
+class _Extraction(Struct, frozen=True):
     """One extraction while it runs."""
 
     project: Project

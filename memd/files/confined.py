@@ -10,9 +10,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Self
+
+from msgspec import Struct
 
 from memd.core import names
 from memd.core.yielding import yield_to_requests
@@ -24,8 +25,7 @@ _MARGIN = 4096  # also cut off a line that is too long: it may have half of a cr
 _SEVERAL_NAMES = "the file has several names (hard links), and may be one from elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryEntry:
+class DirectoryEntry(Struct, frozen=True):
     """A folder or a file: its name, size in bytes and mtime in ns."""
 
     name: str

@@ -26,8 +26,9 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -56,8 +57,7 @@ Syncer = Callable[[int], None]
 Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """A file's content; for anything else ``hash`` is NOT_A_MEMORY and ``content`` empty."""
 
     hash: str

@@ -19,6 +19,7 @@ import anyio
 import h11
 from anyio import to_thread
 from anyio.abc import ByteStream, SocketStream
+from msgspec import Struct
 
 from memd.gateway.rewriting import MOST_BYTES, Rewriter
 from memd.gateway.upstream import Upstream
@@ -42,8 +43,7 @@ class _OverError(Exception):
     """One side hung up or broke the rules, so both connections end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entrance:
+class Entrance(Struct, frozen=True):
     """Checks of a request: the gateway's own host and secret, and not sent by a web page."""
 
     port: int

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from memd.client.planner import Message, Planner, SentConversation, results
 from memd.core.canonical import START, canonical, chained
 from memd.core.errors import MemdError
@@ -39,8 +42,7 @@ _UNFOLLOWED = frozenset(("thread", "previous_message_id"))
 _UNMANAGED = frozenset(("compaction", "context_management"))
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """A body to send, and betas that it needs.
 
     ``fallback`` returns the body to send if this one is refused, with its new results unchanged.
@@ -51,14 +53,13 @@ class Rewritten:
     fallback: Callable[[], bytes] | None = None
 
 
-@dataclass(slots=True)
-class _Followed:
+class _Followed(Struct):
     """A conversation that this process has seen; ``members`` are added to its requests."""
 
     planner: Planner
     name: str = ""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    members: dict[str, Any] = field(default_factory=dict)
+    lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
+    members: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def goes_on_as(self, messages: Sequence[Message]) -> bool:
         """Return whether messages have this conversation's last sent reply at the same index."""

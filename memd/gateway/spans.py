@@ -9,17 +9,17 @@ Rules of this file
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 Place = tuple[int, int]  # a message, and a block of its content
 Read = Callable[[int], tuple[Any, int]]  # from where a value begins to the value and its end
 _space = re.compile(r"[ \t\n\r]*").match
 
 
-@dataclass(frozen=True, slots=True)
-class RequestBody:
+class RequestBody(Struct, frozen=True):
     """A request's members, and the positions at which its messages start in its text.
 
     ``inside`` is the position behind the opening brace of the whole object.

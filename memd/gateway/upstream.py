@@ -2,12 +2,12 @@
 
 import re
 import ssl
-from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import ByteStream
+from msgspec import Struct
 
 from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError
@@ -30,8 +30,7 @@ class WrongUpstreamError(MemdError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Struct, frozen=True):
     """The server that requests go to; ``path`` is put before their paths."""
 
     host: str

@@ -10,8 +10,9 @@ Rules of this file
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 _DEPTH = 6  # what is quoted or listed deeper is a paragraph of the deepest
 _START, _END = "<!--", "-->"
@@ -55,8 +56,7 @@ class Leaf(Enum):
     RAW = "raw"
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownBlocks:
+class MarkdownBlocks(Struct, frozen=True):
     """The texts that can include files, in order, and the whole text without comments."""
 
     leaves: tuple[tuple[Leaf, str], ...]

@@ -7,9 +7,10 @@ at several files, at the project's other files, or at the memories tells.
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, islice
+
+from msgspec import Struct
 
 from memd.core.covered import Covered
 from memd.core.yielding import yield_to_requests
@@ -41,8 +42,7 @@ class IssueKind(StrEnum):
     REPEATED_MEMORY = "repeated_memory"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionIssue:
+class InstructionIssue(Struct, frozen=True):
     """One thing to mend: the file or the memory, and a sentence; ``path`` is "" with a problem."""
 
     kind: IssueKind

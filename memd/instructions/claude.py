@@ -8,7 +8,9 @@ touched.
 
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.instructions import includes, patterns, rules
 from memd.instructions.loading import EMPTY, Folders, Loading, folders_down, is_below
@@ -54,8 +56,7 @@ def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
     return _ClaudeView(request, Loading(request, disk), not probe.hides_agents(way)).resolve()
 
 
-@dataclass(frozen=True, slots=True)
-class _WaitingRule:
+class _WaitingRule(Struct, frozen=True):
     """A rule with a condition, whose patterns are relative to ``base``."""
 
     file: InstructionFile
@@ -68,8 +69,7 @@ class _WaitingRule:
         return self.file.scope != "project"
 
 
-@dataclass(slots=True)
-class _ClaudeView:
+class _ClaudeView(Struct):
     """One resolution, with each AGENTS.md of the way to the working directory or without.
 
     ``waiting`` are the rules by real path whose condition nothing has fulfilled yet.

@@ -8,8 +8,9 @@ what was observed of the client.
 import posixpath
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.text import cut_bytes
 from memd.instructions.loading import Loading, folders_down, nearest
@@ -29,8 +30,7 @@ def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
     return loading.result()
 
 
-@dataclass(frozen=True, slots=True)
-class _Config:
+class _Config(Struct, frozen=True):
     """What the user's ``config.toml`` says: further names, a limit, and what marks a root."""
 
     names: tuple[str, ...] = ()

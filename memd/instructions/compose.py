@@ -13,7 +13,9 @@ Rules of this file
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.names import printable
 from memd.core.prose import fill, inert, template
@@ -32,8 +34,7 @@ _TAG = re.compile(r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}+instruction[\W_]?file)", 
 _LEFT_OUT = f"it is left out: all files together have more than {TEXT_CHARACTERS:,} characters"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionText:
+class InstructionText(Struct, frozen=True):
     """What a client puts into a prompt: ``text`` is "" where no file is loaded.
 
     ``etag`` changes with the text. ``files`` are all that the view knows of, ``problems`` sentences

@@ -6,7 +6,9 @@ directory count once a file in them is touched.
 """
 
 import posixpath
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.instructions import patterns, rules
 from memd.instructions.loading import EMPTY, Loading, folders_down, is_below, nearest
@@ -34,8 +36,7 @@ def resolve(request: ViewRequest, disk: InstructionDisk) -> Resolution:
     return loading.result()
 
 
-@dataclass(frozen=True, slots=True)
-class _GlobRule:
+class _GlobRule(Struct, frozen=True):
     """A rule that waits for a file below ``base`` that fits one of its patterns."""
 
     file: InstructionFile
@@ -44,8 +45,7 @@ class _GlobRule:
     patterns: tuple[PathPattern, ...] = ()
 
 
-@dataclass(slots=True)
-class _CursorView:
+class _CursorView(Struct):
     """One resolution. ``waiting`` are the rules whose globs nothing has fitted yet."""
 
     loading: Loading

@@ -8,8 +8,9 @@ client.
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.core.names import is_text
 from memd.core.text import read_object
@@ -77,8 +78,7 @@ def _texts(value: Any) -> list[str]:
     return values if is_list else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Expansion:
+class _Expansion(Struct, frozen=True):
     """A file that is being expanded: what it may import from, and the imports that led here."""
 
     file: InstructionFile
@@ -86,8 +86,7 @@ class _Expansion:
     chain: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _GeminiView:
+class _GeminiView(Struct):
     """One resolution.
 
     ``names`` are those of the user's settings, ``project_names`` those that count in the project.

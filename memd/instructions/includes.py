@@ -15,8 +15,9 @@ import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from memd.instructions.blocks import Leaf, blocks
 from memd.instructions.values import LONG_CHARACTERS
@@ -45,8 +46,7 @@ _INLINE = re.compile(
 _BREAK = "\n"  # stands where one text ends and another begins
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedText:
+class ParsedText(Struct, frozen=True):
     """``includes`` are the paths that a text includes, as written, each once, in their order.
 
     ``text`` is what a model gets: without the comments that are blocks.

@@ -12,7 +12,9 @@ Rules of this file
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from memd.core import globs
 from memd.core.names import is_text, printable

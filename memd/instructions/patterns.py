@@ -8,8 +8,9 @@ first, and a ``/**`` at the end is taken off.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from memd.core import globs
 from memd.core.regex import PatternRefusedError
@@ -21,8 +22,7 @@ _LITERAL = re.compile(r"[{}]")
 _TOO_MANY = f"it stands for more than {_ALTERNATIVES} patterns"
 
 
-@dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(Struct, frozen=True):
     """One pattern: a test for what it matches and all below that, and the same as a glob.
 
     ``glob`` is what it matches itself, "" where that is folders alone.

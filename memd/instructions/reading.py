@@ -12,9 +12,11 @@ Rules of this file
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.covered import Covered
 from memd.core.histogram import CacheHits
@@ -44,8 +46,7 @@ Memories = Iterable[tuple[str, str]]  # path and text
 _OF_CLAUDE_CODE = (View.CLAUDE, View.UNION)  # whose excludes are those of its settings too
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionRequest:
+class InstructionRequest(Struct, frozen=True):
     """A caller's question: ``touched`` are files that it read or changed, relative ones to cwd.
 
     ``environment`` is what the client forwarded.
@@ -58,8 +59,7 @@ class InstructionRequest:
     touched: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class InstructionReading:
+class InstructionReading(Struct, frozen=True, dict=True):
     """What a view made of a request, as one text too."""
 
     resolution: Resolution
@@ -78,8 +78,7 @@ def _reading(resolution: Resolution) -> InstructionReading:
 _UNNAMED = _reading(Resolution(problems=("the path of the working directory is not UTF-8",)))
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What a person may want to mend, and how many files some assistant loads."""
 
     files: int

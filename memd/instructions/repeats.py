@@ -14,11 +14,12 @@ Rules of this file
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, cached_property
 from itertools import islice
 from math import ceil
+
+from msgspec import Struct
 
 from memd.core.covered import Covered
 from memd.core.yielding import yield_to_requests
@@ -78,8 +79,7 @@ def covered(texts: Mapping[str, str]) -> Covered:
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
+class _Clause(Struct, frozen=True):
     """Clauses in a row, and how often they deny something."""
 
     row: tuple[str, ...]

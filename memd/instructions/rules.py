@@ -10,8 +10,9 @@ Rules of this file
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.names import printable
@@ -33,8 +34,7 @@ _EMPTY = "its {} are empty or no text: it always loads"
 _USELESS = "none of its globs counts: it always loads"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleHead:
+class RuleHead(Struct, frozen=True):
     """``globs`` is the condition as written, empty for a file that always loads.
 
     ``patterns`` are those that the globs stand for, ``body`` is the text below the head, and

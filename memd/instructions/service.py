@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
+from msgspec import Struct
 
 from memd.core.covered import Covered, in_no_file
 from memd.core.errors import MemdError
@@ -46,8 +46,7 @@ class InstructionsTimeoutError(MemdError):
         super().__init__(f"the instruction files could not be read within {seconds:g} s")
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionList:
+class InstructionList(Struct, frozen=True):
     """What a view loads of a project, what it does not, and why.
 
     ``external`` are the includes from outside that wait for the user; ``allowed`` is what they
@@ -61,16 +60,14 @@ class InstructionList:
     allowed: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionTextList(InstructionList):
+class InstructionTextList(InstructionList, frozen=True):
     """The same, and what a client puts into a prompt."""
 
     text: str
     etag: str
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
+class Approved(Struct, frozen=True):
     """What the user decided for the project at ``root``, and which includes it is about now."""
 
     root: str

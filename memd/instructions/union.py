@@ -1,7 +1,8 @@
 """What all views together load: each real file once, and identical texts once. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.instructions.loading import EXTERNAL
 from memd.instructions.values import InstructionDisk, InstructionFile, Resolution

@@ -4,9 +4,10 @@ Source of the order, the limits and the reasons: docs/instructions.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 FILE_BYTES = 1024 * 1024  # a larger file is never read
 LONG_CHARACTERS = 40_000  # a longer file is loaded whole and named as a problem
@@ -30,8 +31,7 @@ class View(StrEnum):
     UNION = "union"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionFile:
+class InstructionFile(Struct, frozen=True):
     """One file that a view knows of, in the order of loading; the later one counts more.
 
     ``path`` is absolute, as it was met. ``kind`` is managed, user, project, local, rule, include or
@@ -53,8 +53,7 @@ class InstructionFile:
     why_not: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """What a view makes of a working directory.
 
     ``texts`` has for each loaded file, by its path, what a model gets of it; "" for one whose text
@@ -68,8 +67,7 @@ class Resolution:
     external: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ViewRequest:
+class ViewRequest(Struct, frozen=True):
     """Where a view looks: all paths are absolute, and real where that is said.
 
     ``cwd`` and ``root`` (the git root, or ``cwd`` where there is none) are real. ``home`` is the
@@ -92,8 +90,7 @@ class ViewRequest:
     external: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DiskText:
+class DiskText(Struct, frozen=True):
     """A text file as it is now: its real path and its text, or in words why it is not readable.
 
     ``missing`` says that there is no file of that name at all.
@@ -105,8 +102,7 @@ class DiskText:
     missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DiskEntry:
+class DiskEntry(Struct, frozen=True):
     """One entry of a folder, which may be anything; links are followed to say what it is.
 
     ``real`` is its real path.

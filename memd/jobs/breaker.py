@@ -15,8 +15,9 @@ Rules of this file
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.state.tables import Breaker, Pauses
@@ -67,8 +68,7 @@ def _sort(error: Mapping[str, Any]) -> tuple[str, str]:
     return str(error.get("kind")), _NUMBERED.sub("#", str(error.get("message")))
 
 
-@dataclass(frozen=True, slots=True)
-class WorkState:
+class WorkState(Struct, frozen=True):
     """The state of background work.
 
     ``paused_since`` is in seconds since 1970, null if it is not paused. ``waiting`` counts the jobs

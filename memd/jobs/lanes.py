@@ -11,11 +11,11 @@ Rules of this file
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """A job in the queue: its id and the facts that decide when it may start."""
 
     job: str

@@ -10,8 +10,10 @@ Rules of this file
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.core.text import cut_bytes
@@ -24,8 +26,7 @@ FACT_BYTES = 4_000  # as JSON
 _BESIDE = ("turn", "tools")  # facts that are stored with a text
 
 
-@dataclass(slots=True)
-class _Reported:
+class _Reported(Struct):
     """What one job has reported so far."""
 
     phase: str

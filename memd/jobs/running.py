@@ -1,8 +1,9 @@
 """Values of running jobs: what a runner gets, its result, and what follows from a failure."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.documents.secrets import scrub_error
@@ -20,16 +21,14 @@ class UnknownJobKindError(MemdError):
         super().__init__(f"this memd does not run jobs of the kind {kind}", job_kind=kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Struct, frozen=True):
     """The reply to a request: the job's id, and ``accepted`` or ``coalesced``."""
 
     job: str
     status: Literal["accepted", "coalesced"]
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """The arguments of a runner: the job, its request, and a function to report progress.
 
     ``progress(phase, **facts)`` publishes at once and never fails; call it on the event loop.
@@ -47,8 +46,7 @@ class Running:
 Runner = Callable[[Running], Awaitable[dict[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Setback:
+class Setback(Struct, frozen=True):
     """What follows from a failure: another try after ``pause`` seconds, or the end.
 
     ``error`` is stored in the job's row and sent in its events.
@@ -60,8 +58,7 @@ class Setback:
     pause: float
 
 
-@dataclass(slots=True)
-class RunResult:
+class RunResult(Struct):
     """The result of a run; ``row`` is the job as it was at the start.
 
     A run with neither result nor error was cancelled, or another daemon had ended the job.

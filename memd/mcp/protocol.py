@@ -9,9 +9,10 @@ Rules of this file
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd import __version__
 
@@ -55,8 +56,7 @@ class ProtocolError(Exception):
         self.id = id_
 
 
-@dataclass(frozen=True, slots=True)
-class McpRequest:
+class McpRequest(Struct, frozen=True):
     """A request, or a notification where ``id`` is ``None``. ``client`` is the caller's name."""
 
     id: Id | None
@@ -67,8 +67,7 @@ class McpRequest:
     client: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class McpReply:
+class McpReply(Struct, frozen=True):
     """The client's answer to our request; ``result`` is empty where the answer is an error."""
 
     id: Any

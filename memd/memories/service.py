@@ -1,8 +1,9 @@
 """Write, delete, share, adopt and move memories, and run the commands of the memory tool."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -44,8 +45,7 @@ _FOR_THE_MODEL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """The result of a write: ``status`` is created, updated, merged or unchanged.
 
     A merged file has more text than was sent; read it before the next edit. ``hash`` is that of
@@ -61,8 +61,7 @@ class Written:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolAnswer(Struct, frozen=True):
     """The result of a command of the memory tool: the text, and the change that was made."""
 
     text: str
@@ -70,8 +69,7 @@ class ToolAnswer:
     change: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """The result of moving memories to another directory.
 
     ``merged`` are the paths that were moved; ``left`` are sentences why others were not.
@@ -81,8 +79,7 @@ class Gathered:
     left: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Adopted:
+class Adopted(Struct, frozen=True):
     """The imported memories that were adopted, and the change; null if there was none."""
 
     paths: tuple[str, ...]

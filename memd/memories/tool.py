@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from msgspec import Struct
+
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 from memd.core.text import one_line, sha256
@@ -40,8 +42,7 @@ class ToolRefusedError(MemdError):
     exit_status = 65
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCommand:
+class ToolCommand(Struct, frozen=True):
     """One command: its name, its text parameters by name, and its numbers."""
 
     name: str
@@ -55,8 +56,7 @@ class ToolCommand:
         return self.texts.get("path") or self.texts["old_path"]
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """The stamps for a file's frontmatter: the session, and the time in ISO 8601, UTC."""
 
     session: str

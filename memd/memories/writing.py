@@ -6,7 +6,8 @@ write the index as a whole, which the store merges by entries.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
@@ -112,8 +113,7 @@ class AlreadySharedError(MemdError):
         super().__init__(f"the team already has {path}; nothing was moved", path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
+class Writing(Struct, frozen=True):
     """One request to write a memory; ``None`` stands for what the writer did not give.
 
     With the scope ``team`` the ``path`` is below ``team/``.

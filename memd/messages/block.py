@@ -12,7 +12,8 @@ Rules of this file
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.agents import SUMMARY_CHARACTERS, AgentMessage, MessageKind
 from memd.core.text import one_line
@@ -33,8 +34,7 @@ _NO_BOUND = 1 << 40
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class MessageBlock:
+class MessageBlock(Struct, frozen=True):
     """Messages as one text; ``whole`` and ``shortened`` are the ids of those that stand in it."""
 
     text: str = ""

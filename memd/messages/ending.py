@@ -1,7 +1,8 @@
 """The ends of messages: read, refused, expired, parked, unanswered; senders are told. Blocks."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memd.core.agents import TTL_SECONDS, Agent, AgentState, MessageKind, MessageState, Sender
 from memd.messages.mailboxes import Mailboxes
@@ -12,8 +13,7 @@ _MEMD = Sender(0, "memd", "memd")
 _THERE = (AgentState.LIVE, AgentState.IDLE)
 
 
-@dataclass(frozen=True, slots=True)
-class CopyEnd:
+class CopyEnd(Struct, frozen=True):
     """A copy that ended, for the sender: whose it was, and why."""
 
     message: StoredMessage
@@ -22,8 +22,7 @@ class CopyEnd:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """A message that waits for an agent now; ``due`` is when it ends by itself, 0 if unknown."""
 
     agent: Agent
@@ -33,8 +32,7 @@ class Arrival:
     due: float = 0.0
 
 
-@dataclass(slots=True)
-class Happened:
+class Happened(Struct):
     """What a step under the lock did, for those who wait outside of it.
 
     ``waiting`` are agents with a message more that waits for the person, ``freed`` those of whose

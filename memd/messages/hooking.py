@@ -6,16 +6,16 @@ Rules of this file
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import count
+
+from msgspec import Struct
 
 from memd.core.agents import LEASED_BYTES
 from memd.messages import block
 from memd.messages.mailboxes import LeaseHolder, Mailboxes, number_of
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(Struct):
     receipt: int
     numbers: tuple[int, ...]
     printed: bool = False

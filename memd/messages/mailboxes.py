@@ -13,7 +13,8 @@ Rules of this file
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.agents import DELIVERIES, LEASED_BYTES, LEASED_MESSAGES, AgentMessage, MessageState
 from memd.state.tables import MessageCopy, MessageTable, Notice, StoredMessage
@@ -21,8 +22,7 @@ from memd.state.tables import MessageCopy, MessageTable, Notice, StoredMessage
 Copies = Iterable[tuple[int, int]]  # each by message and receiver
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseHolder:
+class LeaseHolder(Struct, frozen=True):
     """Who reads: ``name`` tells one from another, ``alive`` whether it can still acknowledge.
 
     ``until`` is when its lease ends, in monotonic seconds; ``None`` for when it says so.
@@ -33,14 +33,12 @@ class LeaseHolder:
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Lease:
+class _Lease(Struct, frozen=True):
     holder: LeaseHolder
     copy: MessageCopy
 
 
-@dataclass(frozen=True, slots=True)
-class NextMessages:
+class NextMessages(Struct, frozen=True):
     """Messages with their copies, and whether more wait that could be leased."""
 
     copies: tuple[MessageCopy, ...] = ()

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from heapq import nlargest
+
+from msgspec import Struct
 
 from memd.core.agents import AGENT_NAME_CHARACTERS, RESERVED_NAMES
 from memd.core.names import NameRefusedError, check_component
@@ -25,13 +26,11 @@ _NEAREST = 3
 _COMPARED = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Everyone:
+class Everyone(Struct, frozen=True):
     """All agents of the sender's project."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentAddress:
+class AgentAddress(Struct, frozen=True):
     """An agent by its name, with the parent's for a sub-agent, and a project's slug if named."""
 
     name: str
@@ -39,8 +38,7 @@ class AgentAddress:
     slug: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerAddress:
+class PeerAddress(Struct, frozen=True):
     """An agent of another memd: the path of its socket, and the address there."""
 
     path: str

@@ -19,10 +19,11 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.core.agents import (
     ABSENT_SECONDS,

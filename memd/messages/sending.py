@@ -1,7 +1,8 @@
 """What is done with messages under the room's one lock: sent, ended, decided, shown. Blocks."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.agents import (
     BODY_BYTES,

@@ -1,15 +1,14 @@
 """What this room is asked and answers; the results are the shapes of the wire."""
 
-from dataclasses import asdict, dataclass
-
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memd.core.agents import AgentMessage
 from memd.core.text import iso_time
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """Who wants to be registered. ``key`` is the parent's where it is to have one.
 
     ``pid`` is 0 where no process is known. ``session`` is the client's name for its conversation,
@@ -31,8 +30,7 @@ class Registration:
     caller: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """An agent that is registered: its name, its address in the project, and its newest key."""
 
     agent: str
@@ -40,16 +38,14 @@ class Registered:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgentEnded:
+class AgentEnded(Struct, frozen=True):
     """An agent that has ended; ``returned`` is how many messages it had not read."""
 
     ended: bool
     returned: int
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRow:
+class AgentRow(Struct, frozen=True):
     """One agent as ``agent.list`` shows it; ``since`` is ISO 8601, ``progress`` "" if unknown."""
 
     agent: str
@@ -63,16 +59,14 @@ class AgentRow:
     unread: int
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(Struct, frozen=True):
     """In whose name something is done: who has the ``key``, or whose process started ``pid``."""
 
     key: str = ""
     pid: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SendRequest:
+class SendRequest(Struct, frozen=True):
     """A message to be sent. ``ttl`` is seconds, ``None`` for the kind's own.
 
     ``root`` is the sender's project, ``hop`` says that another memd passes it on.
@@ -94,8 +88,7 @@ class SendRequest:
     hop: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RelayedMessage:
+class RelayedMessage(Struct, frozen=True):
     """A message for an agent of another memd, at ``path``; ``ttl`` is seconds.
 
     ``hop`` is its sender's address as the other memd shows it. ``known`` is the other memd's id of
@@ -115,8 +108,7 @@ class RelayedMessage:
     listed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RelayAnswer:
+class RelayAnswer(Struct, frozen=True):
     """What another memd says of a message; ``state`` is "" where it is to be tried again.
 
     ``silent`` says that it did not answer at all.
@@ -128,8 +120,7 @@ class RelayAnswer:
     silent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(Struct, frozen=True):
     """One receiver of a message, and what became of its copy, with the reason if there is one."""
 
     address: str
@@ -137,8 +128,7 @@ class Receiver:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A message that was stored; ``state`` is that of its copies together."""
 
     id: str
@@ -164,8 +154,7 @@ class MessageRow(msgspec.Struct, frozen=True, rename={"sender": "from"}):
     approve: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """Messages that are leased for 30 s, and all of them as quoted text."""
 
     messages: tuple[MessageRow, ...]
@@ -187,8 +176,7 @@ class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
 
 def row_of(message: AgentMessage) -> MessageRow:
     """Return a message as ``message.receive`` answers it."""
-    facts = asdict(message)
-    sender = facts.pop("sender")
-    facts |= {"sender": sender["address"], "client": sender["client"]}
-    facts |= {"project": sender["project"], "sent_at": iso_time(message.sent_at)}
+    facts, sender = asdict(message), message.sender
+    facts |= {"sender": sender.address, "client": sender.client}
+    facts |= {"project": sender.project, "sent_at": iso_time(message.sent_at)}
     return MessageRow(**facts)

@@ -16,11 +16,11 @@ Rules of this file
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from memd.model import probe, wire
 from memd.model.endpoint import Endpoint
@@ -93,8 +93,7 @@ class Connections:
                     await opened.client.close()
 
 
-@dataclass(slots=True)
-class _OpenClient:
+class _OpenClient(Struct):
     client: "AsyncAnthropic"
     users: int = 0
 

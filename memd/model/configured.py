@@ -5,8 +5,9 @@ same object while the settings are the same.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.settings import ModelSettings, Settings, SpendSettings
@@ -57,8 +58,7 @@ class _Backend(Model, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Built:
+class _Built(Struct, frozen=True):
     """A model with the settings it was built of, or the problem why there is none."""
 
     of: tuple[ModelSettings, SpendSettings]
@@ -67,8 +67,7 @@ class _Built:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelState:
+class ModelState(Struct, frozen=True):
     """The state of the model: its ``host`` and ``names`` by kind of work, or the ``problem``.
 
     ``source`` names the setting or variable of its key, or of its address if it has no key. A

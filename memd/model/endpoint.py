@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import SplitResult, urlsplit
 
+from msgspec import Struct
+
 from memd.core.addresses import is_loopback
 from memd.core.prices import price
 from memd.core.settings import ModelSettings
@@ -36,8 +38,7 @@ NOT_NAMED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where variables that name a model are from, and why memd's env file is ignored, if it is."""
 
     name: str = "the environment that memd serve was started in"

@@ -9,11 +9,11 @@ nothing (refused, busy, never connected) is booked as 0; one that may have cost 
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError

@@ -1,9 +1,9 @@
 """Retry requests, and send them one at a time: wrappers around any model."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import anyio
+from msgspec.structs import replace
 
 from memd.model.errors import ModelBusyError, ModelUnavailableError
 from memd.model.port import Ask, Model, Reply, Usage

@@ -5,8 +5,9 @@ if the bytes of a prefix that a client has sent before differ, its prompt cache 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from memd.core.settings import Settings
 
@@ -14,8 +15,7 @@ Block = Mapping[str, Any]
 LOCAL = "local"  # the name of the engine without a model
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """The tokens of one reply as the server counts them; ``input`` is without cached ones."""
 
     input: int = 0
@@ -33,8 +33,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool call of the model; ``input`` is unchecked."""
 
     id: str
@@ -42,8 +41,7 @@ class ToolCall:
     input: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """One request.
 
     ``kind`` is the kind of work (``recall``, ``extract``, ``dream``, ``notes``, ``compact``,
@@ -66,8 +64,7 @@ class Ask:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A reply: its text, its tool calls, why it stopped, and its blocks to send back.
 
     ``stop`` is the API's stop reason (``end_turn``, ``tool_use``, ``max_tokens``, ``refusal``, …).

@@ -9,8 +9,9 @@ Rules of this file
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.core.settings import ModelSettings
 from memd.documents import secrets
@@ -32,8 +33,7 @@ _FAILED = "the program says that it failed"
 Answer = tuple[str, Usage]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A program that is run as a model; ``name`` is its name in the records of spending.
 
     ``answer`` returns the text and the usage in its standard output, or raises ModelReplyError.

@@ -7,9 +7,10 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.text import one_line
 from memd.model import errors, probe
@@ -35,8 +36,7 @@ _TOO_LONG = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpAnswer(Struct, frozen=True):
     """A server's response: the status, the parsed body or its text, and the seconds to wait."""
 
     status: int

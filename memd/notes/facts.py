@@ -14,10 +14,11 @@ import re
 import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.conversation.history import members_of, tool_kind
 from memd.conversation.pieces import ASSISTANT, TITLE, USER, RecordedCall, TranscriptPiece
@@ -43,8 +44,7 @@ _TOTALS, _TOTAL_LINES, _MOST_TOTALS = 2_000, 12, 4
 _ITEMS = 24
 
 
-@dataclass(slots=True)
-class FileUse:
+class FileUse(Struct):
     """How often a file or an address was read and edited, and when it last was."""
 
     read: int = 0
@@ -52,16 +52,14 @@ class FileUse:
     at: float | None = None
 
 
-@dataclass(slots=True)
-class CallUse:
+class CallUse(Struct):
     """How often a command was called, and how it last ended: open, running, passed or failed."""
 
     times: int = 0
     state: str = "open"
 
 
-@dataclass(slots=True)
-class TurnFacts:
+class TurnFacts(Struct):
     """What followed one message of the person."""
 
     at: float | None = None
@@ -71,8 +69,7 @@ class TurnFacts:
     errors: int = 0
 
 
-@dataclass(slots=True)
-class _OpenCall:
+class _OpenCall(Struct):
     """A call without its result yet: the command, files and plan items that it names."""
 
     name: str

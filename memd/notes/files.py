@@ -15,8 +15,9 @@ import os
 import secrets as tokens
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import product
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.imports import RawNotes
@@ -45,8 +46,7 @@ _GONE = "it was removed a moment ago"
 _SEVERAL_NAMES = "it has several names (hard links)"
 
 
-@dataclass(frozen=True, slots=True)
-class NotesPlace:
+class NotesPlace(Struct, frozen=True):
     """Where the notes of a session may lie.
 
     ``base`` has a folder for each of the ``keys``; new notes are written below the last one.
@@ -62,8 +62,7 @@ class NotesPlace:
         return f"{self.base}/{_OWN.format(self.keys[-1], self.session)}"
 
 
-@dataclass(frozen=True, slots=True)
-class NotesFile:
+class NotesFile(Struct, frozen=True):
     """Notes read from the disk; ``mtime`` is in seconds since 1970.
 
     ``foreign`` says that memd may not write them.

@@ -10,8 +10,10 @@ Rules of this file
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, tools
 from memd.conversation.dialogue import within
@@ -52,8 +54,7 @@ _RUN = Task(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NotesUpdate:
+class NotesUpdate(Struct, frozen=True):
     """The notes at ``path`` that a run updates; ``news`` are the messages since they were written.
 
     The cost is booked on ``project``.

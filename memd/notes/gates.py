@@ -7,7 +7,7 @@ Rules of this file
 - ``force`` skips the gates of size and of turns, and no others.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 OFF = "off"
 NO_AUTOCOMPACT = "no_autocompact"
@@ -25,8 +25,7 @@ GROWTH_TOKENS = 5_000
 CALLS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class GateFacts:
+class GateFacts(Struct, frozen=True):
     """The facts that the gates depend on.
 
     ``tokens`` is the size of the context now, ``since`` the size that growth is counted from,

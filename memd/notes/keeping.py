@@ -10,9 +10,11 @@ Rules of this file
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.conversation.history import CompactionPlan, estimate_text
 from memd.core.clock import Clock
@@ -49,15 +51,13 @@ class SessionLock(AbstractContextManager[Any], Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     lock: SessionLock
     reader: SessionReader | None = None
     root: str = ""  # of the project whose client named the transcript
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """A session's notes and conversation while its lock is held."""
 
     place: NotesPlace
@@ -71,8 +71,7 @@ class _Open:
         return NotesCursor(self.place.session, covers, tokens, engine, at)
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Struct, frozen=True):
     """The start of a model's run: the notes that it edits and the cursor they will have."""
 
     update: NotesUpdate

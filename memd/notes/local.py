@@ -10,10 +10,11 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from memd.conversation.history import estimate_text
 from memd.notes.facts import DOCUMENT, CallUse, FileUse, SessionFacts, TurnFacts

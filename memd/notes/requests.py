@@ -1,8 +1,11 @@
 """Requests to session notes and their replies. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import fields
 
 from memd.core.settings import Settings
 from memd.core.values import Project
@@ -12,8 +15,7 @@ COMPLETED, SKIPPED = "completed", "skipped"
 _OPTIONAL = ("gate", "problem", "faults", "turns", "refused", "usage")
 
 
-@dataclass(frozen=True, slots=True)
-class NotesRequest:
+class NotesRequest(Struct, frozen=True):
     """A request about the notes of one session.
 
     ``compacts`` says that its client compacts conversations by itself; ``environment`` has the
@@ -52,8 +54,7 @@ class NotesRequest:
         return cls(project, settings, **given)
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateResult:
+class UpdateResult(Struct, frozen=True):
     """How an update of the notes at ``path`` ended; ``sections`` are the titles that changed.
 
     ``gate`` is the closed gate: of a ``skipped`` update, or why no model was used, with ``problem``
@@ -77,8 +78,8 @@ class UpdateResult:
     def facts(self) -> dict[str, Any]:
         """Return it as a JSON object for a job's result and the wire."""
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
+            name: value
+            for name, value in msgspec.json.decode(msgspec.json.encode(self)).items()
             if value or (name not in _OPTIONAL and self.status == COMPLETED)
         }
 
@@ -88,8 +89,7 @@ def skipped(gate: str) -> UpdateResult:
     return UpdateResult(SKIPPED, gate)
 
 
-@dataclass(frozen=True, slots=True)
-class SectionSize:
+class SectionSize(Struct, frozen=True):
     """A section's size in tokens, and whether it is shown shortened."""
 
     title: str
@@ -97,8 +97,7 @@ class SectionSize:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NotesView:
+class NotesView(Struct, frozen=True):
     """A session's notes for a reader; ``content`` is shortened to a reader's size.
 
     ``covers`` is the id of the last message that they cover; ``stale`` says that the conversation
@@ -117,8 +116,7 @@ class NotesView:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListedNotes:
+class ListedNotes(Struct, frozen=True):
     """One session's notes in a list; ``at`` is their last change, in seconds since 1970."""
 
     session: str

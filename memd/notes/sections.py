@@ -12,9 +12,11 @@ Rules of this file
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.conversation.history import estimate_text
 from memd.documents import secrets
@@ -39,8 +41,7 @@ _SHARES = 20  # sections are first cut to a twentieth of the whole, before any i
 _MISSING = "[{} more lines]"
 
 
-@dataclass(frozen=True, slots=True)
-class NotesSection:
+class NotesSection(Struct, frozen=True):
     """A section as it stands in the text: ``# title``, its italic line if any, and the rest."""
 
     title: str
@@ -68,8 +69,7 @@ class NotesSection:
         return f"# {self.title}{guide}{self.body}"
 
 
-@dataclass(frozen=True, slots=True)
-class NotesCursor:
+class NotesCursor(Struct, frozen=True):
     """How far notes go: ``covers`` is the id of the last message, ``at`` an ISO time.
 
     ``tokens`` is the size of the context at that message; ``engine`` is ``model`` or ``local``.
@@ -92,8 +92,7 @@ class NotesCursor:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionNotes:
+class SessionNotes(Struct, frozen=True):
     """Notes of one session; ``head`` is the text above the first section, usually empty."""
 
     head: str

@@ -5,12 +5,12 @@
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, to_thread
+from msgspec.structs import asdict, replace
 
 from memd.agent import service as agent
 from memd.agent.service import RunEnd

@@ -2,8 +2,9 @@
 
 import os
 import re
-from dataclasses import dataclass
 from importlib import resources
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import printable
@@ -17,8 +18,7 @@ _TEMPLATE, _PROMPT = "template.md", "prompt.md"
 _VARIABLE = re.compile(r"\{\{(currentNotes|notesPath|sizes)\}\}")
 
 
-@dataclass(frozen=True, slots=True)
-class NotesTemplate:
+class NotesTemplate(Struct, frozen=True):
     """The text of new notes, the prompt with its variables, and why a person's own is not used."""
 
     text: str

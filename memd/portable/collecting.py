@@ -7,11 +7,12 @@ Rules of this file
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.imports import PastChange, RawNotes, is_import, past_of
 from memd.core.names import LOGS, TEAM, in_catalogue
@@ -30,8 +31,7 @@ _LIKE_A_KEY = "its name looks like a credential"
 _WORDS_LIKE_A_KEY = "what it says of itself looks like a credential"
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """A file by its name in its folder; ``type`` and ``origin`` are what the manifest says."""
 
     name: str

@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.names import is_temporary, is_text
 from memd.portable.errors import DestinationError
@@ -20,8 +21,7 @@ _THERE = "something of this name is there, and nothing is ever overwritten"
 _OF_AGENT = "it lies in a memory directory"
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """A name in a folder (its real path) under which nothing was; ``packed`` is a tar.gz."""
 
     folder: str

@@ -6,8 +6,10 @@ Everything here blocks.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.imports import imported_from
@@ -36,8 +38,7 @@ _HAS_NOTES = "the session has notes here"
 _CREDENTIAL = "it looks as if it held a credential"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRequest:
+class ImportRequest(Struct, frozen=True):
     """What is imported: an absolute path, of a ``kind`` that is recognised where it is ``None``.
 
     Without ``accept`` memories become proposals, and nothing else is taken. ``client`` asks for it.
@@ -51,8 +52,7 @@ class ImportRequest:
     client: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportTarget:
+class ImportTarget(Struct, frozen=True):
     """Where a project of a source goes, with what its client forwards of its environment.
 
     ``joined`` says that it joined a team.
@@ -63,8 +63,7 @@ class ImportTarget:
     joined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPorts:
+class ImportPorts(Struct, frozen=True):
     """What imports are given from outside; all of it is called in worker threads.
 
     ``staging`` is a folder for what is unpacked. ``restore_notes`` takes a project, a session, the
@@ -77,8 +76,7 @@ class ImportPorts:
     checkpoint: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
-class ImportTables:
+class ImportTables(Struct, frozen=True):
     """What the state file keeps for imports."""
 
     journal: Journal

@@ -9,7 +9,8 @@ Rules of this file
 import hashlib
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.names import is_text
 from memd.portable.errors import SourceDamagedError
@@ -38,8 +39,7 @@ Place = tuple[int, int, int]  # where a file begins, its bytes, its mtime in ns
 Pieces = Iterator[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class PackedFile:
+class PackedFile(Struct, frozen=True):
     """One entry of an archive. ``why_not`` is "" for a file or folder, else why it is neither."""
 
     name: str

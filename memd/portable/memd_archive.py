@@ -10,10 +10,10 @@ Rules of this file
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 import msgspec
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.agents import AgentScope

@@ -1,7 +1,8 @@
 """The plan of an import into one directory, and the values that it is made from. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memd.core.imports import Original, PastChange, imported
 from memd.core.names import beginnings
@@ -15,8 +16,7 @@ _CLASH = "another name differs from it in case alone"
 _FOLDER = "a memory is called as a folder of it, or it as a folder"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFiles:
+class KnownFiles(Struct, frozen=True):
     """A directory's history in the state file: the originals of imports, and earlier versions.
 
     ``versions`` returns the hashes of all versions of a path, ``body`` the text with a hash.
@@ -27,8 +27,7 @@ class KnownFiles:
     body: Callable[[str], bytes | None] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """The files that a source of some ``kind`` brings into one directory.
 
     ``now_ns`` is the time since 1970. ``past`` is the source's history of these files. If the
@@ -42,8 +41,7 @@ class Incoming:
     joined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MergedFile:
+class MergedFile(Struct, frozen=True):
     """A planned file: its ``name`` in the import, the ``action``, the edit, and the text before.
 
     ``exported`` are the import's own bytes. The ``original`` is the row that the state file stores
@@ -73,8 +71,7 @@ class MergedFile:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
+class ImportPlan(Struct, frozen=True):
     """The planned changes of a directory by an import.
 
     ``same`` counts the files that are there already.

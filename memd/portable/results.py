@@ -1,14 +1,14 @@
 """What an import answers: where everything went, and what stayed out. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.portable.plan import ImportPlan
 from memd.portable.values import LISTED, LeftOutFile, LeftOutList, SourceKind
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
+class ImportedFile(Struct, frozen=True):
     """One file: its path here, what became of it, and its name in the source where it differs.
 
     ``action`` is created, updated, merged (with what was here) or beside (another of its name).
@@ -19,8 +19,7 @@ class ImportedFile:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFolder:
+class ImportedFolder(Struct, frozen=True):
     """What became of one project, or of one sub-agent's memory: ``id`` is the source's name for it.
 
     It is one ``change``, or a ``proposal`` that a person decides; neither where nothing is new or
@@ -37,8 +36,7 @@ class ImportedFolder:
     same: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ImportResult:
+class ImportResult(Struct, frozen=True):
     """What an import did, or with ``dry_run`` would do.
 
     ``notes`` counts session notes, ``past_changes`` those that are new in the history, ``learning``

@@ -7,12 +7,12 @@ directory gets one change set, and one that fails leaves those before it as they
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from memd import __version__
 from memd.core.agents import AgentScope
@@ -70,8 +70,7 @@ _OF_MEMORIES = "it lies in a memory directory"
 _OF_MEMD = "it lies among memd's own files"
 
 
-@dataclass(frozen=True, slots=True)
-class ExportPorts:
+class ExportPorts(Struct, frozen=True):
     """What exports are given from outside; all functions block.
 
     ``known`` returns all projects, ``notes`` the session notes below folders of transcripts,

@@ -1,9 +1,10 @@
 """What readers of archives return, and what an export takes and an import does with it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from memd.core.imports import PastChange
 from memd.core.values import Message
@@ -65,8 +66,7 @@ class ImportSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOutFile:
+class LeftOutFile(Struct, frozen=True):
     """Something of a source that does not become a memory: where it stands, and why not."""
 
     name: str
@@ -88,8 +88,7 @@ class LeftOutList:
             self.more += 1
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedMemory:
+class ProposedMemory(Struct, frozen=True):
     """One file that a source would bring: its path in the memory directory and its bytes.
 
     ``exact`` says that it comes back as it was (from an export of memd or a memory folder), so that
@@ -104,8 +103,7 @@ class ProposedMemory:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReadProject:
+class ReadProject(Struct, frozen=True):
     """What a source brings for one project.
 
     ``id`` and ``name`` are the source's, "" where it knows no projects. ``memories`` include the
@@ -125,8 +123,7 @@ class ReadProject:
     remote: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatSession:
+class ChatSession(Struct, frozen=True):
     """One conversation of a chat archive, for ``--learn``; ``id`` is the archive's."""
 
     id: str
@@ -134,8 +131,7 @@ class ChatSession:
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReading:
+class ImportReading(Struct, frozen=True):
     """What a reader made of a source.
 
     ``agents`` are memories of the user's own sub-agents, by agent, which belong to no project.
@@ -153,8 +149,7 @@ class ImportReading:
     left_out_more: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
+class ExportRequest(Struct, frozen=True):
     """Which projects go to which absolute path, and which parts of them.
 
     ``whole`` says that these are all projects: then one without files is no part of the archive.
@@ -166,8 +161,7 @@ class ExportRequest:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedProject:
+class ExportedProject(Struct, frozen=True):
     """A project of an archive: its id there, what its directory is called, and its files."""
 
     id: str
@@ -175,8 +169,7 @@ class ExportedProject:
     files: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExportResult:
+class ExportResult(Struct, frozen=True):
     """What was written to ``path``: files and their bytes, the manifest and the sums not counted.
 
     ``left_out`` names what was not taken and why, at most a thousand; ``left_out_more`` counts what

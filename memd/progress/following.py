@@ -10,8 +10,10 @@ Blocks: call it from a worker thread. ``make_lock`` returns a lock between threa
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.conversation.pieces import RecordedCall
 from memd.core.agents import Agent, AgentState
@@ -44,8 +46,7 @@ class AgentSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveAgent:
+class ActiveAgent(Struct, frozen=True):
     """A sub-agent whose transcript grew: its last calls, and a line made from the last one.
 
     ``sessions`` are the ids under which a client may have sent its own request, the most specific
@@ -60,8 +61,7 @@ class ActiveAgent:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadPosition:
+class _ReadPosition(Struct, frozen=True):
     """The offset up to which a transcript was read, and its last calls."""
 
     path: str

@@ -9,8 +9,9 @@ Rules of this file
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult, prefixed
 from memd.conversation.pieces import RecordedCall

@@ -12,7 +12,8 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.agents import AgentScope
 from memd.core.errors import MemdError
@@ -33,8 +34,7 @@ _NAME = re.compile(r"^name:[ \t]*[\"']?([^\"'\r\n#]+)", re.MULTILINE)
 _MEMORY = re.compile(r"^memory:[ \t]*[\"']?(user|project|local)\b", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentMemory:
+class AgentMemory(Struct, frozen=True):
     """The memory directory of a sub-agent, in one of the three scopes."""
 
     directory: str
@@ -42,8 +42,7 @@ class AgentMemory:
     scope: AgentScope
 
 
-@dataclass(frozen=True, slots=True)
-class Stray:
+class Stray(Struct, frozen=True):
     """A sub-agent's memory that lies below a directory in which its client was started."""
 
     directory: str

@@ -15,8 +15,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.recent import Recent
 from memd.core.text import read_object
@@ -34,8 +35,7 @@ _NEVER_COMPACTS = ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT")
 _FALSY = ("", "0", "false", "no", "off")
 
 
-@dataclass(frozen=True, slots=True)
-class ClientMemory:
+class ClientMemory(Struct, frozen=True):
     """Claude Code's memory settings: is it on, and its ``directory``, "" for the default one.
 
     ``trusted`` is false if settings in an untrusted folder chose the directory. ``compacts`` says

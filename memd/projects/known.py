@@ -9,7 +9,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.text import read_json
@@ -23,8 +24,7 @@ _TRANSCRIPTS = 5  # read per folder, as the beginning of one may name no directo
 _CWD = re.compile(rb'"cwd" ?: ?("/(?:[^"\\]|\\["\\]){0,4095}")')
 
 
-@dataclass(frozen=True, slots=True)
-class KnownProject:
+class KnownProject(Struct, frozen=True):
     """A project: the real path of its memory directory, its root ("" where that is unknown).
 
     ``sessions`` are folders with one folder for each session. ``config`` is the client's folder,

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.agents import AgentScope
 from memd.core.settings import Settings
@@ -37,8 +39,7 @@ _CHOSEN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFolders:
+class ClientFolders(Struct, frozen=True):
     """The folders in which assistants look for instruction files; absolute paths.
 
     ``checkout`` is the folder with the nearest ``.git``, else the working directory. ``config`` is

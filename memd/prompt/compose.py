@@ -11,8 +11,9 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from memd.core import limits, text
 from memd.core.prose import fill, template
@@ -52,8 +53,7 @@ class Variant(StrEnum):
     AGENT = "agent"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexText:
+class IndexText(Struct, frozen=True):
     """An index for a prompt: its absolute path and its text, already cut.
 
     A ``repository`` index lies in the working tree, so anybody who commits there may have written
@@ -65,8 +65,7 @@ class IndexText:
     repository: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """All inputs of a prompt.
 
     ``search`` includes how to search past conversations; ``transcripts`` is the folder of the

@@ -5,10 +5,11 @@ parameters and the indexes, so that equal inputs give equal bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, INDEXES, TEAM
@@ -63,8 +64,7 @@ class IndexReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFacts:
+class IndexFacts(Struct, frozen=True):
     """The size of the index, and the limit that cut it: ``""``, ``lines`` or ``bytes``."""
 
     lines: int = 0
@@ -72,8 +72,7 @@ class IndexFacts:
     cut: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedPrompt:
+class LoadedPrompt(Struct, frozen=True):
     """The memory section of a system prompt; ``prompt`` is ``None`` with a ``reason`` if off.
 
     ``problems`` are sentences for the user about directories that could not be created.

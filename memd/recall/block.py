@@ -14,8 +14,9 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from importlib.resources import files
+
+from msgspec.structs import replace
 
 from memd.core import limits, text
 from memd.core.text import SAID

@@ -9,15 +9,14 @@ Rules of this file
 4. A request with ``strategy: model`` ignores the pause.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 FAILURES = 3  # one may be bad luck, and each costs a prompt ``recall.model_seconds``
 SECONDS = 60.0
 SECONDS_MOST = 600.0  # the longest pause after which a repaired server is used again
 
 
-@dataclass(frozen=True, slots=True)
-class CircuitBreaker:
+class CircuitBreaker(Struct, frozen=True):
     """The failures in a row of a model; it is paused until the monotonic second ``until``."""
 
     model: str = ""

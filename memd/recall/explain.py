@@ -4,7 +4,8 @@ Explaining marks nothing as surfaced, so a second call gives the same result.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 # The reasons to leave a memory out, besides those of ``search/ranking.py``.
 # Before the ranking:
@@ -22,8 +23,7 @@ NO_ROOM = "no room in the block"
 MOST_ROWS = 100  # as many as an engine proposes; a person reads the first ten
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A memory that was considered: the parts of its score, and why it was left out.
 
     ``path`` is relative to the memory directory. ``score`` is the sum of ``parts``; ``terms`` are
@@ -41,8 +41,7 @@ class Row:
     last_surfaced: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """How a result came about.
 
     ``candidates`` counts all memories of the directory. ``surfaced_bytes`` is what the session got

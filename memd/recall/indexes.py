@@ -15,10 +15,11 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -74,8 +75,7 @@ class Lock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(Struct, frozen=True):
     """The present state of a directory's index.
 
     ``left`` of ``count`` memories are not indexed yet. ``busy`` says that there is background work.
@@ -89,8 +89,7 @@ class Current:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _OpenIndex:
+class _OpenIndex(Struct):
     """An open index with the headers of its directory that are not indexed yet."""
 
     index: Index

@@ -6,7 +6,9 @@ decides on the event loop which candidates are sent.
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.settings import TeamSettings
@@ -23,8 +25,7 @@ from memd.state.tables import Item, Ledger
 _SLICE = 50  # memories indexed between two checks of the deadline (some 10 ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Authorship:
+class Authorship(Struct, frozen=True):
     """Functions that find the author of a text by its directory, path and hash; they may block.
 
     ``own`` returns whether memd wrote it, ``author`` the member of a team who did, and ``joined``
@@ -36,8 +37,7 @@ class Authorship:
     joined: Callable[[str], bool] = lambda _: False
 
 
-@dataclass(frozen=True, slots=True)
-class RecallRequest:
+class RecallRequest(Struct, frozen=True):
     """A prompt, and the limits of its result.
 
     ``surfaced`` are the memories that the session already got: absolute path to fingerprint.
@@ -61,16 +61,14 @@ class RecallRequest:
     index: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SurfacedCandidate:
+class SurfacedCandidate(Struct, frozen=True):
     """A memory that may be sent, and its entry for the ledger."""
 
     memory: SurfacedMemory
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A result of a search; ``path`` is relative to the memory directory.
 
     ``origin`` is the origin that the memory's frontmatter names.
@@ -84,8 +82,7 @@ class Hit:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class RecallSelection:
+class RecallSelection(Struct, frozen=True):
     """The ranker's selection of candidates (``offers``).
 
     ``empty`` says that there was no memory to choose from. ``left`` memories were not indexed yet;

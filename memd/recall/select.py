@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core import limits, text
 from memd.core.names import TEAM
@@ -44,8 +45,7 @@ _WARNING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SurfacedMemory:
+class SurfacedMemory(Struct, frozen=True):
     """A memory that is sent with a prompt; ``path`` is absolute, ``content`` may be cut.
 
     ``origin`` is the origin of its words, "" if unknown.
@@ -69,8 +69,7 @@ class SurfacedMemory:
         return len(self.content.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A request to ``prefetch``.
 
     ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` files
@@ -93,8 +92,7 @@ class Prompt:
     room: int = limits.BLOCK_CHARACTERS
 
 
-@dataclass(frozen=True, slots=True)
-class Prefetched:
+class Prefetched(Struct, frozen=True):
     """The selected memories, and a ``block`` of them to insert.
 
     ``skipped`` names the closed gate, if any. ``note`` says why another strategy was used than

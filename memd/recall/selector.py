@@ -13,9 +13,10 @@ Rules of this file
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import limits, prose, text
 from memd.core.values import Header
@@ -47,8 +48,7 @@ _ATTEMPTS = 20  # possible beginnings of JSON in a reply that are tried
 _BEGINNING = re.compile(r"[{\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelProbe:
+class ModelProbe(Struct, frozen=True):
     """The seconds that a model took for one choice, ``None`` if it failed with a ``problem``.
 
     ``deadline_ms`` is the time limit that a client should set; 0 if the model failed.

@@ -9,7 +9,6 @@ A prompt waits no longer than its deadline for the disk, an unfinished index or 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,6 +16,8 @@ import anyio
 import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskStatus
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.clock import Clock
@@ -51,8 +52,7 @@ _SLICE = 20  # memories indexed at once in the background (4 ms), so that prompt
 _THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
 
 
-@dataclass(frozen=True, slots=True)
-class _Prefetch:
+class _Prefetch(Struct, frozen=True):
     """A prompt being processed; ``until`` is its deadline in monotonic seconds."""
 
     project: Project

@@ -10,13 +10,13 @@ Rules of this file
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct, field
 
 from memd import __version__
 from memd.core.addresses import is_loopback
@@ -51,8 +51,7 @@ _CAUSES = {
 _PACKED = "the answer is packed in a way that was not asked for, or is damaged"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     """One request: ``path`` with its query begins with "/"; ``headers`` hold no credentials."""
 
     method: str
@@ -61,8 +60,7 @@ class HttpRequest:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """A complete answer: header names in lower case, the body unpacked."""
 
     status: int

@@ -11,7 +11,8 @@ Rules of this file
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import (
@@ -77,16 +78,14 @@ class NotTakenInError(MemdError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LeftFile:
+class LeftFile(Struct, frozen=True):
     """A file whose accepted edit could not be applied, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """The edits of the live files, and the result for each accepted file.
 
     ``accepted`` are paths that have the proposed text afterwards; ``merged`` are those of them
@@ -106,8 +105,7 @@ class Acceptance:
         return StoreDraft(self.edits, effects=(decided,), imports=imports, merged=self.merged)
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(Struct, frozen=True):
     """The result for one file; ``edit`` is ``None`` if nothing changes, ``left`` says why it stays.
 
     ``old`` and ``new`` are its content before and after, ``None`` for no file.

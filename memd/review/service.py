@@ -9,10 +9,10 @@ Rules of this file
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -55,8 +55,7 @@ class ProposalUnreadableError(MemdError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """The accepted files with their change, and the files that were left.
 
     ``change`` is null if no file had to change. Files that are ``left`` stay as they are and
@@ -70,8 +69,7 @@ class Accepted:
     left: tuple[LeftFile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """The rejected files of a proposal, and its state afterwards."""
 
     proposal: str

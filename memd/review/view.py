@@ -1,7 +1,8 @@
 """Build the views of proposals for a person, with a diff of each file. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.names import printable
 from memd.core.text import iso_time, sha256
@@ -15,8 +16,7 @@ _UNREADABLE = "it is damaged, or a text of it was purged; it can only be rejecte
 _NO_ROOM = "… no room in this answer: look at this proposal alone\n"
 
 
-@dataclass(frozen=True, slots=True)
-class FileView:
+class FileView(Struct, frozen=True):
     """One file of a proposal. ``action`` is created, changed or removed.
 
     ``stale`` says that the file changed since the dream read it. ``diff`` is a unified diff from
@@ -32,8 +32,7 @@ class FileView:
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalView:
+class ProposalView(Struct, frozen=True):
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
     ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.

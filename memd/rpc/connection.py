@@ -5,10 +5,10 @@ A connection has the client's state and a queue of bytes to send; it awaits noth
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from memd.core.events import Event
 from memd.core.values import Caller
@@ -85,8 +85,7 @@ class Connection:
             self.outbox.drop()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request: its connection, its id, and the token for its progress."""
 
     connection: Connection

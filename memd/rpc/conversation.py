@@ -17,8 +17,9 @@ Rules of this file
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.core import limits, strict_json
 from memd.core.errors import MemdError
@@ -35,8 +36,7 @@ RequestId = str | int | float | None
 _CANCELS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """The token with which progress is reported; ``mcp``: by MCP's convention, else by LSP's."""
 
     value: str | int
@@ -49,8 +49,7 @@ class Token:
         return "$/progress", {"token": self.value, "value": dict(value)}
 
 
-@dataclass(frozen=True, slots=True)
-class RpcRequest:
+class RpcRequest(Struct, frozen=True):
     """One call to run. ``answered`` is false for a notification, which gets no answer at all."""
 
     method: str
@@ -60,24 +59,21 @@ class RpcRequest:
     token: Token | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRequest:
+class RefusedRequest(Struct, frozen=True):
     """An answer that is known at once: this error, under this id."""
 
     id: RequestId
     error: MemdError
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """The requests of one frame. The answers of a batch make one array."""
 
     items: tuple[RpcRequest | RefusedRequest, ...]
     batch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """The client no longer wants the answer to this request."""
 
     id: RequestId

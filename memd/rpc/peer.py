@@ -4,15 +4,15 @@ import select
 import socket
 import struct
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _UCRED = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
 _XUCRED = struct.Struct("IIh16I")  # struct xucred of macOS <sys/ucred.h>
 _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2  # macOS <sys/un.h>
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """The user and the process that connected; the process may have gone since."""
 
     uid: int

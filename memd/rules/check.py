@@ -9,9 +9,10 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from memd.conversation.history import members_of, tool_kind
 from memd.core import regex
@@ -45,8 +46,7 @@ class CheckRefusedError(WrongParameterError):
         super().__init__(f"the check is refused: {why}", why=why)
 
 
-@dataclass(frozen=True)
-class PlannedCall:
+class PlannedCall(Struct, frozen=True, dict=True):
     """A call that an assistant is about to make: the tool, its input and the directory."""
 
     tool: str
@@ -88,8 +88,7 @@ class PlannedCall:
         return (json.dumps(self.input, ensure_ascii=False),)
 
 
-@dataclass(frozen=True)
-class ToolPattern:
+class ToolPattern(Struct, frozen=True, dict=True):
     """A check of the form ``TOOL /pattern/``."""
 
     tool: str
@@ -106,8 +105,7 @@ class ToolPattern:
         return call.tool == self.tool or same_kind
 
 
-@dataclass(frozen=True)
-class CommandPrefix:
+class CommandPrefix(Struct, frozen=True, dict=True):
     """A check of words: a program, its first plain words in order, and its options anywhere."""
 
     program: str

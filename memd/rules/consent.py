@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.text import one_line, sha256
 from memd.core.values import FOREIGN, Header, MemoryFile, MemoryType
@@ -18,8 +19,7 @@ _NAME, _WORDS = 100, 300  # characters, so that a client shows the whole reason
 _QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`")  # two words at least, since one may be any name
 
 
-@dataclass(frozen=True, slots=True)
-class RuleWords:
+class RuleWords(Struct, frozen=True):
     """The words of a memory that make its rule: check, name and description."""
 
     check: str
@@ -41,8 +41,7 @@ class RuleWords:
         return f"the person's rule {name} says: {words}"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedRule:
+class LoadedRule(Struct, frozen=True):
     """A stored rule with its memory's current words; ``check`` is set only if it is on."""
 
     stored: StoredRule

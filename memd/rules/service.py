@@ -12,9 +12,9 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from anyio import move_on_after, to_thread
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -42,8 +42,7 @@ _FULL = f"{RULES} rules are the limit of a project"
 _ALLOWED = RuleAnswer()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cached:
+class _Cached(Struct, frozen=True):
     """The rules of a directory as of ``mark``, a version of the store's catalogue."""
 
     mark: int

@@ -1,7 +1,8 @@
 """The values that callers of the rules pass and get, and their errors. Pure."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.rules.check import CheckRefusedError, PlannedCall
@@ -51,8 +52,7 @@ class NotARuleError(MemdError):
         super().__init__(f"{path} cannot carry a rule: {why}", path=path, why=why)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRule:
+class ToolRule(Struct, frozen=True):
     """A rule with its check, its answer, and whether it holds.
 
     ``state`` is ``changed`` if the memory no longer has the words that were consented to, and
@@ -72,8 +72,7 @@ class ToolRule:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class RuleCandidate:
+class RuleCandidate(Struct, frozen=True):
     """A memory that could be a rule: its ``check``, and whether that is ``written`` in it.
 
     ``repeated`` is how often the person repeated what the memory says.
@@ -86,24 +85,21 @@ class RuleCandidate:
     repeated: int
 
 
-@dataclass(frozen=True, slots=True)
-class RuleList:
+class RuleList(Struct, frozen=True):
     """The rules of a project, and the memories that could become rules."""
 
     rules: tuple[ToolRule, ...]
     candidates: tuple[RuleCandidate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleAdded:
+class RuleAdded(Struct, frozen=True):
     """A rule that was switched on, and the change that wrote its line, if one did."""
 
     rule: ToolRule
     change: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleAnswer:
+class RuleAnswer(Struct, frozen=True):
     """The answer to a tool's call: ``allow`` if it breaks no rule, else the rule's answer."""
 
     answer: Literal["allow", "ask", "deny"] = "allow"
@@ -111,8 +107,7 @@ class RuleAnswer:
     words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleCounts:
+class RuleCounts(Struct, frozen=True):
     """The number of rules in each state."""
 
     on: int = 0

@@ -14,8 +14,9 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.search import engine, ranking
@@ -33,8 +34,7 @@ Fingerprint = tuple[int, int, int]
 _Change = tuple[SearchDocument, int] | None  # a document and its mark, None for a removal
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """The searched parts of one memory; ``path`` is its key."""
 
     path: str
@@ -46,8 +46,7 @@ class Entry:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Changes to commit, and the engine to commit them to."""
 
     engine: Engine

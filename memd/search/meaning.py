@@ -16,9 +16,10 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from memd.search.model_files import ModelUnusableError
 from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered

@@ -9,9 +9,10 @@ Rules of this file
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+
+from msgspec import Struct
 
 from memd.text.words import is_common, list_text, words
 
@@ -24,8 +25,7 @@ _LONGEST = 4  # words of a phrase in the table
 Phrase = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """An analysed prompt.
 
     ``factors`` are its distinct words in order, each with the factor of its rarity. ``synonyms``

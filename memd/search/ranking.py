@@ -12,10 +12,11 @@ Rules of this file
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Protocol
+
+from msgspec import Struct
 
 from memd.search.query import Query
 from memd.text.words import common
@@ -53,8 +54,7 @@ class Statistics(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SearchDocument:
+class SearchDocument(Struct, frozen=True):
     """The text of a memory for the ranker.
 
     ``words`` are its words with spaces around them, those of the description and the name first;
@@ -72,8 +72,7 @@ class SearchDocument:
         return self.words.startswith(_RULE, self.heading)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """A ranked memory: its score, the parts of the score, and the words that matched.
 
     ``cut`` is the reason why it is not a result, "" if it is one.
@@ -86,8 +85,7 @@ class Ranked:
     cut: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(Struct, frozen=True):
     """A word of the prompt; ``forms`` are it and its synonyms, in spaces, with their weights."""
 
     word: str
@@ -95,8 +93,7 @@ class _Term:
     share: float  # of its weight that counts towards the floor
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighed:
+class _Weighed(Struct, frozen=True):
     """A memory that matches the prompt, with its score and what counts towards the floor."""
 
     document: SearchDocument

@@ -11,7 +11,8 @@ Rules of this file
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.team import REMOVED, Limits
 from memd.core.text import sha256
@@ -55,8 +56,7 @@ _OWNER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A write request: its session, repository, id, and the digest of its content."""
 
     session: Session
@@ -66,8 +66,7 @@ class Request:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class OpenWrite:
+class OpenWrite(Struct, frozen=True):
     """A write that is being accepted: the repository's row is locked."""
 
     transaction: Transaction

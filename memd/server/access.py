@@ -7,7 +7,8 @@ Rules of this file
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.text import sha256
 from memd.server import checking

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from math import ceil
@@ -24,6 +23,7 @@ from typing import TypeVar
 import anyio
 import msgspec
 from anyio import to_thread
+from msgspec import Struct, field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -65,8 +65,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class TeamOptions:
+class TeamOptions(Struct, frozen=True):
     """How the server is run.
 
     ``proxies`` are the addresses whose X-Forwarded-For is believed; with any, a request from
@@ -269,8 +268,7 @@ class _Application:
         return await to_thread.run_sync(call, limiter=self._threads)
 
 
-@dataclass(slots=True)
-class _OpenRequest:
+class _OpenRequest(Struct):
     """A request while it is answered, and what the log tells of it."""
 
     request: Request

@@ -8,9 +8,11 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memd.server import backup as copies
 from memd.server.access import INVITATION_SECONDS
@@ -26,8 +28,7 @@ _ROLES = [str(role) for role in Role]
 _TIMES = ("at", "expires", "revoked")
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorCommand:
+class OperatorCommand(Struct, frozen=True):
     """A command: its words, what it does, and its operands and options."""
 
     words: tuple[str, ...]

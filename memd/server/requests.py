@@ -8,11 +8,11 @@ Rules of this file
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import Struct
 
 from memd.core import strict_json
 from memd.server.errors import MalformedRequestError, RequestPart, UnauthorisedError
@@ -30,8 +30,7 @@ _ONCE = frozenset(
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class TeamCall:
+class TeamCall(Struct, frozen=True):
     """A request that may be handled: ``query`` and ``headers`` (lower case) hold each name once.
 
     ``now`` is seconds since 1970, ``address`` the client's, ``session`` whose it is: ``None``

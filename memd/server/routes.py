@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from memd.core.text import sha256
 from memd.server import requests
@@ -21,16 +22,14 @@ _VERSIONS = 100
 _MOST = 2**62  # above every revision
 
 
-@dataclass(frozen=True, slots=True)
-class Backends:
+class Backends(Struct, frozen=True):
     """What handlers work with."""
 
     storage: Storage
     metrics: Metrics
 
 
-@dataclass(frozen=True, slots=True)
-class RouteAnswer:
+class RouteAnswer(Struct, frozen=True):
     """An answer: ``content`` is JSON, or text that is not; ``mark`` the text of its ETag."""
 
     status: int = 200
@@ -38,8 +37,7 @@ class RouteAnswer:
     mark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamRoute:
+class TeamRoute(Struct, frozen=True):
     """A row: ``query`` and ``headers`` by name, ``body`` and ``answer`` as they are documented.
 
     ``errors`` are the statuses beyond those that every route may have.

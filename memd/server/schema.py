@@ -6,7 +6,7 @@
 - ``grants`` says who may do what. Of tokens and invitations only the SHA-256 is there.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memd.server.driver import Driver
 from memd.server.errors import StorageFormatError
@@ -16,8 +16,7 @@ VERSION = "SELECT version FROM format"
 OTHER_FORMAT = "another memd-team wrote it"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table: what orders its rows, and its columns."""
 
     name: str

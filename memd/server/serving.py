@@ -16,10 +16,10 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.core.addresses import is_loopback
@@ -47,8 +47,7 @@ class WrongListenError(MemdError):
         super().__init__(f"{address} cannot be used: {cause}", address=address)
 
 
-@dataclass(frozen=True, slots=True)
-class ListenAddress:
+class ListenAddress(Struct, frozen=True):
     """Where the server listens: ``host`` and ``port``, or ``path`` of a Unix socket."""
 
     host: str = "127.0.0.1"

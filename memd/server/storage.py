@@ -5,7 +5,8 @@ raise StorageBusyError and StorageUnavailableError, besides the errors in its do
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.team import REMOVED, Limits
 from memd.core.text import sha256

@@ -1,9 +1,10 @@
 """The nouns of the server: repositories, who may do what, entries and their versions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 Answer = dict[str, Any]  # what is written as JSON
 
@@ -16,8 +17,7 @@ class Role(StrEnum):
     MAINTAINER = "maintainer"  # removes all, invites
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A repository: ``revision`` grows by one with each accepted write, ``epoch`` is random.
 
     What was removed up to ``oldest`` may be unknown by now. ``entries`` and ``bytes`` are live.
@@ -37,8 +37,7 @@ class Repository:
         return f"{self.epoch}.{self.revision}"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A person with their roles by repository id."""
 
     name: str
@@ -46,8 +45,7 @@ class Member:
     roles: Mapping[str, Role]
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """Whose request it is: the token's number, its member and device, and the sender's address."""
 
     token: int
@@ -57,8 +55,7 @@ class Session:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceToken:
+class DeviceToken(Struct, frozen=True):
     """A device's token, without its text. Times are seconds since 1970."""
 
     number: int
@@ -69,8 +66,7 @@ class DeviceToken:
     revoked: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One version of a key, live or a tombstone (``hash`` is "" and ``reason`` says why).
 
     ``at`` is seconds since 1970. ``content`` is ``None`` where it was not asked for or is gone.
@@ -87,8 +83,7 @@ class Version:
     content: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPage:
+class EntryPage(Struct, frozen=True):
     """Live entries and tombstones, by revision and key; ``next`` is the next page's cursor."""
 
     epoch: str
@@ -98,8 +93,7 @@ class EntryPage:
     next: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PutEntry:
+class PutEntry(Struct, frozen=True):
     """One entry of a PUT: ``base`` is the revision it is based on, ``None`` for a new key."""
 
     key: str
@@ -108,8 +102,7 @@ class PutEntry:
     base: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """Who did what: an act on a key, with the hashes before and after."""
 
     number: int

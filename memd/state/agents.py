@@ -3,7 +3,7 @@
 A state file may be damaged, so rows with invalid values are skipped.
 """
 
-from dataclasses import asdict, replace
+from msgspec.structs import asdict, replace
 
 from memd.core.agents import Agent
 from memd.state.database import Database

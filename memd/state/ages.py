@@ -9,7 +9,8 @@ Rules of this file
 """
 
 import threading
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.clock_check import DAY_SECONDS, ClockCheck, inspect
 from memd.state.database import Cursor, Database
@@ -31,8 +32,7 @@ CREATE TABLE IF NOT EXISTS clock_marks (
 _BETWEEN_MARKS = DAY_SECONDS / 2  # one a day, however often memd starts: 15 KB a year
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The limit below which rows are old.
 
     A row is old if its time is before ``before`` (seconds since 1970) and its id is at most

@@ -12,8 +12,9 @@ A difference from it is an external edit, which ``watch/external.py`` journals. 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec import Struct, field
 
 from memd.state import blobs
 from memd.state.database import Cursor, Database, Row
@@ -40,8 +41,7 @@ _PAGE = 2000  # files; other threads may use the state file between two pages
 _QUERY_PATHS = 500  # paths in one query; every build of SQLite takes 999 parameters
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Struct, frozen=True):
     """The last known state of a file: the SHA-256 of its bytes, and its status at that time.
 
     ``fingerprint`` is "" if the status does not prove that the bytes are unchanged. ``mtime_ns``
@@ -54,8 +54,7 @@ class FileState:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineChange:
+class BaselineChange(Struct, frozen=True):
     """New states of a baseline's files by path (``None``: removed), and packed bodies by hash."""
 
     states: Mapping[str, FileState | None] = field(default_factory=dict)

@@ -6,7 +6,9 @@ counted before it is sent, so a cap is only exceeded if the server counts more t
 
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from memd.core.settings import SpendSettings
 
@@ -14,8 +16,7 @@ KINDS = ("recall", "extract", "dream", "notes", "compact", "progress")
 _PROMPTS = "recall"  # never answered by a program, since that is too slow for a waiting person
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """An amount of usage: requests, tokens of each sort, and US dollars."""
 
     requests: int = 0

@@ -6,7 +6,9 @@ newer decision about it replaces the older one.
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from memd.state.database import Database
 
@@ -42,8 +44,7 @@ CREATE TABLE IF NOT EXISTS contexts (
 DecisionRow = tuple[str, str, str, str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextRow:
+class ContextRow(Struct, frozen=True):
     """The last plan of a conversation, made ``at`` seconds since 1970.
 
     ``request`` is JSON with the parts that all its requests have to share, "" until that is
@@ -65,8 +66,7 @@ class ContextRow:
     missed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ContextTotals:
+class ContextTotals(Struct, frozen=True):
     """Totals of all sessions: conversations, stored results, their bytes, and cache breaks."""
 
     conversations: int = 0
@@ -92,7 +92,7 @@ class ContextTable:
         return tuple((*row,) for row in rows)
 
     def row(self, folder: str, conversation: str) -> ContextRow | None:
-        """Return the stored plan of a conversation, or ``None`` if it was never planned."""
+        """Return the last plan of a conversation, or ``None`` if it was never planned."""
         rows = self._database.read(
             "SELECT * FROM contexts WHERE folder = ? AND conversation = ?", (folder, conversation)
         )
@@ -153,7 +153,7 @@ class ContextTable:
         return tuple((*row,) for row in rows)
 
     def stored(self) -> tuple[int, int]:
-        """Return how many tool results are stored, and their bytes."""
+        """Return the number of stored results, and their bytes."""
         rows = self._database.read(
             "SELECT count(*), coalesce(sum(size), 0) FROM"
             " (SELECT DISTINCT path, size FROM context_decisions WHERE path != '')"

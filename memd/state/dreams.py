@@ -10,8 +10,9 @@ Rules of this file
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.text import read_object
 from memd.core.values import LockTaken
@@ -28,8 +29,7 @@ CREATE TABLE IF NOT EXISTS dream_locks (
 """
 
 
-@dataclass(frozen=True, slots=True)
-class LockRow:
+class LockRow(Struct, frozen=True):
     """A lock that a dream took or was about to take.
 
     ``pid`` is the process, 0 if the row was deleted before the dream's change set was applied.

@@ -1,15 +1,15 @@
-"""Effects: other rows that change in the transaction that applies a change set.
+"""Effects: other rows that change together with a change set, such as a cursor or a job's end.
 
-An effect moves a transcript's cursor, ends a job, decides a proposal and so on. Effects are stored
-as JSON in the change set's row and carried out when it is marked applied.
+They are stored as JSON in the change set's row, and carried out in the transaction that marks the
+change set applied.
 """
 
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
 
 import msgspec
+from msgspec.structs import asdict, fields, replace
 
 from memd.core.text import read_json
 from memd.core.values import (

@@ -6,7 +6,8 @@ Only numbers, states, job kinds, directories and table names are returned, no te
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.names import INDEXES
 from memd.state.database import Database
@@ -32,8 +33,7 @@ _TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+)")
 _STATES = ("queued", "running", "completed", "failed", "killed")
 
 
-@dataclass(frozen=True, slots=True)
-class RunningRow:
+class RunningRow(Struct, frozen=True):
     """A running job without its request; ``since`` is in seconds since 1970."""
 
     job: str
@@ -42,8 +42,7 @@ class RunningRow:
     since: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class StateCounts:
+class StateCounts(Struct, frozen=True):
     """Numbers of jobs and messages.
 
     ``jobs`` counts the newest 200 jobs by state, and all ``parked`` ones. ``running`` are at most
@@ -55,8 +54,7 @@ class StateCounts:
     held: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateSize:
+class StateSize(Struct, frozen=True):
     """``bytes`` in use in the state file, the number of known ``memories``, and their uses.
 
     Uses of memories that were removed within the last 90 days are included.
@@ -69,8 +67,7 @@ class StateSize:
     acted: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateTables:
+class StateTables(Struct, frozen=True):
     """The state file's format, SQLite's version, sizes of file and log, and rows by table."""
 
     schema: int
@@ -135,7 +132,7 @@ class Figures:
         )
 
     def _number(self, query: str, *values: object) -> int:
-        """Return the single number that a query selects."""
+        """Return the one number that a query selects."""
         return int(self._database.read(query, values)[0][0])
 
 

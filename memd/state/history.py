@@ -5,8 +5,10 @@ that was set back does not change the order.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.imports import PastChange
 from memd.core.names import INDEX, INDEXES
@@ -18,8 +20,7 @@ _FILES = 10_000  # in the sets of one result; older sets come with the next page
 _ALL = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Conditions on change sets; a field that is "" or ``None`` is no condition.
 
     ``directory`` is a real path. Times are seconds since 1970, ``since`` included, ``until`` not.
@@ -36,8 +37,7 @@ class Filter:
     before: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CombinedChange:
+class CombinedChange(Struct, frozen=True):
     """Several change sets as one: the first and the last state of each file that they changed.
 
     ``gaps`` are files that changed between two of the sets without a set for it; they are not in

@@ -3,9 +3,10 @@
 A damaged row is read as a failed job or one with empty fields, and does not prevent a start.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.text import read_object
@@ -58,8 +59,7 @@ class JobState(StrEnum):
     KILLED = "killed"
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(Struct, frozen=True):
     """The fields of a job when it is accepted; see ``Job``."""
 
     kind: str
@@ -69,8 +69,7 @@ class NewJob:
     request: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One job in its present state; times are seconds since 1970.
 
     ``directory`` is its memory directory. Jobs of the same ``lane`` never run at the same time.

@@ -1,13 +1,13 @@
-"""The rows of messages between agents, and of each receiver's copy of a message. Pure."""
+"""What rows of messages and their copies hold, and what is stored of new ones. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.agents import TTL_SECONDS, MessageKind, MessageState, Sender
 from memd.state.database import Row
 from memd.state.rows import read_rows
 
-# Kinds that are delivered before all others.
 _CONTROL = (
     MessageKind.SHUTDOWN_REQUEST,
     MessageKind.SHUTDOWN_RESPONSE,
@@ -16,13 +16,12 @@ _CONTROL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message to be stored; times are seconds since 1970.
+class NewMessage(Struct, frozen=True):
+    """A message that is to be stored; times are seconds since 1970.
 
-    ``request`` is the number of the request that a response answers, 0 for none. ``answer_by`` is
-    when an answer is due, ``None`` if none is wanted. ``ttl`` is how many seconds the message may
-    wait. ``request_id`` is the sender's own id of the call, "" for none.
+    ``request`` is the number of the message that a response answers, 0 for none. ``answer_by`` is
+    when an answer is due, ``None`` where none is wanted. ``ttl`` is for how many seconds it
+    may wait. An empty ``request_id`` is none.
     """
 
     sender: Sender
@@ -38,9 +37,8 @@ class NewMessage:
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCopy:
-    """One receiver's copy of a message; ``until`` is when it expires, in seconds since 1970."""
+class MessageCopy(Struct, frozen=True):
+    """One receiver's copy; ``until`` is when it expires, seconds since 1970."""
 
     message: int
     receiver: int
@@ -55,26 +53,25 @@ class MessageCopy:
     ended: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMessage(NewMessage):
-    """A stored message with its number; the body is "" once all copies have ended."""
+class StoredMessage(NewMessage, frozen=True, kw_only=True):
+    """A message as it is stored, with its number; the body is "" once all copies ended."""
 
     number: int
 
 
-Notice = tuple[NewMessage, MessageCopy]  # a message of memd's own about another message
+Notice = tuple[NewMessage, MessageCopy]  # of memd's own, about a message
 
 
 def is_control(kind: MessageKind) -> bool:
-    """Return whether messages of a kind are delivered before others."""
+    """Say whether a kind of message goes before others."""
     return kind in _CONTROL
 
 
 def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
-    """Return the messages in rows, with the sender's columns as one member; skip damaged rows."""
+    """Return what rows of messages say, each with its sender's columns as one member."""
     result: list[StoredMessage] = []
     for row in rows:
-        columns = {name: value for name, value in dict(row).items() if value is not None}
-        sender = columns | {"agent": columns["sender"]}
-        result += read_rows([columns | {"sender": sender}], StoredMessage)
+        facts = {name: value for name, value in dict(row).items() if value is not None}
+        sender = facts | {"agent": facts["sender"]}
+        result += read_rows([facts | {"sender": sender}], StoredMessage)
     return tuple(result)

@@ -1,13 +1,14 @@
-"""Query what happened in a span of time: changes of memories, dreams, suggestions and uses.
+"""What happened in a span of time, for a report: changes of memories, dreams, suggestions, uses.
 
-The state file may be damaged: rows with invalid values do not count. Memories that a team or an
-import brought do not count as learnt here, and what an undo did is not reported.
+Rows are input: what makes no sense does not count. What others brought (a team, an import) was not
+learnt here, and what an undo did is no news.
 """
 
 import os
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
+
+from msgspec import Struct, field
 
 from memd.core.imports import is_import
 from memd.core.names import in_catalogue
@@ -19,7 +20,7 @@ from memd.state.renames import renamed
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
 _OTHERS = (Actor.TEAM, Actor.UNDO)
-_MOST = 100_000  # files of change sets in one query
+_MOST = 100_000  # files of changes, and uses
 _FILES = f"""
 SELECT c.id AS change, c.directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
     f.before_mtime_ns, f.after_mtime_ns
@@ -55,11 +56,10 @@ GROUP BY directory, path ORDER BY count(*) DESC, max(at) DESC, path LIMIT ?4
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A span of time in seconds since 1970, for one directory (its real path) or for all with "".
+class Span(Struct, frozen=True):
+    """From and to when, in seconds since 1970; of one directory (its real path) unless that is "".
 
-    Rows that a wrong clock dated in the future are in no span.
+    What a clock that was ahead wrote is in no span.
     """
 
     since: float
@@ -68,22 +68,20 @@ class Span:
 
     @property
     def values(self) -> tuple[float, float, str]:
-        """The parameters of this file's queries."""
+        """What the queries take."""
         return (self.since, self.until, self.directory)
 
 
-@dataclass(frozen=True, slots=True)
-class FileEvent:
-    """A change of one memory, ``at`` in seconds since 1970."""
+class FileEvent(Struct, frozen=True):
+    """A memory to which something happened, ``at`` in seconds since 1970."""
 
     directory: str
     path: str
     at: float
 
 
-@dataclass(slots=True)
-class MemoryEvents:
-    """The memories that changed, each in one list, newest first; and the number of dreams."""
+class MemoryEvents(Struct):
+    """What became of memories, each in one list once, the newest first; and dreams that ended."""
 
     learnt: list[FileEvent] = field(default_factory=list)
     changed: list[FileEvent] = field(default_factory=list)
@@ -92,8 +90,7 @@ class MemoryEvents:
     dreams: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UseCounts:
+class UseCounts(Struct, frozen=True):
     """How often memories were used in one way, how many of them, and in how many sessions."""
 
     times: int = 0
@@ -101,8 +98,7 @@ class UseCounts:
     sessions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OftenUsed:
+class OftenUsed(Struct, frozen=True):
     """A memory with how often it was used in each way."""
 
     directory: str
@@ -112,11 +108,10 @@ class OftenUsed:
     acted: int
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestionFates:
-    """What happened to suggestions: ``made`` and ``dismissed`` of those stored in the span.
+class SuggestionFates(Struct, frozen=True):
+    """What became of suggestions: ``made`` and ``dismissed`` of those that were filed in the span.
 
-    ``accepted`` were saved as they were, ``edited`` in other words; ``open`` wait now.
+    ``accepted`` ones were not ``edited``; ``open`` are those that wait now.
     """
 
     made: int = 0
@@ -129,65 +124,60 @@ class SuggestionFates:
 _Place = tuple[str, str]  # directory and path
 
 
-@dataclass(slots=True)
-class _MemoryHistory:
-    """What the span's change sets tell about one memory, from its last event to its first.
+class _Life(Struct):
+    """What is known of a memory: its last event, whether it is there, and how it began.
 
-    ``exists`` and ``existed`` are after the last and before the first event. ``by_us`` says that
-    neither a team, an import nor an undo made the last event, ``learnt`` that none of these and no
-    dream made the first.
+    ``ours`` says that the last event, ``learnt`` that the first one was none of others.
     """
 
     at: float
-    exists: bool
-    by_us: bool
-    existed: bool = True
+    there: bool
+    ours: bool
+    was_there: bool = True
     learnt: bool = False
 
     @property
     def kind(self) -> str:
         """The list of ``MemoryEvents`` that it belongs to, "" if it is not reported."""
-        if self.exists and not self.existed:
+        if self.there and not self.was_there:
             return "learnt" if self.learnt else ""
-        if not (self.existed and self.by_us):
+        if not (self.was_there and self.ours):
             return ""
-        return "changed" if self.exists else "removed"
+        return "changed" if self.there else "removed"
 
 
 class Period:
-    """Queries about a span of time. Methods block and raise StateUnusableError."""
+    """Looks at a span of time. All methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def memories(self, span: Span) -> MemoryEvents:
-        """Return which memories were learnt, changed, merged and removed in a span."""
-        dreams = self._dream_merges(span)
-        merged_places = {(directory, path) for directory, paths in dreams for path in paths}
-        histories: dict[_Place, _MemoryHistory] = {}
-        final_names: dict[_Place, _Place] = {}  # from an old place to the last one
+        """Return what became of memories from the beginning of a span to its end."""
+        dreams = self._dreams(span)
+        into = {(directory, path) for directory, paths in dreams for path in paths}
+        lives: dict[_Place, _Life] = {}
+        names: dict[_Place, _Place] = {}  # an old name: the last one
         rows = self._database.read(_FILES, span.values)
         for _, files in groupby(rows, itemgetter("change")):
-            _add_change_set(tuple(files), histories, final_names)
+            _follow(tuple(files), lives, names)
         events = MemoryEvents(dreams=len(dreams))
-        for place, life in histories.items():
+        for place, life in lives.items():
             kind = life.kind
             if kind:
-                kind = "merged" if kind == "removed" and place in merged_places else kind
+                kind = "merged" if kind == "removed" and place in into else kind
                 getattr(events, kind).append(FileEvent(*place, life.at))
         return events
 
-    def _dream_merges(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _dreams(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return each completed dream's directory with the paths that it merged into others."""
         result = []
         for row in self._database.read(_DREAMS, (span.since, span.until)):
             directory = os.path.realpath(text_of(row["directory"]))
             if span.directory in ("", directory):
                 merged = read_object(row["result"]).get("merged")
-                groups = (
-                    one.get("from") for one in _list_or_empty(merged) if isinstance(one, dict)
-                )
-                paths = (path for group in groups for path in _list_or_empty(group))
+                groups = (one.get("from") for one in _list(merged) if isinstance(one, dict))
+                paths = (path for group in groups for path in _list(group))
                 result.append((directory, tuple(p for p in paths if isinstance(p, str))))
         return tuple(result)
 
@@ -200,12 +190,12 @@ class Period:
         }
 
     def often(self, span: Span, limit: int) -> tuple[OftenUsed, ...]:
-        """Return the memories that were used most often in a span, at most ``limit``."""
+        """Return the memories that were used most."""
         rows = self._database.read(_OFTEN, (*span.values, limit))
         return tuple(OftenUsed(*row) for row in rows)
 
     def fates(self, span: Span) -> SuggestionFates:
-        """Return what happened to suggestions in a span."""
+        """Return what became of suggestions."""
         made = self._database.read(_FATES, span.values)[0]
         taken = self._database.read(_ACCEPTED, (*span.values, f"% {OTHER_WORDS}"))[0]
         return SuggestionFates(
@@ -217,13 +207,10 @@ class Period:
         )
 
 
-def _add_change_set(
-    files: tuple[Row, ...], histories: dict[_Place, _MemoryHistory], names: dict[_Place, _Place]
+def _follow(
+    files: tuple[Row, ...], lives: dict[_Place, _Life], names: dict[_Place, _Place]
 ) -> None:
-    """Add a change set's files to the memories' histories; sets come newest first.
-
-    ``names`` maps the earlier places of renamed memories to the last one.
-    """
+    """Add a change set's files to ``lives`` and ``names``; sets come newest first."""
     steps = [
         Step(
             row["path"],
@@ -237,23 +224,20 @@ def _add_change_set(
     ]
     directory, actor = text_of(files[0]["directory"]), text_of(files[0]["actor"])
     moves = renamed(steps)
-    new_names = set(moves.values())
-    by_others = is_import(text_of(files[0]["origin"])) or actor in _OTHERS
+    came = set(moves.values())
+    others = is_import(text_of(files[0]["origin"])) or actor in _OTHERS
     for step in steps:
         place = (directory, step.path)
         if step.path in moves:
             names[place] = names.get((directory, moves[step.path]), (directory, moves[step.path]))
             continue
-        history = histories.setdefault(
+        life = lives.setdefault(
             names.get(place, place),
-            _MemoryHistory(
-                time_of(files[0]["at"]), exists=step.after is not None, by_us=not by_others
-            ),
+            _Life(time_of(files[0]["at"]), there=step.after is not None, ours=not others),
         )
-        history.existed = step.before is not None or step.path in new_names
-        history.learnt = not by_others and actor != Actor.DREAM
+        life.was_there = step.before is not None or step.path in came
+        life.learnt = not others and actor != Actor.DREAM
 
 
-def _list_or_empty(value: object) -> list[object]:
-    """Return a value that is a list, an empty list for any other."""
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []

@@ -1,9 +1,9 @@
-"""Store the programs that memd started as models, so that a restart after a crash can end them.
+"""The programs that memd has started to answer for a model, so that a start after a kill ends them.
 
-A row exists from before a program starts until none of its processes is left.
+A row is there from before a program begins until nothing of it is left.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memd.state.database import Database
 
@@ -16,12 +16,10 @@ CREATE TABLE IF NOT EXISTS programs (
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StartedProgram:
-    """A program: the mark in its environment, its process id and start time.
+class StartedProgram(Struct, frozen=True):
+    """A program: the mark in its environment, its process and group, and when that began.
 
-    ``pid`` is also its process group, 0 if it is not known yet. ``began`` is the start time in
-    seconds since 1970, as the system counts it.
+    ``pid`` is 0 as long as it is not known. ``began`` is seconds since 1970 as the system counts.
     """
 
     mark: str
@@ -30,24 +28,24 @@ class StartedProgram:
 
 
 class Programs:
-    """The rows of started programs. Methods block and raise StateUnusableError."""
+    """The rows. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, program: StartedProgram) -> None:
-        """Store a program that is about to start, or replace its row."""
-        # Not synced: after a power cut no program is left, and a killed process loses no write.
+        """Note a program that begins, or what is known of it by now."""
+        # Only the end of this process makes it needed, and that leaves what was written.
         with self._database.transaction(synced=False) as cursor:
             row = (program.mark, program.pid, program.began)
             cursor.execute("INSERT OR REPLACE INTO programs VALUES (?, ?, ?)", row)
 
     def remove(self, program: StartedProgram) -> None:
-        """Delete the row of a program none of whose processes is left."""
+        """Forget a program of which nothing is left."""
         with self._database.transaction(synced=False) as cursor:
             cursor.execute("DELETE FROM programs WHERE mark = ?", (program.mark,))
 
     def all(self) -> tuple[StartedProgram, ...]:
-        """Return the programs that may still have processes."""
+        """Return the programs of which something may be left."""
         rows = self._database.read("SELECT mark, pid, began FROM programs")
         return tuple(StartedProgram(row["mark"], row["pid"], row["began"]) for row in rows)

@@ -1,16 +1,17 @@
-"""The classes of change sets, and how rows of the journal are read into them.
+"""What a change set is, as values, and how its rows are read.
 
-The state file may be damaged: whatever a row holds, the result has the types and bounds that memd
-writes itself, and invalid parts have no effect.
+A journal is a file that anything may have damaged, so its rows are input: whatever they hold, what
+comes out has the types and bounds that memd itself writes, and what makes no sense does nothing.
 """
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.names import INDEXES
 from memd.core.text import read_json
@@ -25,14 +26,13 @@ _LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have n
 _MODE_BITS = 0o777
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One file of a change set.
 
-    ``before`` and ``after`` are SHA-256 in hex, ``None`` if there is no file. ``temp`` is the
-    temporary name beside the file for its new content; the journal chooses it. ``after_mtime_ns``
-    is set if the new file must get this mtime. ``mode`` is the file's mode before, or that of a new
-    file (``None``: 0600).
+    ``before`` and ``after`` are SHA-256 in hex, ``None`` where there is no file. ``temp`` is the
+    name beside the file under which its new body is prepared; the journal chooses it.
+    ``after_mtime_ns`` is set only where the new file must carry a certain time; ``mode`` is that of
+    the file before, or what a new one gets (``None``: 0600).
     """
 
     path: str
@@ -43,7 +43,7 @@ class Step:
     after_mtime_ns: int | None = None
     temp: str = ""
     conflict: bool = False
-    purged: bool = False  # one of the two texts was purged
+    purged: bool = False  # one of the two bodies was removed for good
 
     @property
     def action(self) -> str:
@@ -53,12 +53,11 @@ class Step:
         return "deleted" if self.after is None else "updated"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedChange:
-    """A change set to be recorded; ``token`` makes its temporary names unique.
+class PlannedChange(Struct, frozen=True):
+    """A change set that is about to be recorded; ``token`` makes its temporary names unique.
 
-    ``conflicts`` are paths that an undo left alone, ``merged`` those merged with newer text of
-    others; both are part of the result.
+    ``conflicts`` are paths that an undo had to leave alone, ``merged`` those whose text was merged
+    with what others had written; they are part of the answer.
     """
 
     directory: str
@@ -73,9 +72,8 @@ class PlannedChange:
     merged: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRecord:
-    """A change set as it is stored in the journal."""
+class ChangeRecord(Struct, frozen=True):
+    """A change set as the journal holds it."""
 
     number: int
     directory: str
@@ -90,30 +88,30 @@ class ChangeRecord:
 
     @property
     def id(self) -> str:
-        """The change set's id for clients, such as c12."""
+        """The name that clients know the set by."""
         return f"c{self.number}"
 
     def result(self, *, repeated: bool = False) -> CommitResult:
-        """Return the result of this set for its caller, without index files."""
+        """Return how this set ended for its caller; indexes are left out."""
         files = tuple(f for f in file_changes(self.steps) if f.path not in INDEXES)
         return CommitResult(
             self.id, files, repeated=repeated, merged=self.merged, conflicts=self.conflicts
         )
 
     def change(self) -> Change:
-        """Return this set as an entry of the history."""
+        """Return this set as history tells it."""
         return Change(self.id, self.at, self.directory, self.by, file_changes(self.steps))
 
 
 def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
-    """Return the change of each file of a set, without files that were left alone."""
+    """Return what happened to each file of a set; files left alone are not among them."""
     return tuple(
         FileChange(s.path, s.action, s.before, s.after, s.purged) for s in steps if not s.conflict
     )
 
 
 def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
-    """Return the change set in a row of ``changes`` with these steps."""
+    """Return a row of ``changes`` as a set."""
     return ChangeRecord(
         row["id"],
         text_of(row["directory"]),
@@ -123,7 +121,7 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
         text_of(row["request"]),
         steps,
         effects.from_text(row["effects"]),
-        *read_result_text(row["conflicts"]),
+        *read_aside(row["conflicts"]),
     )
 
 
@@ -139,7 +137,7 @@ def read_step(row: Row) -> Step:
 
 
 def step_values(step: Step) -> tuple[object, ...]:
-    """Return the values of a step for its row."""
+    """Return a step as its row holds it."""
     return (
         step.path,
         step.before,
@@ -151,12 +149,12 @@ def step_values(step: Step) -> tuple[object, ...]:
     )
 
 
-def result_text(conflicts: Sequence[str], merged: Sequence[str]) -> str:
+def aside(conflicts: Sequence[str], merged: Sequence[str]) -> str:
     """Return the conflicts and merged paths of a result as JSON for their column."""
     return json.dumps({"conflicts": conflicts, "merged": merged} if merged else conflicts)
 
 
-def read_result_text(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the conflicts and the merged paths in a column, both empty if it is damaged."""
     result = read_json(text)
     if isinstance(result, dict):
@@ -165,17 +163,15 @@ def read_result_text(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _texts(items: object) -> tuple[str, ...]:
-    """Return the texts in a list, none for any other value."""
     return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()
 
 
 def bounded(number: int | None) -> int | None:
-    """Return a number limited to the 64-bit range of SQLite, ``None`` for ``None``."""
+    """Return a number that SQLite can hold."""
     return None if number is None else max(-_INTEGER, min(number, _INTEGER))
 
 
 def _provenance(row: Row) -> Provenance:
-    """Return who made the change set in a row; an unknown actor counts as external."""
     known = {actor.value for actor in Actor}
     actor = Actor(row["actor"]) if row["actor"] in known else Actor.EXTERNAL
     names = ("client", "session", "model", "reason", "origin")
@@ -183,12 +179,12 @@ def _provenance(row: Row) -> Provenance:
 
 
 def text_of(value: Any) -> str:
-    """Return a column's value if it is a text, else ""."""
+    """Return what a row holds where it is text, "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def time_of(value: Any) -> float:
-    """Return a time in seconds since 1970 that has an ISO form, 0 for an invalid value."""
+    """Return a time that has an ISO form; 0 for what is no time."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0.0
     return float(max(0.0, min(value, _LATEST)))

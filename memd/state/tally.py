@@ -1,7 +1,7 @@
-"""Store what models cost today in a second file, outside the state directory.
+"""What the last day cost, once more, in a file outside the state directory.
 
-If the state file is lost, damaged or moved, the day's spending caps must not start at zero. This
-file is only a second record: if it cannot be read or written, only the state file counts.
+A state file that is lost, damaged or elsewhere must not begin the day's caps anew. The file is a
+second witness and no more: where it cannot be read or written, the books alone count.
 """
 
 import json
@@ -9,27 +9,28 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from memd.core.text import read_object
 from memd.state.caps import KINDS, Sum
 
 _BYTES = 4096
 _NOTHING: Mapping[str, Any] = dict.fromkeys(KINDS, astuple(Sum()))
-_MOST = 2**53  # tokens; a larger number is not from memd
+_MOST = 2**53  # of tokens; more is no number of memd's
 
 
-@dataclass(frozen=True, slots=True)
-class DaySpent:
-    """The usage of one day (ISO 8601) by kind of work; ``day`` is "" if nothing is known."""
+class DaySpent(Struct, frozen=True):
+    """What was used on a day (ISO 8601) by kind of work; ``day`` is "" where nothing is known."""
 
     day: str = ""
     kinds: Mapping[str, Sum] = field(default_factory=dict)
 
 
 class Tally:
-    """The second record of a day's usage, in one file. Methods block and raise no errors."""
+    """The tally file at a path. Methods block and raise nothing."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -40,32 +41,30 @@ class Tally:
             with open(self._path, "rb") as file:
                 result = read_object(file.read(_BYTES))
             kinds = _NOTHING | result["kinds"]  # an earlier memd knew fewer kinds
-            return DaySpent(_read_text(result["day"]), {k: _read_sum(kinds[k]) for k in KINDS})
+            return DaySpent(_text(result["day"]), {k: _sum(kinds[k]) for k in KINDS})
         except (OSError, ValueError, KeyError, TypeError):
             return DaySpent()
 
     def write(self, spent: DaySpent) -> None:
-        """Replace the file's content by this usage; errors of the disk are ignored."""
+        """Replace what the file says."""
         kinds = {kind: astuple(spent.kinds.get(kind, Sum())) for kind in KINDS}
         temporary = f"{self._path}.new"
         with suppress(OSError):
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            # Written beside and renamed, so that a crash leaves the old file or the new one.
+            # The file is a witness of the day: the one before stays until this one is whole.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(descriptor, "w") as file:
                 json.dump({"day": spent.day, "kinds": kinds}, file)
             os.replace(temporary, self._path)
 
 
-def _read_text(value: Any) -> str:
-    """Return a value that is a text; raise TypeError for any other."""
+def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _read_sum(value: Any) -> Sum:
-    """Return the usage in a list of numbers; raise TypeError or ValueError if it is invalid."""
+def _sum(value: Any) -> Sum:
     *counts, money = value
     if not all(type(count) is int and 0 <= count <= _MOST for count in counts):
         raise TypeError

@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
@@ -24,8 +25,7 @@ _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """The headers of a directory by path, and the paths whose header is new or ``changed``.
 
     ``troubles`` are sentences by path; those under "" concern no single file. ``young`` are paths

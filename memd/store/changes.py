@@ -25,9 +25,11 @@ the state file, and ``service.py`` lets one thread at a time commit in a directo
 import secrets as tokens
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
@@ -117,8 +119,7 @@ class OpenFiles(Enum):
     IGNORE = "ignore"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRequest:
+class ChangeRequest(Struct, frozen=True):
     """A request to change a directory (its real path).
 
     ``at`` is seconds since 1970, ``monotonic`` is monotonic seconds.

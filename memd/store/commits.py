@@ -4,7 +4,8 @@ Blocks; the caller holds the lock of the directory.
 """
 
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event

@@ -6,7 +6,9 @@ text, if the journal still has the text that the writer read.
 
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.names import INDEX, TEAM, TEAM_INDEX, clash
@@ -53,8 +55,7 @@ class ImportedTexts:
             self._passed.add(key)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreDraft(Draft):
+class StoreDraft(Draft, frozen=True):
     """A draft with options that only the store itself may set.
 
     ``imports``: the bodies come from an archive, marked by whoever made the draft; names and sizes
@@ -76,8 +77,7 @@ class StoreDraft(Draft):
     merged: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """The steps of a set, and the bodies before and after each step by their hashes.
 
     ``merged`` are the paths of steps whose new body was merged with newer work, ``conflicts`` those

@@ -5,7 +5,9 @@ Pure but for the journal and the live file, which come in as functions; called i
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import INDEX, check_name
@@ -58,16 +60,14 @@ class RangeReversedError(WrongParameterError):
         super().__init__(f"{last[:40]} is older than {first[:40]}", first=first, last=last)
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Changes from one id to another, both included; a ``last`` of "" means the newest."""
 
     first: str
     last: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(Struct, frozen=True):
     """The author of one version of a file; ``at`` is ISO 8601 in UTC.
 
     If the version was extracted from a ``transcript``, ``message`` is the last message read there.
@@ -86,16 +86,14 @@ class Writer:
     transcript: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileDiff:
+class FileDiff(Struct, frozen=True):
     """A unified diff of one file."""
 
     path: str
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
+class Writers(Struct, frozen=True):
     """The authors of a file: its first and last change in the journal, and the ids of all.
 
     ``member`` is the team member who wrote a team's file, if the server has sent that.

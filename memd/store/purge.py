@@ -12,10 +12,11 @@ import re
 import stat
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from glob import escape, glob
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core import limits, regex
 from memd.core.errors import MemdError, WrongParameterError
@@ -99,8 +100,7 @@ class Pattern:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class PurgeRequest:
+class PurgeRequest(Struct, frozen=True):
     """What is to be purged: one change set, all versions of one file, or a pattern."""
 
     directory: str
@@ -109,16 +109,14 @@ class PurgeRequest:
     pattern: Pattern | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PurgedFile:
+class PurgedFile(Struct, frozen=True):
     """A file of the state directory that was removed or blanked, and the SHA-256 it had."""
 
     path: str
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
+class Purged(Struct, frozen=True):
     """What was removed, or would be; ``texts`` counts rows of the state file by table.
 
     ``live`` are files of the memory directories that still have the text in their body or name;

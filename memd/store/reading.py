@@ -14,8 +14,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -45,8 +46,7 @@ class MemoryNotFoundError(MemdError):
         super().__init__(f"there is no memory {path}", path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentSnapshot:
+class CurrentSnapshot(Struct, frozen=True):
     """A snapshot, the real path of its directory, and whether it differs from the last one."""
 
     snapshot: Snapshot

@@ -20,7 +20,8 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.health import Health
 from memd.core.names import INDEXES, in_catalogue
@@ -33,8 +34,7 @@ _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class RolledForward:
+class RolledForward(Struct, frozen=True):
     """The sets finished in one directory, a sentence for each; ``conflicts``: some files were left.
 
     ``open`` are the steps whose temporary file is still there; ``replaced.py`` handles those.

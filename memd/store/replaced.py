@@ -11,7 +11,8 @@ crash. Rules of this file:
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -30,16 +31,14 @@ PUT_BACK = Provenance(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedSave:
+class DelayedSave(Struct, frozen=True):
     """A text that was written into a replaced file; ``step`` is what replaced that file."""
 
     step: Step
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Replaced:
+class _Replaced(Struct, frozen=True):
     """A step whose replaced file is kept, since a time in monotonic seconds."""
 
     step: Step

@@ -8,7 +8,6 @@ other; readers wait for no writer, since a slow disk must not delay a prompt.
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -17,6 +16,7 @@ import anyio
 from anyio import from_thread, to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from anyio.lowlevel import EventLoopToken, current_token
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.clock import Clock

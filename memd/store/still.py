@@ -10,8 +10,9 @@ Rules of this file
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -36,8 +37,7 @@ _LINK = "it is a link"
 _WRITTEN = "another program went on writing it"
 
 
-@dataclass(frozen=True, slots=True)
-class StillFile:
+class StillFile(Struct, frozen=True):
     """One file of a directory; ``problem`` says why its content is missing, "" if it is there."""
 
     path: str

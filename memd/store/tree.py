@@ -6,7 +6,8 @@ read it is noticed when it is exchanged.
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -18,8 +19,7 @@ from memd.files.directory import Directory, FileTooLargeError
 from memd.store import catalogue
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Struct, frozen=True):
     """One file: its bytes, their SHA-256, its fingerprint, mtime in nanoseconds and mode."""
 
     content: bytes
@@ -29,8 +29,7 @@ class StoredFile:
     mode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """Functions that return what a directory holds at the time of the call; they block.
 
     ``headers`` returns all memories, newest first; ``files`` the paths of all memories, and whether

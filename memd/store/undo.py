@@ -6,7 +6,8 @@ newer work, the file is left alone and named as a conflict. The index is merged 
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM_INDEX

@@ -10,10 +10,10 @@ Rules of this file
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from anyio import to_thread
+from msgspec import Struct
 
 from memd.core import limits
 from memd.core.clock import Clock
@@ -63,8 +63,7 @@ class SuggestionNotFoundError(MemdError):
         super().__init__(f"no suggestion {shown!r} waits in this project", suggestion=shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """The memory that a suggestion became."""
 
     suggestion: str
@@ -72,8 +71,7 @@ class Taken:
     change: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(Struct, frozen=True):
     """What the last check of a directory compared: suggestions, and the newest memory's mtime."""
 
     ids: frozenset[str] = frozenset()

@@ -1,7 +1,8 @@
 """What goes out together, and what an answer means for the bases. Pure."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+
+from msgspec.structs import fields, replace
 
 from memd.core.team import Base, HeldEntry, Limits, Outgoing, PushBatch
 from memd.team.values import RemoteEntry

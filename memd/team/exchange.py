@@ -6,8 +6,9 @@ Rules of this file
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
+
+from msgspec import Struct, field
 
 from memd.core.team import HeldEntry, LeftOut, Outgoing, SyncState
 from memd.core.values import CommitResult, Plan, Provenance
@@ -29,8 +30,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SyncPorts:
+class SyncPorts(Struct, frozen=True):
     """What a sync works with; all of it blocks.
 
     ``commit`` makes a plan true in the directory. ``now`` is seconds since 1970, ``monotonic``
@@ -48,8 +48,7 @@ class SyncPorts:
     new_id: Callable[[], str]
 
 
-@dataclass(slots=True)
-class SyncDone:
+class SyncDone(Struct):
     """What a sync has done so far: the plans that were committed, what went out."""
 
     pages: list[PagePlan] = field(default_factory=list)

@@ -1,7 +1,8 @@
 """Which server and repository a project would join, and as which device."""
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.text import one_line
 from memd.core.values import Project
@@ -18,8 +19,7 @@ _NO_REPOSITORY = "it names no repository on a server"
 _ELSEWHERE = "it has joined another team; memctl team leave comes first"
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(Struct, frozen=True):
     """What joins: ``known`` is a membership whose token serves here too, ``None`` for none.
 
     ``origin`` is what the root names as its repository, which ``remote`` is unless a person said

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
@@ -13,8 +14,7 @@ _AT_ONCE = 200
 _YOUNG_SECONDS = 2.0  # a file saved so lately may be saved again without looking different
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFile:
+class LocalFile(Struct, frozen=True):
     """A file below ``team/``: its hash, its size, when it was changed (seconds since 1970)."""
 
     hash: str

@@ -14,9 +14,10 @@ import secrets
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec.structs import fields, replace
 
 from memd.core.addresses import is_loopback
 from memd.core.errors import MemdError

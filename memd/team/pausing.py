@@ -1,7 +1,8 @@
 """When the next request may go: back-off after what passes, a pause after what does not. Pure."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.team import SyncState
 

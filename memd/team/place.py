@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from memd.core.settings import Settings
 from memd.core.text import sha256
 from memd.team.errors import TeamNotJoinedError
@@ -16,8 +18,7 @@ _NOBODY = "there is no token for it"
 _OFF = "team.enabled is false"
 
 
-@dataclass(frozen=True, slots=True)
-class SyncPlace:
+class SyncPlace(Struct, frozen=True):
     """A directory's membership and what goes with it.
 
     ``off`` says why it does not sync, ``sends`` that changes go out by themselves. ``credentials``

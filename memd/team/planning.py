@@ -10,7 +10,8 @@ Rules of this file
 """
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.core.team import REMOVED, Base, HeldEntry, Outgoing
 from memd.team.values import Act, Bases, RemoteEntry
@@ -21,8 +22,7 @@ _REMOVED_SHARE = 5  # one in five
 _OF_THE_TEXT = ("secret", "type", "refused", "too_large")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPlan:
+class KeyPlan(Struct, frozen=True):
     """What is done about one key, and the base that it has then (``None``: it has none).
 
     ``local`` is the live file's hash, ``base`` the base until now (a merge is on its text).

@@ -7,9 +7,10 @@ Rules of this file
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.core.team import Base, LeftOut

@@ -7,7 +7,8 @@ Rules of this file
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memd.core.names import TEAM
 from memd.core.team import HeldEntry, Outgoing, PushBatch

@@ -4,13 +4,12 @@ Paths are those of the memory directory, as ``team/releases.md``, a key is one w
 times are seconds since 1970.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memd.core.team import Conflict, HeldEntry, LeftOut
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPreview:
+class JoinPreview(Struct, frozen=True):
     """What joining would do, known without asking the server.
 
     ``sends`` are the paths that would go out, ``bytes`` of text in all; ``left`` those that would
@@ -28,8 +27,7 @@ class JoinPreview:
     code_needed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NewestEntry:
+class NewestEntry(Struct, frozen=True):
     """An entry that a new member is shown."""
 
     path: str
@@ -38,8 +36,7 @@ class NewestEntry:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class SyncResult:
+class SyncResult(Struct, frozen=True):
     """What one sync did. ``change`` is the last change set that it made here, "" for none.
 
     ``waits`` says why a person has to accept first, ``left`` how many changes go out later.
@@ -57,8 +54,7 @@ class SyncResult:
     left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """A directory that joined: how many entries by type stand there now, and the ten newest."""
 
     server: str
@@ -71,8 +67,7 @@ class Joined:
     sync: SyncResult
 
 
-@dataclass(frozen=True, slots=True)
-class LeftTeam:
+class LeftTeam(Struct, frozen=True):
     """A directory that left: whether the server took the token back, and why it did not.
 
     ``change`` is the change set that removed the files, "" where they stay.
@@ -85,8 +80,7 @@ class LeftTeam:
     change: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamStatus:
+class TeamStatus(Struct, frozen=True):
     """Where the sync of a directory stands.
 
     ``state`` is ``equal``, ``changed`` (``outgoing`` go out), ``unanswered`` (a batch is out),
@@ -113,8 +107,7 @@ class TeamStatus:
     review: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TextDiff:
+class TextDiff(Struct, frozen=True):
     """How one file differs from what the server has: ``state`` is new, changed or conflict.
 
     Of a conflict both texts come along.
@@ -127,8 +120,7 @@ class TextDiff:
     theirs: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamVersion:
+class TeamVersion(Struct, frozen=True):
     """One version of an entry in the server's history; a tombstone has no hash, and a reason."""
 
     path: str
@@ -141,8 +133,7 @@ class TeamVersion:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamMember:
+class TeamMember(Struct, frozen=True):
     """Somebody whose words stand here: their devices, how many entries, and when the last came."""
 
     member: str

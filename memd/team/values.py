@@ -1,14 +1,14 @@
 """The nouns of a sync: what stands here, what was equal last, what the server says, and the act."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from memd.core.team import Base
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteEntry:
+class RemoteEntry(Struct, frozen=True):
     """An entry as a server tells it; ``hash`` is ``REMOVED`` for a tombstone.
 
     ``content`` is ``None`` where only hashes were asked for. ``reason`` is a tombstone's.
@@ -44,8 +44,7 @@ class Act(StrEnum):
     FORGET = "forget"  # gone on both sides
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Struct, frozen=True):
     """A memory directory's place on a server.
 
     ``server`` is its address (scheme, host, port), ``repository`` the server's id for ``remote``

@@ -10,11 +10,10 @@ Rules of this file
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from memd.core.names import SUFFIX, TEAM, NameRefusedError, check_name, printable
 from memd.core.strict_json import NotJsonError, decode
@@ -158,8 +157,7 @@ class _Failure(Struct):
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Up to where a repository is known: the text of its ETag."""
 
     epoch: str = ""
@@ -179,8 +177,7 @@ class Mark:
         return f'"{self.epoch}.{revision}"'
 
 
-@dataclass(frozen=True, slots=True)
-class RemotePage:
+class RemotePage(Struct, frozen=True):
     """A page: entries and tombstones, what is left out of them, and the next page's cursor."""
 
     mark: Mark
@@ -190,8 +187,7 @@ class RemotePage:
     next: str
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteRepository:
+class RemoteRepository(Struct, frozen=True):
     """A repository that the token may use."""
 
     id: str
@@ -200,8 +196,7 @@ class RemoteRepository:
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteProblem:
+class RemoteProblem(Struct, frozen=True):
     """Why a server refuses.
 
     ``limit``, ``max`` and ``have`` are a 413's, ``rules`` are by key, of a 412 or a 422. A 412 says

@@ -18,8 +18,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memd.core.places import CONFIG, SOCKET, STATE_DIR
 from memd.core.text import one_line
@@ -49,8 +51,7 @@ _UNKNOWN = (
 _REFUSAL = ScriptedRefusal(1009, _SENTENCE, {"kind": "no_project", "retryable": False})
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """The result of one check; ``fault`` says what the client did wrong, or is ""."""
 
     case: str

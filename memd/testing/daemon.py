@@ -7,10 +7,10 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from memd.client.launch import Client, wait_until_up
 from memd.core.clock import Clock
@@ -26,8 +26,7 @@ _MEMCTL = "import sys; from memd.cli.main import main; sys.exit(main())"
 _SERVE = (sys.executable, "-m", "memd", "serve")
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """A temporary HOME: its path, an environment with it, and the paths of its daemon."""
 
     path: str

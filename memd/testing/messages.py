@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.testing.messages_bound import COMPACTION, bound, compaction, signed
 from memd.testing.messages_cache import PromptCache, count, minimum

@@ -18,9 +18,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
+
+from msgspec import Struct
 
 MOST_BREAKPOINTS = 4
 LOOK_BACK = 20
@@ -45,8 +46,7 @@ _MINIMA = (
 _MINIMUM = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One block of the row: its bytes, its tokens, and the life that a mark on it asks for."""
 
     content: bytes
@@ -54,8 +54,7 @@ class Part:
     ttl: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheUse:
+class CacheUse(Struct, frozen=True):
     """What the cache did for one request, in tokens."""
 
     fresh: int

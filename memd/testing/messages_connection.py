@@ -5,9 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol, Self
+
+from msgspec import Struct
 
 from memd.testing.messages_gate import Passage, ReplyGate
 from memd.testing.messages_request import ReceivedMessage
@@ -17,8 +18,7 @@ _CUT = "cut"
 _HOST = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyBody:
+class ReplyBody(Struct, frozen=True):
     """What a step comes to: a status, headers, and the body or the pieces of a stream."""
 
     status: int

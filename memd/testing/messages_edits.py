@@ -9,8 +9,9 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.testing.messages_bound import THINKING, Body, mismatched
 from memd.testing.messages_cache import blocks, count, tokens
@@ -23,8 +24,7 @@ _TRIGGER: Mapping[str, Any] = {"type": "input_tokens", "value": 100_000}
 _LATEST: Mapping[str, Any] = {"value": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPrompt:
+class ShownPrompt(Struct, frozen=True):
     """A request as the model gets it, and the members of the reply that tell of the changes."""
 
     body: Body

@@ -5,9 +5,10 @@ Any thread may call any method.
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+
+from msgspec import Struct
 
 from memd.testing.messages_bound import Body
 from memd.testing.messages_cache import Part, row
@@ -18,8 +19,7 @@ _THREAD_LIFE = 300.0  # seconds
 _HELD = ("tools", "system")  # a thread has them from its first request on
 
 
-@dataclass(slots=True)
-class _Thread:
+class _Thread(Struct):
     """A conversation up to and with one reply, which is continued once."""
 
     body: Body

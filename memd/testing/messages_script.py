@@ -9,8 +9,9 @@ import json
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import (
@@ -43,8 +44,7 @@ class InvalidScriptError(ValueError):
         super().__init__(f"the script is not clear at {where}: {why}")
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptFile:
+class ScriptFile(Struct, frozen=True):
     """A script and the options of its server."""
 
     script: Script

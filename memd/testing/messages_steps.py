@@ -6,8 +6,10 @@ or ``Raw``; ``Hang``, ``Drip``, ``Cut`` and ``Interrupt`` spoil the delivery of 
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from memd.testing.messages_request import ReceivedMessage
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 Block = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedReply:
+class ScriptedReply(Struct, frozen=True):
     """A message of the model: its blocks, why it stopped and what the API tells about a stop.
 
     A ``tool_use`` block without an ``id`` gets one that is new in the server's life. ``usage``
@@ -29,8 +30,7 @@ class ScriptedReply:
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """An error in the API's own shape; ``kind`` and ``message`` follow from the status if empty.
 
     ``retry_after`` is sent as a header, in seconds, ``code`` as ``details.error_code``.
@@ -44,8 +44,7 @@ class Failure:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """Any body with any status and content type: an HTML page, half a JSON, a lie."""
 
     body: bytes
@@ -54,8 +53,7 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
+class Hang(Struct, frozen=True):
     """Nothing is sent until ``release``, until ``seconds`` have passed if given, or for ever.
 
     It ends at once when the client goes away. ``at`` bytes of the body go out before (``None``:
@@ -67,8 +65,7 @@ class Hang:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Drip:
+class Drip(Struct, frozen=True):
     """The body comes in pieces of ``size`` bytes, each after a ``release`` or ``seconds``."""
 
     step: "Whole"
@@ -76,8 +73,7 @@ class Drip:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """The connection is closed early.
 
     ``at`` counts bytes of the body; below 1 it is a share of the body. ``None`` closes before the
@@ -88,8 +84,7 @@ class Cut:
     at: float | None = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupt:
+class Interrupt(Struct, frozen=True):
     """A stream that ends in an ``error`` event after so many events; no stream gets the failure."""
 
     step: ScriptedReply

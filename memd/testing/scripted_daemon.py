@@ -13,20 +13,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
 
+import msgspec
+from msgspec import Struct
+
 _PAUSE_SECONDS = 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedRefusal:
+class ScriptedRefusal(Struct, frozen=True):
     """An answer that is an error."""
 
     code: int
     message: str
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SentProgress:
+class SentProgress(Struct, frozen=True):
     """An answer, and messages that are sent before and after it.
 
     ``before`` are whole messages, ``after`` are notifications (a method and its parameters). With
@@ -41,13 +42,11 @@ class SentProgress:
     piece: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """No answer; the connection stays open."""
 
 
-@dataclass(frozen=True, slots=True)
-class HangUp:
+class HangUp(Struct, frozen=True):
     """No answer; the connection is closed."""
 
 

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 REMOTE = "github.com/acme/ingest-service"
 _RUN = "import sys; from memd.server.command import main; sys.exit(main())"
@@ -14,8 +15,7 @@ ORIGIN = '[remote "origin"]\n\turl = git@github.com:acme/ingest-service.git\n'
 _STOP_SECONDS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RunningServer:
+class RunningServer(Struct, frozen=True):
     """A memd-team that listens on this machine: its address and its process."""
 
     url: str

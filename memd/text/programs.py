@@ -5,9 +5,10 @@ Pure. It is a reading, not a proof: what is not listed here is not seen (docs/ru
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+
+from msgspec import Struct
 
 from memd.text.shell import STEPS, ShellCommand, ShellLine
 
@@ -30,8 +31,7 @@ _STARTS = 16  # programs of one command
 PLAIN_WORDS = 64  # that are no options; no sub-command stands behind so many
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(Struct, frozen=True, dict=True):
     """A program with the words of its call: ``words[at]`` names it."""
 
     words: Sequence[str]

@@ -9,7 +9,8 @@ Rules of this file
 """
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 STEPS = 10_000  # a line of a person or an assistant takes a few hundred
 
@@ -27,16 +28,14 @@ _CASE = 3  # words before its first pattern: case x in
 _DOCUMENTS = 16  # that begin in one line of the text
 
 
-@dataclass(slots=True)
-class ShellCommand:
+class ShellCommand(Struct):
     """One simple command: its words without quotes, and the texts that it gets as its input."""
 
     words: list[str] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """Commands that are open up to their ``end``, "" for the end of the line.
 
     ``silent`` ones run nothing: the members of an array. ``cases`` counts the ``case`` whose
@@ -53,8 +52,7 @@ class _Frame:
     target: str = ""
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(Struct):
     """Double quotes, ``${ }``, arithmetic (``depth`` parentheses), or a document.
 
     ``owner`` is the frame whose word it is a part of, ``None`` for a document.

@@ -12,8 +12,9 @@ Rules of this file
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+
+from msgspec import Struct
 
 from memd.text import stems
 from memd.text.bounds import CJK_DENIALS, DENIAL, DENIALS, LIMITS, MARKED
@@ -66,8 +67,7 @@ _DIGIT = re.compile(r"\d")
 _CACHED = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenWord:
+class SpokenWord(Struct, frozen=True):
     """A word: its comparable form, what kind of fact it is, and what stands in the text."""
 
     form: str
@@ -75,8 +75,7 @@ class SpokenWord:
     raw: str
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """What a fact is bound to: forms of the telling words, the facts with their kinds, denials."""
 
     words: frozenset[str]
@@ -260,8 +259,7 @@ def _statements(text: str) -> Iterator[Statement]:
                 label = label_match.group(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A paragraph, list item, row, heading or piece of code, with what it stands under.
 
     ``whole`` is one of code or a heading, which is one statement; ``step`` an item with a number.

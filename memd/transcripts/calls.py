@@ -8,8 +8,9 @@ Blocks: call it from a worker thread.
 """
 
 import os
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.conversation.pieces import RecordedCall
 from memd.transcripts.lines import PieceReader
@@ -18,8 +19,7 @@ from memd.transcripts.opening import opened, records
 TAIL_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class RecentCalls:
+class RecentCalls(Struct, frozen=True):
     """The tool calls behind an offset, the newest last; ``offset`` is where to read on."""
 
     calls: tuple[RecordedCall, ...]

@@ -11,8 +11,9 @@ Rules of this file
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.conversation.history import estimate, estimate_text, tokens_of
 from memd.conversation.pieces import (

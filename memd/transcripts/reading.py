@@ -11,8 +11,9 @@ Blocks: call it from a worker thread.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memd.conversation.history import floor
 from memd.conversation.pieces import AGENT, USER, RecordedCall, TranscriptPiece
@@ -31,8 +32,7 @@ TAIL_BYTES = 8 * 1024 * 1024  # more than is ever sent to a model
 _LOOK_BACK_BYTES = 1024 * 1024  # a tool's name is searched only this far before its output
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptPart:
+class TranscriptPart(Struct, frozen=True):
     """The result of one reading.
 
     ``offset`` and ``marker`` are where the next one goes on; ``complete`` is false if more can be
@@ -128,8 +128,7 @@ def _before(path: str, end: int) -> Iterator[TranscriptPiece]:
             yield from reader.pieces(record)
 
 
-@dataclass(slots=True)
-class _GrowingMessage:
+class _GrowingMessage(Struct):
     """A message that may still grow: the next line can hold its next block."""
 
     first: TranscriptPiece

@@ -9,7 +9,7 @@ Rules of this file
 Blocks, and belongs to one thread at a time.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memd.conversation.pieces import BOUNDARY, BROUGHT, TranscriptPiece
 from memd.transcripts.lines import PieceReader
@@ -20,8 +20,7 @@ from memd.transcripts.opening import first_record, marker_of, opened, records
 PART_BYTES = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPart:
+class StreamPart(Struct, frozen=True):
     """The result of one reading.
 
     ``complete`` is false if more can be read now. ``restarted`` says that the file is another one

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hmac import compare_digest
 
+from msgspec import Struct
+
 TOKEN_SECONDS = 120.0
 COOKIE = "memd"
 _BYTES = 16
@@ -35,8 +37,7 @@ class PageGate(Enum):
     OPEN = "open"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+class RequestHead(Struct, frozen=True):
     """The head of a request, with the names of headers in lower case.
 
     A header that came more than once is in ``headers`` with an empty value.

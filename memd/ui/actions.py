@@ -9,8 +9,9 @@ Rules of this file
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.names import TEAM
 from memd.ui import texts
@@ -22,8 +23,7 @@ Fields = Mapping[str, str]
 _REQUEST_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """A form: its path, its call, and the view after it, which keeps ``takes`` of the address."""
 
     path: str

@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import anyio
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
@@ -62,8 +62,7 @@ _STATIC = os.path.join(os.path.dirname(__file__), "static")
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
-class PageOptions:
+class PageOptions(Struct, frozen=True):
     """The options of a run; ``here`` is its working directory.
 
     ``zone`` is the time zone of all times that are shown, ``None`` for this machine's.

@@ -1,8 +1,9 @@
 """A bar chart as numbers that a template draws as SVG. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, floor, log10
+
+from msgspec import Struct
 
 WIDTH, HEIGHT = 720, 200
 _LEFT, _BOTTOM, _TOP = 56, 24, 8
@@ -12,8 +13,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 _LEAST = 0.0001  # dollars; a finer scale says nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One segment of a column; ``series`` is the index of its kind."""
 
     x: float
@@ -24,16 +24,14 @@ class Bar:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class AxisMark:
+class AxisMark(Struct, frozen=True):
     """A mark on an axis: its position and its text."""
 
     at: float
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """A chart of stacked columns: their bars and labels, and the horizontal lines."""
 
     bars: Sequence[Bar]

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+
+from msgspec import Struct
 
 ROWS = 600  # of one file's diff before "show all"
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _SIGNS = {"+": "added", "-": "removed", " ": "same"}
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(Struct, frozen=True):
     """A line of a diff, numbered in both files; ``kind`` is added, removed, same or note."""
 
     kind: str
@@ -20,8 +20,7 @@ class DiffLine:
     after: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SideBySide:
+class SideBySide(Struct, frozen=True):
     """A row of both sides; a side without a line is ``None``. A note stands on both."""
 
     before: DiffLine | None

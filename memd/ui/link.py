@@ -1,10 +1,10 @@
 """The page's calls to the daemon: a connection for each request, with several calls at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from msgspec import Struct
 
 from memd import __version__
 from memd.client.errors import AnswerTimeoutError
@@ -19,8 +19,7 @@ ANSWER_SECONDS = 30.0
 _ABSENT = (-32601, 1001)
 
 
-@dataclass(frozen=True, slots=True)
-class MethodCall:
+class MethodCall(Struct, frozen=True):
     """A call of a method; if an ``optional`` one fails, the rest of the page is still shown."""
 
     method: str
@@ -28,8 +27,7 @@ class MethodCall:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
+class Unanswered(Struct, frozen=True):
     """Why an optional call failed.
 
     ``absent``: its object was not found, or this daemon has no such method.
@@ -40,8 +38,7 @@ class Unanswered:
     absent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SocketLink:
+class SocketLink(Struct, frozen=True):
     """Calls the daemon at ``socket``. ``environment`` holds what a client forwards."""
 
     socket: str

@@ -1,8 +1,9 @@
 """The views of one memory and of the changes of a project. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memd.core.instants import written
 from memd.core.names import INDEX
@@ -15,8 +16,7 @@ _SHOWN_DIFFS = 5  # of a memory's newest changes
 _FENCE = "---"
 
 
-@dataclass(frozen=True, slots=True)
-class ShownDiff:
+class ShownDiff(Struct, frozen=True):
     """One file's diff; ``left`` is the number of rows that are not shown."""
 
     path: str

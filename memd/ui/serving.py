@@ -16,11 +16,11 @@ import socket
 import struct
 from collections.abc import AsyncIterable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import uvicorn
+from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.core.errors import MemdError
@@ -49,8 +49,7 @@ class PagePortError(MemdError):
         super().__init__(f"port {port} cannot be listened at: {cause}", port=port)
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Struct, frozen=True):
     """The parameters of ``serve``. ``opened`` is called with the address once it is ready."""
 
     link: SocketLink

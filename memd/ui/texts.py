@@ -8,10 +8,11 @@ Rules of this file
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from memd.core.instants import written
 from memd.core.text import one_line
@@ -25,16 +26,14 @@ _DAY = 86_400
 _SPANS = (("day", _DAY), ("hour", 3600), ("minute", 60))
 
 
-@dataclass(frozen=True, slots=True)
-class CutText:
+class CutText(Struct, frozen=True):
     """A text cut for display; ``left`` is the number of characters that are not shown."""
 
     text: str
     left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(Struct, frozen=True):
     """A time for machines (``iso``) and for people, ``day`` and ``clock`` in their zone."""
 
     iso: str

@@ -1,10 +1,12 @@
 """The definition of a view: its calls to the daemon, and the values for its template. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import tzinfo
 from os.path import basename
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.errors import WrongParameterError
 from memd.ui import texts
@@ -24,8 +26,7 @@ class AddressIncompleteError(WrongParameterError):
         super().__init__(f"the address does not say which {name} is meant", name=name)
 
 
-@dataclass(frozen=True, slots=True)
-class PageQuery:
+class PageQuery(Struct, frozen=True):
     """The values in the address of a page, and the time of its request.
 
     ``zone`` is the person's, ``None`` for this machine's. ``now`` is in seconds since 1970.
@@ -80,8 +81,7 @@ def nothing(_: PageQuery, __: Answers) -> Context:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class PageView:
+class PageView(Struct, frozen=True):
     """A page: its path and title, its calls, and ``context`` for further template values.
 
     ``then`` makes the calls that need the answers to the first ones. ``tab`` is the part of a

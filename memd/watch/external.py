@@ -21,8 +21,10 @@ The caller holds the directory's lock: no commit runs meanwhile.
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -58,8 +60,7 @@ _QUIET_FILES = 64  # statuses kept in memory before they are written to the base
 _QUIET_PAGE = 1000  # the same while a look at all files runs
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(Struct, frozen=True):
     """The result of a look: the change that it journalled, and the paths to look at again.
 
     ``looked`` is false if no look was possible because memd has an unfinished set there.
@@ -70,16 +71,14 @@ class Detected:
     looked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Current:
+class _Current(Struct, frozen=True):
     """A file as it is now; ``content`` is ``None`` if it is too large to be stored."""
 
     state: FileState
     content: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class DetectionScope:
+class DetectionScope(Struct, frozen=True):
     """How to look. ``at`` is seconds since 1970.
 
     A ``patient`` look leaves what may be half saved for the next one. With ``claim`` a missing
@@ -96,8 +95,7 @@ class DetectionScope:
     reported: Callable[[str], None] = lambda _path: None
 
 
-@dataclass(slots=True)
-class _Differences:
+class _Differences(Struct):
     """The differences that a look has found in a directory so far."""
 
     directory: str

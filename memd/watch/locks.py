@@ -32,6 +32,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 
+from msgspec import Struct
+
 from memd.core import limits
 from memd.core.errors import MemdError
 
@@ -77,8 +79,7 @@ class Restored(Enum):
     WAITS = "waits"
 
 
-@dataclass(frozen=True, slots=True)
-class _LockFile:
+class _LockFile(Struct, frozen=True):
     """The content of the lock file; ``pid`` is 0 where it names no holder."""
 
     pid: int

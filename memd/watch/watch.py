@@ -23,9 +23,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.core.names import concerns
 from memd.core.recent import Recent
@@ -98,8 +100,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Watched:
+class _Watched(Struct, frozen=True):
     """A watched directory: its device and inode at the start, and the watch's number."""
 
     identity: tuple[int, int]

@@ -2,11 +2,11 @@
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import asdict
 
 from memd.api.doctor import state_check
 from memd.client.aio import AsyncClient

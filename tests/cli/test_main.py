@@ -120,7 +120,7 @@ def test_the_start_is_light(home: Home) -> None:
         "except SystemExit: pass\n"
         "print(*sorted(sys.modules), file=sys.stderr)"
     )
-    heavy = {"asyncio", "anyio", "msgspec", "structlog", "tempfile", "difflib", "plistlib"}
+    heavy = {"asyncio", "anyio", "structlog", "dataclasses", "tempfile", "difflib", "plistlib"}
     with ScriptedDaemon(home.places.socket, {"status": STATUS}):
         for arguments in (["--version"], ["status"]):
             done = subprocess.run(

@@ -6,10 +6,12 @@ that come back, sends again from a checkpoint when it is told to, and remembers 
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from memd.context.requests import Checkpoint, ContextEdit, ContextRequest, PlannedContext
 from memd.context.values import CLEAR, KEEP, SPILL, BlockKey, Decision

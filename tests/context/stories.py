@@ -7,6 +7,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from memd.context.requests import (
     COMPACTION,
     CONTEXT_MANAGEMENT,
@@ -82,7 +84,7 @@ def _joined(client: Client, number: int, chance: Random) -> Client:
     # Two processes that resumed one conversation know nothing of each other's breaks.
     client.ledger.shared = True
     context = replace(request.settings.context, clear=False)
-    client.request = replace(request, settings=replace(request.settings, context=context))
+    client.request = structs.replace(request, settings=replace(request.settings, context=context))
     return client.fork(request.session, request.conversation)
 
 
@@ -123,11 +125,13 @@ def _change_settings(client: Client, chance: Random) -> None:
     settings = _settings(chance, large=client.maker.large)
     if client.ledger.shared:
         settings = replace(settings, context=replace(settings.context, clear=False))
-    client.request = replace(client.request, settings=settings, window=chance.choice(_WINDOWS))
+    client.request = structs.replace(
+        client.request, settings=settings, window=chance.choice(_WINDOWS)
+    )
 
 
 def _change_reader(client: Client, chance: Random) -> None:
-    client.request = replace(client.request, reader=chance.choice(("", READER, READER)))
+    client.request = structs.replace(client.request, reader=chance.choice(("", READER, READER)))
 
 
 def _cut(client: Client, chance: Random) -> None:

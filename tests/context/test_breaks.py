@@ -1,9 +1,9 @@
 """When a prompt cache was lost, and to what."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memd.context.breaks import CacheBaseline, SentRequest, judged, sent_with
 from memd.context.requests import CacheBreak, ContextRequest

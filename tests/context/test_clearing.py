@@ -1,9 +1,9 @@
 """Old results that make room: when, which, and what becomes of thinking."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memd.context import clearing
 from memd.context.planning import KnownConversation, Resync, Settled

@@ -1,9 +1,9 @@
 """What is stored of a conversation, and that it stays so."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memd.context.planning import CHANGED, KnownConversation, Resync
 from memd.context.requests import ContextRequest, DueCompaction

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memd.context.errors import ConversationChangedError, MessagesRefusedError
 from memd.context.keeping import BegunPlan

@@ -6,8 +6,9 @@ Usage: ``server_operation.py <root> <operation> run``. Prints ``acknowledged`` w
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

@@ -6,11 +6,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM, socket
 
 import pytest
+from msgspec.structs import replace
 
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError

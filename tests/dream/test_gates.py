@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
@@ -87,7 +88,7 @@ def test_an_outlook_says_which_switch_is_off() -> None:
     """A switch that is off is named as a skipped dream names it, with its reason."""
     off = replace(ON, dream=DreamSettings(enabled=False))
     assert _outlook(off).gate == "dream_off"
-    project = replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
+    project = structs.replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
     first = _outlook(off, project=project).gates[0]
     assert first == gates.Gate("memory_off", open=False, says="MEMD_DISABLE is set")
 
@@ -129,8 +130,8 @@ def test_each_reason_but_people_can_be_switched_off(options: dict[str, Any]) -> 
         pressure=Pressure(on_battery=True, load=8.0, free_memory=MEBIBYTE), began=1800.0
     )
     assert gates.waits(busy, settings) == ""
-    assert gates.waits(replace(busy, prompts=1), settings)
-    assert gates.waits(replace(busy, paused=True), settings)
+    assert gates.waits(structs.replace(busy, prompts=1), settings)
+    assert gates.waits(structs.replace(busy, paused=True), settings)
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ def test_each_folder_is_scanned_once_in_a_while(project: Project) -> None:
     clock.advance(1.0)
     assert closed(project, 2) == ""
     assert sorted(scanned) == sorted(2 * [*set(scanned)])
-    elsewhere = replace(project, cwd=f"{project.root}/other")
+    elsewhere = structs.replace(project, cwd=f"{project.root}/other")
     assert closed(elsewhere, 1) == ""
     assert len(scanned) == 5  # the root's folder is known, the other one is new
 
@@ -197,7 +198,7 @@ def test_an_outlook_takes_nothing(project: Project) -> None:
     broken = keeper.outlook(project, replace(ON, dream=DreamSettings(min_hours=0.0)))
     assert [gate.name for gate in broken.gates if not gate.open] == ["sessions", "lock"]
     assert "cannot be used" in broken.gates[3].says
-    assert keeper.outlook(replace(project, enabled=False), ONE).gate == gates.MEMORY_OFF
+    assert keeper.outlook(structs.replace(project, enabled=False), ONE).gate == gates.MEMORY_OFF
 
 
 def test_the_system_tells_who_lives(project: Project) -> None:

@@ -11,11 +11,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from memd import __version__
 from memd.testing.daemon import Home, throw_away_home

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memd.core.settings import InstructionSettings, Settings
 from memd.core.values import Project
@@ -176,7 +177,7 @@ def test_a_state_file_that_cannot_be_read_allows_nothing(desk: Desk, tmp_path: P
 def test_a_folder_whose_name_cannot_be_told_is_a_problem(desk: Desk) -> None:
     """Nothing of it is sent, and nothing breaks."""
     request = desk.request()
-    project = replace(request.project, cwd=f"{desk.tree.repo}/\udcff")
-    reading = desk.reader.read(replace(request, project=project))
+    project = structs.replace(request.project, cwd=f"{desk.tree.repo}/\udcff")
+    reading = desk.reader.read(structs.replace(request, project=project))
     assert reading.text.text == ""
     assert reading.text.problems == ("the path of the working directory is not UTF-8",)

@@ -3,10 +3,10 @@
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.agents import AgentMessage, MessageKind, Sender
 from memd.messages.block import age, block, lay_out, message

@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memd.core.agents import AGENTS, CHILDREN, FORGOTTEN_SECONDS, Agent, AgentState
 from memd.core.errors import MemdError

@@ -1,12 +1,13 @@
 """A session's notes while its conversation goes on: counted from the right place, never lost."""
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.settings import Settings
 from memd.core.values import Project

@@ -1,11 +1,11 @@
 """The text of session notes: parsing, rendering, local lines, what a model changed, shortening."""
 
-from dataclasses import replace
 from importlib import resources
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.conversation.history import estimate_text
 from memd.notes.sections import (

@@ -1,13 +1,13 @@
 """Notes while a model is at them: who reads waits, but not for ever, and nobody else waits."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from memd.core.settings import NotesSettings, Settings
 from memd.core.values import Project

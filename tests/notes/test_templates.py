@@ -1,12 +1,12 @@
 """The template and the prompt: built in, or a person's own."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.settings import NotesSettings
 from memd.notes.sections import SessionNotes, is_empty, parse, rendered

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from memd.core.values import Project
 from memd.files.disk import Disk
@@ -68,7 +69,7 @@ class Machine:
         self, source: Path | str, *, projects: Mapping[str, str] | None = None, **more: object
     ) -> ImportResult:
         """Import a source: projects by their names, without any each into ``app``."""
-        request = replace(ImportRequest(str(source), accept=True), **more)  # type: ignore[arg-type]
+        request = replace(ImportRequest(str(source), accept=True), **more)
 
         async def find(reading: ImportReading) -> Mapping[str, ImportTarget]:
             names = projects or {each.id: "app" for each in reading.projects}

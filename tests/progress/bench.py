@@ -4,11 +4,11 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from memd.core.agents import Agent, AgentState
 from memd.core.settings import Settings

@@ -1,12 +1,12 @@
 """Lines of progress for whoever subscribed."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from memd.core.agents import AgentState
 from memd.core.settings import Settings, SpendSettings

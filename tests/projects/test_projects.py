@@ -1,7 +1,8 @@
 """Two projects in one memory directory."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from memd.core.values import Project
 from memd.projects.configuration import Configuration

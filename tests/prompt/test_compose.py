@@ -4,12 +4,12 @@ The wording of every variant is kept in ``snapshots/``; a change of wording is a
 Write them anew with ``MEMD_SNAPSHOTS=write python -m pytest tests/prompt/test_compose.py``.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.values import MemoryType
 from memd.prompt.compose import SECTIONS, IndexText, Parts, Variant, compose, etag, shared

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from memd.core.settings import PromptSettings, Settings, TeamSettings
 from memd.core.values import Header, MemoryFile, Project
@@ -82,7 +83,7 @@ async def test_the_same_inputs_give_the_same_bytes(shelf: Shelf) -> None:
 
 async def test_off_gives_no_prompt_and_the_reason(shelf: Shelf) -> None:
     """With memory off nothing is made and the reason is told."""
-    off = replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
+    off = structs.replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
     loaded = await Prompts(shelf).load(off, Settings(), environment={})
     assert (loaded.prompt, loaded.enabled, loaded.etag) == (None, False, "")
     assert loaded.reason == "MEMD_DISABLE is set"
@@ -124,7 +125,7 @@ async def test_who_joined_has_the_team_by_itself(shelf: Shelf, enabled: str) -> 
     joined = Prompts(shelf, PROJECT.memory_dir.__eq__)
     loaded = await joined.load(PROJECT, settings, environment={})
     assert ("is shared" in str(loaded.prompt)) == (enabled != "false")
-    elsewhere = replace(PROJECT, memory_dir="/b/projects/-srv-other/memory")
+    elsewhere = structs.replace(PROJECT, memory_dir="/b/projects/-srv-other/memory")
     other = await joined.load(elsewhere, settings, environment={})
     assert ("is shared" in str(other.prompt)) == (enabled == "true")
 

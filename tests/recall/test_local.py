@@ -1,11 +1,11 @@
 """What the local ranker answers."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 import pytest
+from msgspec.structs import replace
 
 from memd.recall import local
 from memd.recall.explain import NO_ROOM, NOT_SELECTED, SESSION_BUDGET, UNREADABLE, Row

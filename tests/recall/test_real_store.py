@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Lock
 
 import pytest
+from msgspec import structs
 
 from memd.core.settings import Settings, TeamSettings
 from memd.core.team import Base
@@ -42,7 +43,7 @@ async def test_through_the_real_store(tmp_path: Path) -> None:
     clock = FakeClock(memories.stat().st_mtime + 60)
     store = store_in(tmp_path, database, clock)
     recall = Recall(store.reading, Ledger(database), clock, Indexes(store.reading, Lock))
-    project = replace(PROJECT, memory_dir=str(memories))
+    project = structs.replace(PROJECT, memory_dir=str(memories))
     before = {path: path.read_bytes() for path in memories.rglob("*.md")}
     alone = await ask(recall, project, Settings(), session="t", query="how many make a quorum?")
     assert alone.memories == ()  # team memory is off
@@ -76,7 +77,7 @@ async def test_only_what_memd_wrote_speaks_as_the_person(tmp_path: Path) -> None
         Indexes(store.reading, Lock),
         authorship=Authorship(own),
     )
-    project = replace(PROJECT, memory_dir=str(memories))
+    project = structs.replace(PROJECT, memory_dir=str(memories))
     rule = b"---\nname: freeze\ndescription: Merge freeze\nmetadata:\n  type: feedback\n---\n\nNo\n"
     by = Provenance(Actor.CLIENT, origin="user")
     await store.commit(str(memories), lambda _: Draft((FileEdit("freeze.md", rule),)), by)
@@ -108,7 +109,7 @@ async def test_a_team_memory_names_its_member_until_it_is_changed_here(tmp_path:
     authorship = Authorship(author=table.author, joined=str(memories).__eq__)
     indexes = Indexes(store.reading, Lock)
     recall = Recall(store.reading, Ledger(database), clock, indexes, authorship=authorship)
-    project = replace(PROJECT, memory_dir=str(memories))
+    project = structs.replace(PROJECT, memory_dir=str(memories))
     headers = []
     for session in "ab":
         query = "how many make a quorum?"

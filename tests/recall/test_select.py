@@ -1,12 +1,12 @@
 """What prefetch decides."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from msgspec.structs import replace
 
 from memd.core.settings import RecallSettings, Settings
 from memd.core.team import Author

@@ -3,7 +3,6 @@
 import errno
 import tempfile
 import threading
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.settings import RecallSettings, Settings
 from memd.core.values import Catalogue

@@ -1,9 +1,9 @@
 """Which edits are meant, and what accepting them makes of the live files."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from memd.core.names import INDEX
 from memd.core.text import sha256

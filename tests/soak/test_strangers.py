@@ -8,11 +8,11 @@ import os
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memd.client.errors import DaemonUnavailableError, ServerRefusedError
 from memd.client.launch import connect

@@ -1,10 +1,10 @@
 """What was decided about conversations, in the state file."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memd.state import contexts
 from memd.state.contexts import ContextRow, ContextTable, ContextTotals, DecisionRow

@@ -1,12 +1,12 @@
 """Proposals of dreams: change sets that nothing but a person's decision makes true."""
 
 import json
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.text import sha256
 from memd.core.values import Actor, ProposalDecided, Provenance

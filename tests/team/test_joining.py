@@ -1,9 +1,9 @@
 """What a project would join: its repository, read from a file; the server; the device."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memd.core.values import Project
 from memd.team.errors import TeamRefusedError

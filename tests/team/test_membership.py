@@ -2,12 +2,12 @@
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.errors import MemdError
 from memd.files.directory import UnwrittenFileError

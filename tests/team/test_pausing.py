@@ -1,10 +1,9 @@
 """When the next request may go."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.core.team import SyncState
 from memd.team import pausing

@@ -4,10 +4,11 @@ import random
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memd.core.events import TEAM_CONFLICT, TEAM_SUPPRESSED
 from memd.core.text import sha256

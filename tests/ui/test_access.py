@@ -1,10 +1,9 @@
 """Who is let in: nothing but the browser that entered, and its own pages."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
 

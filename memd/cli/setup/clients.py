@@ -1,7 +1,7 @@
-"""The table of clients: the configuration files of each, and what memd writes into them.
+"""The table of clients: where each keeps its configuration, and what memd keeps in it.
 
-An environment variable that moves a client's folder is honoured. ``untried`` marks a client that
-was set up by its documentation only, never tested with the program itself.
+An environment variable that moves a client's folder is honoured. What nobody has tried with the
+program itself says so in ``untried``: the place and the shape are those of its documentation.
 """
 
 import os
@@ -9,7 +9,8 @@ import shlex
 import sys
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memd.cli.setup import toml, yaml
 from memd.cli.setup.hooks import MESSAGES, RULES, Hooks
@@ -21,9 +22,7 @@ _REPOSITORY = _HERE.rsplit("/", 4)[0]
 _COMPLETIONS = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "completions")
 _STARTS = "startup|resume|clear|compact|fork"
 _WRITES = "Write|Edit|MultiEdit"
-_SPILLED = (
-    "|Grep|WebFetch|mcp__.*"  # memd stores large results of these if context.hook_spill is on
-)
+_SPILLED = "|Grep|WebFetch|mcp__.*"  # whose results memd stores, where the settings say so
 _CLAUDE = {
     "SessionStart": _STARTS,
     "UserPromptSubmit": None,
@@ -39,10 +38,10 @@ _CODEX: dict[str, str | None] = {
 }
 _GEMINI: dict[str, str | None] = {
     **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")),
-    "PreCompress": "manual",  # automatic ones come with every request and compress nothing
+    "PreCompress": "manual",  # the other ones come with every request and compress nothing
     "AfterTool": "write_file|replace",
 }
-# Events added to deliver messages of other agents: every tool, and sub-agents.
+# What messages of other agents need besides: every tool, and sub-agents.
 _CLAUDE_REACHING: dict[str, str | None] = dict.fromkeys(
     ("PostToolUse", "SubagentStart", "SubagentStop")
 )
@@ -51,21 +50,19 @@ _ANEW = "start it anew"
 _DOCUMENTED = "by its documentation; not tried with the program itself"
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A value in a JSON or TOML file; while it equals ``off``, the client runs no hooks."""
+class Switch(Struct, frozen=True):
+    """A value in a JSON or TOML file with which somebody keeps a client from running hooks."""
 
     path: str
     keys: tuple[str, ...]
     off: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """The machine that a table is made for: the user's environment and folders, memd's programs.
+class Around(Struct, frozen=True):
+    """What the table is made from: this user's environment and home, memd's hook and program.
 
-    ``cwd`` is the project that ``doctor`` looks at. ``spills`` is the setting context.hook_spill,
-    ``subagents`` says whether the setting agents.memory names any sub-agent.
+    ``cwd`` is the project that ``doctor`` looks at; ``spills`` is the setting context.hook_spill,
+    ``subagents`` says that agents.memory names any.
     """
 
     environ: Mapping[str, str]
@@ -78,24 +75,22 @@ class Around:
     platform: str = sys.platform
 
     def folder(self, variable: str, default: str) -> str:
-        """Return the absolute folder that a variable names, else ``default`` below home."""
+        """Return an absolute folder that a variable may name; ``default`` is below the home."""
         value = self.environ.get(variable, "")
         return value.rstrip("/") if value.startswith("/") else f"{self.home}/{default}"
 
     @property
     def config(self) -> str:
-        """The folder in which desktop programs keep their configuration."""
+        """Where programs of a desktop keep what they are told."""
         if self.platform == "darwin":
             return f"{self.home}/Library/Application Support"
         return self.folder("XDG_CONFIG_HOME", ".config")
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRow:
-    """One client: its configuration files, and how to tell that it is installed.
+class ClientRow(Struct, frozen=True):
+    """One client. Its ``folder`` or one of its ``programs`` (words) tells that it is in use.
 
-    It counts as installed if its ``folder`` exists or one of ``programs``, names separated by
-    spaces, is on PATH. ``then`` says what the person does after the set-up.
+    ``then`` says what the person does after the set-up.
     """
 
     name: str
@@ -115,7 +110,6 @@ def table(around: Around) -> tuple[ClientRow, ...]:
 
 
 def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
-    """Return the clients that run memd's hook: Claude Code, Codex CLI and Gemini CLI."""
     claude = around.folder("CLAUDE_CONFIG_DIR", ".claude")
     codex = around.folder("CODEX_HOME", ".codex")
     gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
@@ -128,13 +122,13 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
         milliseconds=True,
         more={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
     )
-    result_events = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
-    subagent_events: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
-    rule_events: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
-    events = _CLAUDE | result_events | subagent_events
-    of_claude = Hooks("claude-code", hook, events, more={MESSAGES: _CLAUDE_REACHING, **rule_events})
-    of_codex = Hooks("codex", hook, _CODEX, more={MESSAGES: {"PostToolUse": None}, **rule_events})
-    command = f"claude mcp add --scope user memd -- {around.memctl} mcp"
+    used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
+    started: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
+    asking: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
+    events = _CLAUDE | used | started
+    of_claude = Hooks("claude-code", hook, events, more={MESSAGES: _CLAUDE_REACHING, **asking})
+    of_codex = Hooks("codex", hook, _CODEX, more={MESSAGES: {"PostToolUse": None}, **asking})
+    add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(
             "claude-code",
@@ -142,7 +136,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
             "claude",
             claude,
             (JsonFile(f"{claude}/settings.json", of_claude),),
-            f"it reads its hooks when it starts: start it anew. Its tools for memories: {command}",
+            f"it reads its hooks when it starts: start it anew. Its tools for memories: {add}",
             switches=_claude_switches(claude, around),
         ),
         ClientRow(
@@ -172,7 +166,6 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
 
 
 def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
-    """Return the settings with which a user or administrator turns Claude Code's hooks off."""
     policy = (
         "/Library/Application Support/ClaudeCode"
         if around.platform == "darwin"
@@ -188,49 +181,41 @@ def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
 
 
 def _with_servers(around: Around) -> tuple[ClientRow, ...]:
-    """Return the clients that get memd's MCP server and no hooks."""
     server = {"command": around.memctl, "args": ["mcp"]}
     home, config = around.home, around.folder("XDG_CONFIG_HOME", ".config")
-    vscode = f"{around.config}/Code/User"
+    code = f"{around.config}/Code/User"
     zed = f"{home}/.config/zed" if around.platform == "darwin" else f"{config}/zed"
-    vscode_server, copilot_server = (
-        {"type": "stdio", **server},
-        {"type": "local", **server, "tools": ["*"]},
-    )
+    typed, local = {"type": "stdio", **server}, {"type": "local", **server, "tools": ["*"]}
     desktop = f"{around.config}/Claude/claude_desktop_config.json"
     copilot = f"{around.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
     extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": around.memctl}
     extension |= {"args": ["mcp"], "timeout": 60}
     goose = TableEntry(f"{config}/goose/config.yaml", yaml, "extensions", extension)
     return (
-        _server_client(
-            "cursor", "Cursor", "cursor cursor-agent", f"{home}/.cursor/mcp.json", server
-        ),
-        _server_client("vscode", "Visual Studio Code", "code", f"{vscode}/mcp.json", vscode_server),
-        _server_client("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
-        _server_client("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
-        _server_client("copilot", "Copilot CLI", "copilot", copilot, copilot_server),
+        _server("cursor", "Cursor", "cursor cursor-agent", f"{home}/.cursor/mcp.json", server),
+        _server("vscode", "Visual Studio Code", "code", f"{code}/mcp.json", typed),
+        _server("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
+        _server("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
+        _server("copilot", "Copilot CLI", "copilot", copilot, local),
         ClientRow("goose", "goose", "goose", f"{config}/goose", (goose,), untried=_DOCUMENTED),
     )
 
 
-def _server_client(
+def _server(
     name: str, title: str, programs: str, path: str, value: Mapping[str, object]
 ) -> ClientRow:
-    """Return the row of a client whose one JSON file gets the server ``value`` under "memd"."""
     file = JsonFile(path, None, {(_GROUPS.get(name, "mcpServers"), "memd"): value})
     return ClientRow(name, title, programs, os.path.dirname(path), (file,), untried=_DOCUMENTED)
 
 
 def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
-    """Return the clients that get a plugin: OpenCode and Neovim."""
     config = around.folder("XDG_CONFIG_HOME", ".config")
     packages = f"{around.folder('XDG_DATA_HOME', '.local/share')}/nvim/site/pack/memd/start/memd"
     opencode = f"{config}/opencode"
-    # OpenCode reads both names; if one exists, the person uses that one.
+    # It reads both names; the one that is there is the person's.
     names = (f"{opencode}/opencode.json", f"{opencode}/opencode.jsonc")
     settings = next((name for name in names if os.path.exists(name)), names[0])
-    server = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
+    local = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
     return (
         ClientRow(
             "opencode",
@@ -238,8 +223,8 @@ def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
             "opencode",
             opencode,
             (
-                *_plugin_files("opencode", "memd.js", f"{opencode}/plugins"),
-                JsonFile(settings, None, {("mcp", "memd"): server}),
+                *_copies("opencode", "memd.js", f"{opencode}/plugins"),
+                JsonFile(settings, None, {("mcp", "memd"): local}),
             ),
         ),
         ClientRow(
@@ -247,14 +232,14 @@ def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
             "Neovim",
             "nvim",
             f"{config}/nvim",
-            _plugin_files("neovim", "plugin/memd.lua", packages),
+            _copies("neovim", "plugin/memd.lua", packages),
             "it loads the plugin when it starts: start it anew, and :helptags ALL once",
         ),
     )
 
 
 def _shells(around: Around) -> tuple[ClientRow, ...]:
-    """Return the shells; each gets a completion file for memctl, zsh a line in .zshrc as well."""
+    """Return the shells, whose completion of memctl is a file; of zsh a line of its own as well."""
     config = f"{around.folder('XDG_CONFIG_HOME', '.config')}/fish"
     data = around.folder("XDG_DATA_HOME", ".local/share")
     functions = f"{data}/zsh/site-functions"
@@ -269,9 +254,7 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
         "fish": f"{config}/completions/memctl.fish",
     }
     needs = {"bash": "the package bash-completion", "zsh": "compinit in .zshrc"}
-    login = os.path.basename(
-        around.environ.get("SHELL", "")
-    )  # every machine has bash; only the login shell counts as in use
+    login = os.path.basename(around.environ.get("SHELL", ""))  # the others are everywhere
     return tuple(
         ClientRow(
             shell,
@@ -288,11 +271,11 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
     )
 
 
-def _plugin_files(name: str, main: str, to: str) -> tuple[Copy, ...]:
-    """Return the files of a client's plugin, each with the place in ``to`` it is copied to.
+def _copies(name: str, main: str, to: str) -> tuple[Copy, ...]:
+    """Return the files of a client's plugin, to be copied into a folder of the client.
 
-    The sources are in ``clients/`` of a checkout, or where the installer put data files. If there
-    are none, ``main`` is returned with a path that does not exist, so that copying it fails.
+    They are beside the package in a checkout, and where the installer puts data otherwise; where
+    they are not, ``main`` stands for them, so that copying it fails.
     """
     data = (sysconfig.get_path("data"), sysconfig.get_path("data", "posix_user"))
     folders = (f"{_REPOSITORY}/clients", *(f"{folder}/share/memd-clients" for folder in data))

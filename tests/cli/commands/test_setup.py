@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memd.cli.commands import setup
 from memd.cli.setup.hooks import Hooks
@@ -129,7 +130,7 @@ def test_a_person_is_asked_for_each_client(home: Home) -> None:
     for folder in (".claude", ".gemini"):
         (Path(home.path) / folder).mkdir()
     around = surroundings(home, terminal=True, PATH="/nothing")
-    object.__setattr__(around, "stdin", Stream("n\ny\n", terminal=True))
+    around = replace(around, stdin=Stream("n\ny\n", terminal=True))
     run = invocation(home, "setup")
     run.around = around
     run.screen = type(run)(run.options, around).screen
