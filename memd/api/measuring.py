@@ -9,7 +9,6 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib import metadata
 
 import anyio
 import msgspec
@@ -278,6 +277,8 @@ def _folder_size(path: str) -> FolderSize:
 
 
 def _versions() -> dict[str, str]:
+    from importlib import metadata  # noqa: PLC0415 - 1 MB that this method alone needs
+
     versions = {"memd": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import anyio
 from anyio import to_thread
@@ -207,6 +206,8 @@ class Link:
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
             raise RemoteUnreachableError(self.address, _ADDRESS)
+        from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - 25 ms and 2 MB
+
         try:
             import httpx2  # noqa: PLC0415 - in a thread, only where a project has joined
         except ImportError:  # pragma: no cover - the tests have it
