@@ -1,4 +1,4 @@
-"""The commands about agents: who is there, and registering one of one's own."""
+"""The table of `memctl agent …`: list, show, register, end and merge agents."""
 
 from memd.cli.grammar import Command, Operand, Option, number
 

@@ -91,7 +91,7 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
     A parser with ``hints`` is only used to generate shell completion, so it also shows the global
     options with each command.
     """
-    top: argparse.ArgumentParser = _new(
+    top: argparse.ArgumentParser = _make_parser(
         _Parser,
         prog="memctl",
         usage="memctl [OPTION...] COMMAND [ARGUMENT...]",
@@ -110,7 +110,7 @@ def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
         first, *rest = command.words
         if rest and first not in groups:
             groups[first] = _add_group(commands, first)
-        child = _new(
+        child = _make_parser(
             (groups[first] if rest else commands).add_parser,
             command.words[-1],
             prog=f"memctl {command.name}",
@@ -162,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Wraps paragraphs but keeps a line that begins with a space as it is."""
+    """A help formatter that wraps paragraphs but leaves indented lines as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = []
@@ -171,7 +171,7 @@ class _Formatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in lines)
 
 
-def _new(factory: Any, *names: str, usage: str, **more: Any) -> Any:
+def _make_parser(factory: Any, *names: str, usage: str, **more: Any) -> Any:
     """Return a parser made by ``factory`` with the settings that all parsers share."""
     return factory(
         *names,
@@ -185,7 +185,7 @@ def _new(factory: Any, *names: str, usage: str, **more: Any) -> Any:
 def _add_group(commands: Any, name: str) -> Any:
     """Add the parser of a group, such as ``memctl job``, and return its subparsers."""
     names = "|".join(verbs(name))
-    group = _new(
+    group = _make_parser(
         commands.add_parser,
         name,
         prog=f"memctl {name}",
@@ -200,6 +200,7 @@ def _add_group(commands: Any, name: str) -> Any:
 def _add_arguments(
     child: argparse.ArgumentParser, command: Command, hints: CompletionHints | None
 ) -> None:
+    """Add a command's operands and options, and the global options, to its parser."""
     for operand in command.operands:
         _add_operand(child, operand, hints)
     for option in command.options:
@@ -213,6 +214,7 @@ def _add_arguments(
 def _add_operand(
     child: argparse.ArgumentParser, operand: Operand, hints: CompletionHints | None
 ) -> None:
+    """Add an operand to a command's parser, with its completion if ``hints`` are given."""
     arguments: dict[str, Any] = {"help": operand.help, "metavar": operand.name}
     if operand.many:
         arguments["nargs"] = "*" if operand.optional else "+"
@@ -234,6 +236,7 @@ def _add_option(
     hints: CompletionHints | None,
     default: Any = None,
 ) -> None:
+    """Add an option to a command's parser, with its completion if ``hints`` are given."""
     arguments: dict[str, Any] = {"help": option.help, "dest": option.attribute}
     if option.switch:
         arguments |= {"action": "store_true", "default": default or False}
@@ -250,11 +253,13 @@ def _add_option(
 
 
 def _epilog(command: Command) -> str:
+    """Return the text below a command's help: its examples and a note on global options."""
     lines = [f"  {line}\n      {why}" for line, why in command.examples]
     examples = "\n".join(["examples:", *lines, "", ""]) if lines else ""
     return examples + OF_EVERY_COMMAND
 
 
 def _exit_status_help() -> str:
+    """Return the list of exit statuses for the help of memctl itself."""
     lines = [f"  {status:>3}  {words}" for status, words in EXIT_STATUS]
     return "\n".join(["exit status:", *lines])

@@ -6,21 +6,21 @@ from contextlib import suppress
 from memd.cli.invocation import Invocation
 
 
-def present(invocation: Invocation) -> bool:
+def can_ask(invocation: Invocation) -> bool:
     """Return whether a question can be asked: on a terminal, without --quiet and --json."""
     return invocation.around.stdin.isatty() and invocation.screen.live
 
 
 def agreed(invocation: Invocation, question: str) -> bool:
     """Return whether the person answers yes; ``False`` if no question can be asked."""
-    if not present(invocation):
+    if not can_ask(invocation):
         return False
     return _read_line(invocation, f"{question} [y/N] ").lower() in {"y", "yes"}
 
 
 def secret(invocation: Invocation, prompt: str) -> str:
     """Return a line typed without echo, or "" if no question can be asked."""
-    if not present(invocation):
+    if not can_ask(invocation):
         return ""
     old_modes = None
     with suppress(OSError, termios.error):  # stdin has no terminal modes to change
@@ -37,6 +37,7 @@ def secret(invocation: Invocation, prompt: str) -> str:
 
 
 def _read_line(invocation: Invocation, prompt: str) -> str:
+    """Print a prompt on standard error and return the line that the person types."""
     invocation.around.stderr.write(prompt)
     invocation.around.stderr.flush()
     return invocation.around.stdin.readline().strip()

@@ -1,4 +1,4 @@
-"""The commands about conversations that agent programs have memd keep small."""
+"""The table of `memctl context …`: the conversations whose size memd limits for other programs."""
 
 from memd.cli.grammar import Command, Operand, Option, number
 

@@ -1,4 +1,4 @@
-"""The commands about dreams: consolidation, what it did, and what it wants a person to decide."""
+"""The table of `memctl dream …`: consolidate memories, and decide what a dream proposes."""
 
 from memd.cli.grammar import Command, Operand, Option
 

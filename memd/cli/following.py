@@ -1,6 +1,6 @@
-"""Commands that keep running: after each event of the daemon, or with each new line of a file.
+"""Commands that keep running: print after each event of the daemon, or each new line of a file.
 
-They end when they are interrupted (130) or when nobody reads what they print (0).
+They end when they are interrupted (status 130) or when nobody reads their output (0).
 """
 
 import os
@@ -30,7 +30,9 @@ def follow(invocation: Invocation, topics: list[str], step: Callable[[], None]) 
         try:
             invocation.call("subscribe", topics=topics)
             step()
-            subscribed = invocation.options.no_start = True  # a daemon that was stopped stays so
+            subscribed = invocation.options.no_start = (
+                True  # do not restart a daemon that a person stops
+            )
             while not invocation.screen.reader_gone:
                 for _ in invocation.client().notifications(_TICK_SECONDS):
                     for _ in invocation.client().notifications(_SETTLED_SECONDS):
@@ -64,16 +66,16 @@ class GrowingFile:
         self._path = path
         self._descriptor = -1
         self._offset = 0
-        self._rest = b""
+        self._partial_line = b""
 
     def lines(self) -> Iterator[str]:
         """Yield the new lines; after a rotation first the last ones of the old file."""
         yield from self._read()
         with suppress(FileNotFoundError):
-            now = os.stat(self._path)
+            current = os.stat(self._path)
             if self._descriptor >= 0:
                 opened = os.fstat(self._descriptor)
-                if (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino):
+                if (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino):
                     return
                 yield from self._read()  # what was written before the rotation
                 self.close()
@@ -95,14 +97,15 @@ class GrowingFile:
         """Close the file and drop its unfinished last line; a later read begins anew."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
-        self._descriptor, self._offset, self._rest = -1, 0, b""
+        self._descriptor, self._offset, self._partial_line = -1, 0, b""
 
     def _read(self) -> Iterator[str]:
+        """Yield the whole lines that were added to the open file since the last read."""
         if self._descriptor < 0:
             return
         if os.fstat(self._descriptor).st_size < self._offset:  # the file was truncated
-            self._offset, self._rest = 0, b""
+            self._offset, self._partial_line = 0, b""
         while data := os.pread(self._descriptor, _CHUNK, self._offset):
             self._offset += len(data)
-            *whole, self._rest = (self._rest + data).split(b"\n")
+            *whole, self._partial_line = (self._partial_line + data).split(b"\n")
             yield from (line.decode(errors="replace") for line in whole)

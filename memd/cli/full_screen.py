@@ -98,25 +98,30 @@ class FullScreen:
         self._screen.draw(lines)
 
     def _enter_screen(self) -> None:
+        """Switch to the alternate screen and read single keys without echo."""
         tty.setcbreak(self._input, termios.TCSANOW)
         self._screen.steer(_ENTER)
 
     def _restore_terminal(self) -> None:
+        """Leave the alternate screen and restore the terminal's modes."""
         with suppress(OSError, ValueError):  # a terminal that is gone
             self._screen.steer(_LEAVE)
         with suppress(OSError, termios.error):
             termios.tcsetattr(self._input, termios.TCSANOW, self._old_modes)
 
     def _request_stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Remember Ctrl-Z; ``key`` stops the process at its next call."""
         self._stop_requested = True
 
     def _stop(self) -> None:
+        """Restore the terminal, stop the process, and draw again once it is continued."""
         self._restore_terminal()
-        os.kill(os.getpid(), signal.SIGSTOP)  # goes on here once it is continued
+        os.kill(os.getpid(), signal.SIGSTOP)  # returns when the process is continued
         self._enter_screen()
 
 
 def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
+    """Exit with status 128 plus the signal's number, through the clean-up of ``__exit__``."""
     sys.exit(128 + number)
 
 

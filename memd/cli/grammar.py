@@ -1,4 +1,4 @@
-"""The parts of a command line as values: tables declare them, parser and manual read them."""
+"""Commands, operands and options as values, from which parser, help and manual are made."""
 
 import re
 import time
@@ -10,25 +10,25 @@ from memd.core.instants import spoken
 
 
 def number(text: str) -> int:
-    """Return a count: a whole number of at least 1. Raises ValueError."""
+    """Parse a count, a whole number of at least 1. Raise ValueError."""
     value = int(text)
-    return value if value > 0 else int("")  # int("") raises the same error as a wrong word
+    return value if value > 0 else int("")  # int("") raises ValueError
 
 
 def seconds(text: str) -> float:
-    """Return a time to wait: more than nothing, up to a week. Raises ValueError."""
+    """Parse a number of seconds above zero and up to a week. Raise ValueError."""
     value = float(text)
-    return value if 0 < value <= _WEEK else float("")  # which raises, as for a wrong word
+    return value if 0 < value <= _WEEK else float("")  # float("") raises ValueError
 
 
 def moment(text: str) -> float:
-    """Return a time that a person wrote, in seconds since 1970. Raises ValueError."""
+    """Parse a time as a person writes it into seconds since 1970. Raise ValueError."""
     instant = spoken(text, time.time())
-    return float("") if instant is None else instant  # float("") raises, as for a wrong word
+    return float("") if instant is None else instant  # float("") raises ValueError
 
 
 def version(text: str) -> str | float:
-    """Return a change's id as it is, or a time that a person wrote. Raises ValueError."""
+    """Return a change's id unchanged, or parse a time into seconds since 1970. Raise ValueError."""
     return text if _CHANGE.fullmatch(text) else moment(text)
 
 
@@ -40,9 +40,10 @@ MEMORIES = "list"  # the command that lists the memories
 
 
 class Operand(NamedTuple):
-    """A positional argument; ``many`` takes several words. ``param`` is as in Option.
+    """A positional argument of a command; ``many`` takes several words.
 
     ``listed`` is the command whose first column lists the possible values, "" if there is none.
+    ``param`` is as in Option.
     """
 
     name: str
@@ -55,17 +56,17 @@ class Operand(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """The name of its value in the parsed options."""
+        """The name of the operand's value in the parsed options."""
         return self.name.lower()
 
     @property
     def parameter(self) -> str:
-        """The name of the method's parameter that takes its value, empty if none does."""
+        """The name of the method's parameter that takes the value, empty if none does."""
         return self.attribute if self.param is None else self.param
 
 
 class Option(NamedTuple):
-    """A named argument; without ``metavar`` and ``choices`` it is a switch.
+    """A named option of a command; without ``metavar`` and ``choices`` it is a switch.
 
     ``kind`` converts the value; ``repeat`` collects several. ``param`` names the parameter of the
     command's method that takes the value: by default the option's own name; empty for none.
@@ -83,33 +84,33 @@ class Option(NamedTuple):
 
     @property
     def switch(self) -> bool:
-        """Whether it takes no value."""
+        """Whether the option takes no value."""
         return not self.metavar and not self.choices
 
     @property
     def shown(self) -> str:
-        """The option as a synopsis shows it."""
+        """The option as a synopsis prints it: its flags and what stands for its value."""
         value = self.metavar or "|".join(self.choices)
         flags = "|".join(filter(None, (self.short, self.flag)))
         return f"{flags} {value}" if value else flags
 
     @property
     def attribute(self) -> str:
-        """The name of its value in the parsed options."""
+        """The name of the option's value in the parsed options."""
         name = self.flag.lstrip("-").replace("-", "_")
         return f"{name}_" if iskeyword(name) else name
 
     @property
     def parameter(self) -> str:
-        """The name of the method's parameter that takes its value, empty if none does."""
+        """The name of the method's parameter that takes the value, empty if none does."""
         return self.attribute.rstrip("_") if self.param is None else self.param
 
 
 class Command(NamedTuple):
-    """One command. ``run`` is ``module:function`` below ``memd.cli.commands``.
+    """One command of memctl. ``run`` is ``module:function`` below ``memd.cli.commands``.
 
     ``words`` are what a person types; ``aliases`` are other first words. ``examples`` pairs a
-    command line with what it is good for. ``method`` is the API method that takes the operands and
+    command line with its purpose. ``method`` is the API method that takes the operands and
     options: by default the command's words joined by dots; empty for none.
     """
 
@@ -124,7 +125,7 @@ class Command(NamedTuple):
     method: str | None = None
 
     @property
-    def called(self) -> str:
+    def api_method(self) -> str:
         """The name of the API method, empty if there is none."""
         return ".".join(self.words) if self.method is None else self.method
 
@@ -150,7 +151,7 @@ GLOBAL_OPTIONS = (
 
 
 def synopsis(command: Command, width: int = 80) -> str:
-    """Return the usage of a command, without the options that every command takes."""
+    """Return a command's usage, wrapped at ``width`` characters, without the global options."""
     parts = [f"[{option.shown}]{'...' if option.repeat else ''}" for option in command.options]
     for operand in command.operands:
         word = f"{operand.name}..." if operand.many else operand.name

@@ -1,4 +1,4 @@
-"""A client's hook in one file: the raw payload goes to the daemon, the daemon's answer comes out.
+"""The hook that clients run: send the event's raw payload to the daemon and print its answer.
 
 ``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
 client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event> [messages]``:
@@ -7,8 +7,7 @@ client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <e
   values that are repeated here equal to memd's own.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes of that member are printed unchanged.
-- A timer bounds the whole process: ``OWN_MS`` milliseconds for the events that it names, else 200
-  (``MEMD_HOOK_DEADLINE_MS`` sets another bound for prompts).
+- A timer ends the whole process after ``OWN_MS`` or 200 ms (``MEMD_HOOK_DEADLINE_MS``: prompts).
 - An end of a turn or a session, or a compaction, that nobody answered is written to the spool: one
   file an event, which says where the conversation is, not what was said. The daemon reads it later.
 - With ``messages`` the daemon is told on the same connection that the answer was printed.
@@ -75,9 +74,9 @@ def places(environ: Environ, home: bytes, platform: str) -> tuple[bytes, bytes]:
     state = environ.get(b"MEMD_STATE_DIR") or (
         home + b"/Library/Application Support/memd"
         if macos
-        else _absolute(environ, b"XDG_STATE_HOME", home + b"/.local/state") + b"/memd"
+        else _absolute_path_in(environ, b"XDG_STATE_HOME", home + b"/.local/state") + b"/memd"
     )
-    runtime = _absolute(environ, b"XDG_RUNTIME_DIR", b"")
+    runtime = _absolute_path_in(environ, b"XDG_RUNTIME_DIR", b"")
     socket = environ.get(b"MEMD_SOCKET") or (
         runtime + b"/memd/memd.sock" if runtime and not macos else state + b"/run/memd.sock"
     )
@@ -95,14 +94,14 @@ def home_directory(environ: Environ) -> bytes:
 
 def deadline(event: str, environ: Environ) -> float:
     """Return how many seconds this event may wait for the daemon."""
-    wanted = environ.get(b"MEMD_HOOK_DEADLINE_MS", b"")
-    if event in PROMPT_EVENTS and wanted.isdigit() and MIN_MS <= int(wanted) <= MAX_MS:
-        return int(wanted) / 1000
+    setting = environ.get(b"MEMD_HOOK_DEADLINE_MS", b"")
+    if event in PROMPT_EVENTS and setting.isdigit() and MIN_MS <= int(setting) <= MAX_MS:
+        return int(setting) / 1000
     return OWN_MS.get(event, EVENT_MS) / 1000
 
 
 def read_input(descriptor: int, payload: bytearray) -> None:
-    """Read what a descriptor holds up to its end, or a little more than a payload may have."""
+    """Append what a descriptor holds to ``payload``, up to a little over PAYLOAD_BYTES."""
     chunk = b"..."
     while chunk and len(payload) <= PAYLOAD_BYTES:
         try:
@@ -113,7 +112,7 @@ def read_input(descriptor: int, payload: bytearray) -> None:
 
 
 def question(client: str, event: str, payload: bytes, environ: Environ, more: str = "") -> bytes:
-    """Return the JSON request with the payload as it is: the daemon parses it, strictly.
+    """Return the JSON-RPC request with the event's payload unchanged: the daemon parses it.
 
     ``more`` is a first member of the parameters, with its comma. A payload without braces at both
     ends becomes null. Raises UnicodeDecodeError for a forwarded variable that is not UTF-8.
@@ -143,10 +142,10 @@ def answer(body: bytes) -> bytes:
     return b"" if result == b"null" else result
 
 
-def ask(path: bytes, request: bytes, *, stay: bool = False) -> bytes:
-    """Send one request in a frame and return the body of the answer, empty if there is none.
+def ask(path: bytes, request: bytes, *, keep_open: bool = False) -> bytes:
+    """Send one request to the daemon and return the body of the answer, empty if there is none.
 
-    ``stay`` leaves the connection open, in ``OPENED``. Nothing is sent to a server that may be
+    ``keep_open`` leaves the connection open, in ``OPENED``. Nothing is sent to a server that may be
     another user's. Raises FileNotFoundError or ConnectionRefusedError without one, and OSError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -160,10 +159,10 @@ def ask(path: bytes, request: bytes, *, stay: bool = False) -> bytes:
             return b""
         sock.settimeout(None)  # from here on the process's own timer decides
         sock.sendall(b"Content-Length: %d\r\n\r\n" % len(request) + request)
-        OPENED[:] = [sock] if stay else []
+        OPENED[:] = [sock] if keep_open else []
         return _receive(sock)
     finally:
-        if not stay:
+        if not keep_open:
             sock.close()
 
 
@@ -208,7 +207,7 @@ def launch() -> None:
 
 
 def mark(path: bytes) -> bool:
-    """Make an empty file and return whether this process is the one that made it."""
+    """Create an empty file; return whether this process created it."""
     try:
         posix.close(posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o600))
     except OSError:
@@ -217,7 +216,7 @@ def mark(path: bytes) -> bool:
 
 
 def claim(state: bytes, now: float) -> bool:
-    """Return whether this process is the one that may start a daemon in these 30 seconds.
+    """Return whether this process may start a daemon; only one may in START_SECONDS.
 
     This only avoids many starts at once. A daemon's starter removes the file once it is up.
     """
@@ -250,7 +249,7 @@ def run(
         return b""
     try:
         more = '"messages":true,' if messages else ""
-        return ask(path, question(client, event, payload, environ, more), stay=messages)
+        return ask(path, question(client, event, payload, environ, more), keep_open=messages)
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except OSError:
@@ -283,10 +282,8 @@ def spool(state: bytes, client: str, event: str, environ: Environ, payload: byte
 
 
 def location(payload: bytes) -> bytes:
-    """Return the members of a payload that say where its conversation is, as a JSON object.
-
-    They are found by their quoted names: inside a JSON string the quotes would be escaped.
-    """
+    """Return those members of a payload that say where the conversation is, as a JSON object."""
+    # They are found by their quoted names: inside a JSON string the quotes would be escaped.
     pairs = ((b'"%s"' % name, _text_member(payload, b'"%s"' % name)) for name in SPOOLED_MEMBERS)
     return b"{" + b",".join(name + b":" + text for name, text in pairs if text) + b"}"
 
@@ -304,12 +301,12 @@ def _text_member(payload: bytes, name: bytes) -> bytes:
 
 
 def _private(path: bytes, kind: int) -> bool:
-    """Return whether a file is of this kind (S_IFMT), the user's own, and closed to others."""
+    """Return whether a file is of this kind (S_IFMT), owned by the user and closed to others."""
     status = posix.lstat(path)
     return status.st_uid == posix.geteuid() and status.st_mode & 0o170077 == kind
 
 
-def _absolute(environ: Environ, name: bytes, default: bytes) -> bytes:
+def _absolute_path_in(environ: Environ, name: bytes, default: bytes) -> bytes:
     value = environ.get(name, b"")
     return value.rstrip(b"/") if value.startswith(b"/") else default
 
@@ -319,6 +316,7 @@ def _quote(text: str) -> str:
 
 
 def _receive(sock: _socket.socket) -> bytes:
+    """Return the body of the frame that the daemon sends, empty if it is cut or too large."""
     data = b""
     while b"\r\n\r\n" not in data:
         chunk = sock.recv(_CHUNK)
@@ -337,6 +335,7 @@ def _receive(sock: _socket.socket) -> bytes:
 
 
 def _make_directory(path: bytes) -> None:
+    """Create a directory and those above it, for the user alone; errors are ignored."""
     parts = path.split(b"/")
     for end in range(2, len(parts) + 1):
         try:  # noqa: SIM105 - contextlib would be one more import
@@ -345,21 +344,22 @@ def _make_directory(path: bytes) -> None:
             pass
 
 
-def _overdue(*_: object) -> None:
+def _raise_overdue(*_: object) -> None:  # the handler of the timer's signal
     raise OverdueError
 
 
 def _print(text: bytes) -> None:  # pragma: no cover - as main
-    was_empty = not text
+    """Print the daemon's answer, then tell the daemon so on an open connection."""
+    nothing_printed = not text
     while text and sys.stdout is not None:
         text = text[posix.write(1, text) :]
-    for sock in () if was_empty else OPENED:
-        sock.settimeout(CONNECT_SECONDS)  # nobody waits for a daemon that reads no more
+    for sock in () if nothing_printed else OPENED:
+        sock.settimeout(CONNECT_SECONDS)  # do not wait for a daemon that stopped reading
         sock.sendall(PRINTED)
 
 
 def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a process
-    """Serve one event and leave with status 0, within the deadline, whatever happens."""
+    """Handle one event and exit with status 0 within the deadline, whatever happens."""
     try:
         if sys.argv[1:] == [LAUNCH]:
             launch()
@@ -368,7 +368,7 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
         environ = posix.environ
         if OWN_RUN in environ:
             return
-        _signal.signal(_signal.SIGALRM, _overdue)
+        _signal.signal(_signal.SIGALRM, _raise_overdue)
         spoolable, seconds = event in SPOOLED_EVENTS, deadline(event, environ)
         _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS if spoolable else seconds)
         path, state = places(environ, home_directory(environ), sys.platform)
@@ -387,7 +387,7 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
                 spool(state, client, event, environ, bytes(payload))
             except OSError:  # a full disk: what can still be done is to start
                 pass
-        _signal.setitimer(_signal.ITIMER_REAL, 0)  # never cut an answer, or a start, in two
+        _signal.setitimer(_signal.ITIMER_REAL, 0)  # printing and starting are never interrupted
         if body is None:
             posix.chdir("/")  # the daemon must not keep the user's directory busy
             start(state, environ, time.time())

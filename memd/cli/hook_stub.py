@@ -1,7 +1,7 @@
-"""What a client runs: the hook beside this file, in the compiled form that Python keeps of it.
+"""The file that a client runs: it starts the hook beside it in the form that Python compiled.
 
-Python compiles the file that it is told to run at every call; that took a quarter of the hook's
-time. ``client/hook_file`` copies this file as ``hook.py``. Whatever is wrong, it ends with 0.
+Python compiles the file that it is told to run at every call, which took a quarter of the hook's
+time. ``client/hook_file`` copies this file as ``hook.py``. On any failure it ends with 0.
 """
 
 import posix

@@ -1,4 +1,4 @@
-"""The commands about instruction files: CLAUDE.md, AGENTS.md and their relatives."""
+"""The table of `memctl instructions …`: CLAUDE.md, AGENTS.md and similar files."""
 
 from memd.cli.grammar import Command, Option
 

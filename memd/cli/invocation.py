@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memd.client.launch import Client
 
 ANSWER_SECONDS = 30.0
-JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
+JOB_SECONDS = 24 * 60 * 60.0  # a job has its own time limit; a person has Ctrl-C
 START_SECONDS = 10.0
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
 _LAST_WORDS_SECONDS = 0.5  # to wait until an ending daemon has logged why it ends
@@ -39,7 +39,7 @@ class DirectoryGoneError(MemdError):
 
 
 class DirectoryNameError(MemdError):
-    """A directory's name is no UTF-8, so JSON cannot carry it."""
+    """A directory's name is not UTF-8, so JSON cannot carry it."""
 
     hint = "rename the directory, or name another one with --cwd"
 
@@ -48,7 +48,7 @@ class DirectoryNameError(MemdError):
 
 
 class StillStoppingError(MemdError):
-    """The daemon was asked to end and is still finishing what it is at."""
+    """The daemon was asked to end but has not finished its work yet."""
 
     retryable = True
     hint = "wait a little; it ends by itself"
@@ -59,20 +59,20 @@ class StillStoppingError(MemdError):
 
 
 class CommandLineError(MemdError):
-    """What the command line says is not enough, or does not go together.
+    """The command line lacks something, or its parts contradict each other.
 
-    ``sentence`` has places for ``words``.
+    ``sentence`` is a format string for ``words``.
     """
 
     exit_status = 2
 
     def __init__(self, sentence: str, *words: object, hint: str = "") -> None:
         super().__init__(sentence.format(*words))
-        self.hint = hint  # type: ignore[misc]  # of this one
+        self.hint = hint  # type: ignore[misc]  # of this instance alone
 
 
 class NoSuchMemoryError(MemdError):
-    """No memory is called what the command line says."""
+    """The project has no memory with the path or name given on the command line."""
 
     hint = "memctl list shows them all"
 
@@ -82,7 +82,7 @@ class NoSuchMemoryError(MemdError):
 
 
 class AmbiguousMemoryError(MemdError):
-    """More than one memory is called what the command line says."""
+    """Several memories have the name given on the command line."""
 
     hint = "name its path"
 
@@ -98,7 +98,7 @@ class InputUnreadableError(MemdError):
 
 
 def surrogate(text: str) -> bool:
-    """Return whether a text from the system was not valid UTF-8."""
+    """Return whether a text from the operating system was not valid UTF-8."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
@@ -181,10 +181,10 @@ class Invocation:
         RemoteError. The hint of a RemoteError names the remedy if a daemon of another version does
         not know the method or its parameters.
         """
-        given = {name: value for name, value in params.items() if value is not None}
+        params_given = {name: value for name, value in params.items() if value is not None}
         timeout = self.options.timeout or seconds
         try:
-            return self._call_twice(method, given, timeout)
+            return self._call_twice(method, params_given, timeout)
         except RemoteError as error:
             if error.code in _UNKNOWN and (other := self.other_version()):
                 error.hint = f"{other}: {TAKE_OVER}"
@@ -233,7 +233,7 @@ class Invocation:
             value = getattr(self.options, argument.attribute)
             if argument.parameter and value is not False and value != []:
                 params[argument.parameter] = value
-        return self.call(command.called, seconds=seconds, **{**params, **more})
+        return self.call(command.api_method, seconds=seconds, **{**params, **more})
 
     def memory(self, name: str) -> str:
         """Return the path of the memory that has this path, file name or name.
@@ -243,7 +243,7 @@ class Invocation:
         """
         if name.endswith(SUFFIX):
             return name
-        paths = [path for path, names in self._memories() if name in names]
+        paths = [path for path, names in self._names_by_memory() if name in names]
         if len(paths) > 1:
             raise AmbiguousMemoryError(name, sorted(paths))
         return paths[0] if paths else f"{name}{SUFFIX}"
@@ -252,11 +252,11 @@ class Invocation:
         """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
-        path_by_name = {alias: path for path, names in self._memories() for alias in names}
+        path_by_name = {alias: path for path, names in self._names_by_memory() for alias in names}
         nearest = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
         return NoSuchMemoryError(name, list(dict.fromkeys(path_by_name[each] for each in nearest)))
 
-    def _memories(self) -> list[tuple[str, set[str]]]:
+    def _names_by_memory(self) -> list[tuple[str, set[str]]]:
         """Return the path of each memory of the project, with the names that mean it."""
         result, after = [], None
         while True:

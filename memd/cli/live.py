@@ -1,6 +1,6 @@
-"""A running job on a terminal: a line for each turn of its model, and a status line below.
+"""Show a running job on a terminal: a line for each turn of its model and a status line below.
 
-All of it goes to standard error, so that standard output has only the answer.
+All of it goes to standard error, so that standard output holds only the answer.
 """
 
 import time
@@ -20,7 +20,7 @@ _COLUMNS = 80  # if the terminal's width is not known
 
 
 class JobView:
-    """Prints one job's turns and its status line; ``tick`` updates the time that passed."""
+    """Prints one job's turns and its status line; ``tick`` updates the elapsed time."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -30,7 +30,7 @@ class JobView:
         self._caught_up: list[Mapping[str, Any]] = []
 
     def catch_up(self, progress: Mapping[str, Any]) -> None:
-        """Show the turns before the watching began: the ``progress`` of ``job.get``."""
+        """Print the turns from before the view was opened, given ``progress`` of ``job.get``."""
         self._caught_up = list(progress.get("texts") or ())
         for earlier in self._caught_up:
             self._print_turn(earlier)
@@ -43,7 +43,7 @@ class JobView:
         self._update_status(params)
 
     def tick(self) -> None:
-        """Show the status line with the time since the watching began."""
+        """Redraw the status line with the elapsed time."""
         passed = self._clock() - self._started_at
         parts = [self._status, output.duration(passed) if passed >= 1 else ""]
         self._screen.passing(self._cut_to_fit(", ".join(filter(None, parts)), 1))
@@ -72,6 +72,7 @@ class JobView:
         )
 
     def _update_status(self, params: Mapping[str, Any]) -> None:
+        """Compute the status line from the job's progress, and draw it."""
         turn = [f"turn {params['turn']}"] if params.get("turn") else []
         facts = [*turn, *_counts(params), *_other_facts(params)]
         place = f"{params.get('kind') or 'job'}: {params.get('phase')}"

@@ -13,16 +13,16 @@ from memd import __version__
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run memctl as a process and return its exit status."""
-    given = [*(sys.argv[1:] if arguments is None else arguments)]
-    if given == ["--version"]:
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    if words == ["--version"]:
         print(f"memctl {__version__}")
         return 0
-    if given[:1] == ["hook"] and not {"-h", "--help"} & {*given}:
+    if words[:1] == ["hook"] and not {"-h", "--help"} & {*words}:
         from memd.cli import hook  # noqa: PLC0415 - the hot path loads nothing else
 
-        sys.argv[1:] = given[1:]
+        sys.argv[1:] = words[1:]
         hook.main()
         return 0
     from memd.cli.running import start  # noqa: PLC0415 - not needed above
 
-    return start(given)
+    return start(words)

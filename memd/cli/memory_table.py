@@ -1,4 +1,4 @@
-"""The commands about memories: what a model, a person and a background job do with them."""
+"""The table of the commands that read, write, search, learn and undo memories."""
 
 from memd.cli.grammar import MEMORIES, Command, Operand, Option, moment, number, version
 from memd.cli.instruction_table import VIEWS

@@ -1,4 +1,4 @@
-"""The commands about messages: an agent's own, and what a person decides."""
+"""The table of `memctl message …`: messages between agents, and a person's decisions about them."""
 
 from memd.cli.agent_table import KEY
 from memd.cli.grammar import Command, Operand, Option, number, seconds

@@ -1,4 +1,4 @@
-"""The commands about session notes: what a conversation is about, written while it runs."""
+"""The table of `memctl notes …`: the notes that memd writes about a running conversation."""
 
 from memd.cli.grammar import Command, Operand, Option, number
 

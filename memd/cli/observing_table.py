@@ -1,4 +1,4 @@
-"""The commands that show what the daemon is doing."""
+"""The table of the commands that show what the daemon is doing: events and metrics."""
 
 from memd.cli.grammar import Command, Option, number, seconds
 

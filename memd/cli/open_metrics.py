@@ -1,4 +1,4 @@
-"""The daemon's metrics as OpenMetrics text. Pure."""
+"""Format the daemon's metrics as OpenMetrics text. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,6 +14,7 @@ def text(families: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of one metric family: its description, then its samples."""
     name = family["name"]
     yield f"# TYPE {name} {family['type']}"
     if family["unit"]:
@@ -29,6 +30,7 @@ def _family_lines(family: Mapping[str, Any]) -> Iterator[str]:
 def _histogram_lines(
     name: str, sample: Mapping[str, Any], bounds: Iterable[float]
 ) -> Iterator[str]:
+    """Yield the lines of a histogram's sample: cumulative buckets, count and sum."""
     total = 0
     for bound, count in zip((*map(float, bounds), "+Inf"), sample["counts"], strict=True):
         total += count
@@ -38,6 +40,7 @@ def _histogram_lines(
 
 
 def _labels(sample: Mapping[str, Any], **more: str) -> str:
+    """Return a sample's labels in braces, with ``more`` added, or "" if there are none."""
     pairs = [f'{key}="{_escaped(value)}"' for key, value in {**sample["labels"], **more}.items()]
     return f"{{{','.join(pairs)}}}" if pairs else ""
 

@@ -1,4 +1,4 @@
-"""The commands about the daemon, its jobs, and the programs around it."""
+"""The table of the commands for the daemon, its jobs, and the set-up of clients."""
 
 from memd.cli.grammar import Command, Operand, Option, moment, number
 from memd.core.events import LOG_LEVELS, TOPICS

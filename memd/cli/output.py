@@ -53,17 +53,17 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal, or ``None`` where lines may be as long as they like."""
+        """The terminal's width in columns, ``None`` if the output is no terminal."""
         return self.size[0] if self.terminal else None
 
     @property
     def height(self) -> int | None:
-        """The lines of the terminal, or ``None`` where there may be any number."""
+        """The terminal's height in lines, ``None`` if the output is no terminal."""
         return self.size[1] if self.terminal else None
 
     @property
     def size(self) -> tuple[int, int]:
-        """The columns and lines of the terminal, 80 and 24 where it does not tell."""
+        """The terminal's columns and lines; 80 and 24 if it does not say."""
         try:
             columns, lines = os.get_terminal_size(self._stdout.fileno())
         except OSError:
@@ -85,19 +85,19 @@ class Screen:
         if self.as_json:
             self.data(result)
         elif text:
-            self._put(text if text.endswith("\n") else f"{text}\n")
+            self._write(text if text.endswith("\n") else f"{text}\n")
 
     def text(self, result: object, text: str) -> None:
         """Print a result: as JSON with ``--json``, else ``text`` as it is, without colour."""
         if self.as_json:
             self.data(result)
         else:
-            self._put(text, colored=False)
+            self._write(text, colored=False)
 
     def data(self, value: object) -> None:
         """Print a value as JSON: indented on a terminal, on one line elsewhere."""
         layout: dict[str, Any] = {"indent": 2} if self.terminal else {"separators": (",", ":")}
-        self._put(json.dumps(value, ensure_ascii=False, **layout) + "\n")
+        self._write(json.dumps(value, ensure_ascii=False, **layout) + "\n")
         self._stdout.flush()
 
     def record(self, value: object) -> None:
@@ -105,18 +105,18 @@ class Screen:
         self.line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
     def draw(self, lines: Iterable[str]) -> None:
-        """Replace the picture on a full-screen terminal by these lines."""
-        shown = "".join(f"{_colors(escape(line))}\x1b[0m\x1b[K{_LINE_END}" for line in lines)
+        """Replace the contents of a full-screen terminal by these lines."""
+        shown = "".join(f"{_color_codes(escape(line))}\x1b[0m\x1b[K{_LINE_END}" for line in lines)
         self.steer(f"\x1b[H{shown.removesuffix(_LINE_END)}\x1b[J")
 
     def steer(self, codes: str) -> None:
-        """Write control codes to the terminal, without escaping them."""
+        """Write control codes to the terminal unescaped."""
         self._stdout.write(codes)
         self._stdout.flush()
 
     def line(self, text: str) -> None:
         """Print one line and flush."""
-        self._put(f"{text}\n")
+        self._write(f"{text}\n")
         self._stdout.flush()
 
     def note(self, text: str) -> None:
@@ -148,10 +148,11 @@ class Screen:
             for line, style in zip(lines, styles, strict=True)
         )
 
-    def _put(self, text: str, *, colored: bool = True) -> None:
+    def _write(self, text: str, *, colored: bool = True) -> None:
+        """Write a text to standard output: escaped on a terminal, in colour if wanted."""
         if self.terminal:
             text = escape(text)
-        self._stdout.write(_colors(text) if colored and self._colored else text)
+        self._stdout.write(_color_codes(text) if colored and self._colored else text)
 
 
 # Private-use characters stand for the colour escapes until the text itself has been escaped.
@@ -160,7 +161,8 @@ _OPEN, _CLOSE = "\ue0f0", "\ue0f1"
 _PAINTED = re.compile(f"{_OPEN}({'|'.join(_STYLES.values())});|{_CLOSE}")
 
 
-def _colors(text: str) -> str:
+def _color_codes(text: str) -> str:
+    """Return a text with the marks of ``paint`` replaced by escape codes of the terminal."""
     return _PAINTED.sub(lambda match: f"\x1b[{match[1] or '0'}m", text)
 
 
@@ -187,20 +189,20 @@ def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
     if not lines:
         return ""
     sizes = [max(columns(cell) for cell in column) for column in zip(*lines, strict=True)]
-    used = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
-    last_width = max(width - used, _MIN_CELL) if width else None
-    shown = []
+    fixed_width = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
+    last_width = max(width - fixed_width, _MIN_CELL) if width else None
+    aligned = []
     for line in lines:
         *cells, last = line
         padded = [
             cell + " " * (size - columns(cell)) for cell, size in zip(cells, sizes, strict=False)
         ]
-        shown.append("  ".join([*padded, cut(last, last_width)]).rstrip())
-    return "\n".join(shown) + "\n"
+        aligned.append("  ".join([*padded, cut(last, last_width)]).rstrip())
+    return "\n".join(aligned) + "\n"
 
 
 def cut(text: str, room: int | None) -> str:
-    """Return a text cut to at most ``room`` columns, with ``…`` where it was cut."""
+    """Return a text cut to at most ``room`` columns; ``…`` marks the cut."""
     if room is None or columns(text) <= room:
         return text
     while columns(text) >= max(room, 1):

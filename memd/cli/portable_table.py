@@ -1,4 +1,4 @@
-"""The commands that take memories along and bring them back."""
+"""The table of the commands that export memories to a file and import them."""
 
 from memd.cli.grammar import Command, Operand, Option
 
@@ -18,7 +18,7 @@ PARTS = ("agents", "team", "notes", "history", "logs", "settings")
 
 
 def parts(text: str) -> list[str]:
-    """Return the parts that a list with commas names. Raises ValueError."""
+    """Return the names in a comma-separated list of parts. Raise ValueError for an unknown one."""
     names = [name.strip() for name in text.split(",")]
     return [PARTS[PARTS.index(name)] for name in names]
 

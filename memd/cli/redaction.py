@@ -1,9 +1,9 @@
-"""Redaction of reports: numbers and memd's own words stay, a person's texts become hashes.
+"""Redact reports: numbers and memd's own words stay, all other texts become hashes.
 
 Rules of this file
-- A text stays only where it is one of memd's own words, a version or a time. Any other becomes a
-  short hash under a key that stays here: the same text is the same hash, and nobody can find the
-  text by trying (tests/promises/test_bundle.py).
+- Only memd's own words, versions and times stay. Any other text becomes a short hash made with a
+  key that never leaves this machine: equal texts have equal hashes, and nobody without the key can
+  find a text by guessing (tests/promises/test_bundle.py).
 - A traceback keeps memd's own files, lines and functions, and the class of the error if it is
   Python's or memd's. The error's message is dropped.
 """
@@ -36,7 +36,7 @@ WORDS = frozenset(
         "mcp",
         "other",
     )
-) | {command.called for command in COMMANDS if command.called}
+) | {command.api_method for command in COMMANDS if command.api_method}
 _NAME = re.compile(r"[a-z][a-z_]{0,30}")
 _VERSION = re.compile(r"\d{1,4}(\.\d{1,5}){1,2}((a|b|rc|\.dev|\.post)\d{1,5})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)?)?")
@@ -69,7 +69,7 @@ class Redactor:
     def log_line(self, line: str) -> dict[str, Any]:
         """Return the redacted facts of a line of the daemon's log."""
         facts = read_object(line)
-        if facts.get("event") not in LOG_EVENTS:  # not the log's: maybe a line of a traceback
+        if facts.get("event") not in LOG_EVENTS:  # not an event: maybe a line of a traceback
             places = trace(line)
             return {"trace": places} if places else {"text": self.text(line)}
         words = facts.pop("traceback", "")
@@ -77,11 +77,12 @@ class Redactor:
         return {**self.value(facts), **({"trace": places} if places else {})}
 
     def _member_name(self, name: str) -> str:
+        """Return a member's name, as a hash unless it looks like memd's own."""
         return name if _NAME.fullmatch(name) or name in WORDS else self.text(name)
 
 
 def trace(text: str) -> list[str]:
-    """Return memd's own code lines in a traceback, in order, and the error's class."""
+    """Return memd's own code lines in a traceback, in order, and the class of the error."""
     result = []
     for line in text.splitlines():
         if match := _FRAME.search(line):

@@ -1,4 +1,4 @@
-"""The commands that say what memd did, and which memories are used."""
+"""The table of the commands that report what memd did and which memories are used."""
 
 from memd.cli.grammar import Command, Operand, Option, number
 

@@ -1,4 +1,4 @@
-"""The commands about rules: what a person wants asked or refused before a tool runs."""
+"""The table of `memctl rules …`: rules that ask a person, or refuse, before a tool runs."""
 
 from memd.cli.grammar import MEMORIES, Command, Operand, Option
 

@@ -1,4 +1,4 @@
-"""memctl from a command line to an exit status: the command line's edge.
+"""Run memctl: from the command line to the exit status, with every failure as a sentence.
 
 Rules of this file
 - Whatever happens, a person reads a sentence and never a traceback, and the exit status is one of
@@ -56,7 +56,7 @@ def run(arguments: Sequence[str], around: Surroundings) -> int:
 
 
 def _print_error(around: Surroundings, sentence: str) -> None:
-    """Print an error, with its control characters escaped on a terminal."""
+    """Print an error on standard error, with control characters escaped on a terminal."""
     shown = escape(sentence) if around.stderr.isatty() else sentence
     around.stderr.write(f"memctl: {shown}\n")
 
@@ -105,7 +105,7 @@ def _output(stream: TextIO | None) -> TextIO:
 
 
 def _stop_writing(around: Surroundings) -> None:
-    """Send the rest of standard output to /dev/null, or Python would complain at its end."""
+    """Send the rest of standard output to /dev/null, since Python flushes it at its end."""
     with suppress(OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, around.stdout.fileno())

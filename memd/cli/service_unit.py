@@ -1,4 +1,4 @@
-"""memd as a supervised service: its unit files, and the commands for the supervisor.
+"""The unit files that run memd under systemd or launchd, and the commands for these supervisors.
 
 The templates in ``units/`` are complete units; the folders ``systemd/`` and ``launchd/`` of the
 repository hold the same bytes for packagers. Installing fills in the path of the Python that runs
@@ -32,7 +32,7 @@ Argv = tuple[str, ...]
 
 
 class ForeignUnitError(MemdError):
-    """A unit of this name was written by somebody else."""
+    """A unit file of this name exists that memctl did not write."""
 
     hint = "move the file away first"
 
@@ -41,9 +41,9 @@ class ForeignUnitError(MemdError):
 
 
 class Service(Struct, frozen=True):
-    """The unit files of one supervisor by path, and the commands that it is given.
+    """The unit files of one supervisor by path, and the commands to control it.
 
-    ``reach`` succeeds if the supervisor answers, and ``active`` if it runs memd now. ``enable`` and
+    ``reach`` succeeds if the supervisor answers, ``active`` if it runs memd now. ``enable`` and
     ``disable`` are run in order. ``restart`` applies new files, ``reset`` clears recorded failures
     and may fail, ``forget`` is run after the files were removed.
     """
@@ -146,11 +146,11 @@ def write(service: Service) -> tuple[str, ...]:
 
     Raises ForeignUnitError before anything is written, and OSError.
     """
-    now = states(service)
-    for path, state in now.items():
+    current = states(service)
+    for path, state in current.items():
         if state == "foreign":
             raise ForeignUnitError(path)
-    changed = tuple(path for path, state in now.items() if state != "installed")
+    changed = tuple(path for path, state in current.items() if state != "installed")
     for path in changed:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         draft = f"{path}.memd-{os.getpid()}"
@@ -173,12 +173,14 @@ def remove(service: Service) -> tuple[str, ...]:
 
 
 def _read(path: str) -> bytes | None:
+    """Return the bytes of a file, ``None`` if it does not exist."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         return file.read()
     return None
 
 
 def _template(name: str) -> bytes:
+    """Return the bytes of a complete unit in ``units/``."""
     with open(os.path.join(UNITS, name), "rb") as file:
         return file.read()
 

@@ -1,4 +1,4 @@
-"""The commands about suggestions: what was said and is not remembered yet."""
+"""The table of `memctl suggestions …`: facts from conversations that are not saved yet."""
 
 from memd.cli.grammar import Command, Operand, Option
 

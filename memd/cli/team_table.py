@@ -1,4 +1,4 @@
-"""The commands about team memory: joining, what goes out and comes in, what a person decides."""
+"""The table of `memctl team …`: join a team, share memories, and decide what comes in."""
 
 from memd.cli.grammar import MEMORIES, Command, Operand, Option, number
 

@@ -1,7 +1,7 @@
-"""What ``memctl top`` shows, as lines: requests, jobs, sessions and spending. Pure.
+"""Compute and render what ``memctl top`` shows: requests, jobs, sessions and spending. Pure.
 
-An interval is the difference of two readings. Without an earlier reading of the same daemon it
-begins at the daemon's start.
+A reading is the daemon's state at one moment; an interval is the difference of two readings.
+Without an earlier reading of the same daemon the interval begins at the daemon's start.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,11 @@ _LEAST_METHODS = 3
 
 
 class MethodUse(Struct, frozen=True):
-    """How often a method was answered in a second, how long that took, and how often it failed."""
+    """How often a method was called per second, how long answers took, and how many failed.
+
+    Times are seconds: ``p50`` is the median, ``p99`` the time that 99 of 100 answers did not
+    exceed, ``None`` without answers.
+    """
 
     method: str
     rate: float
@@ -73,7 +77,7 @@ class TopReading(Struct, frozen=True):
 
 
 class TopInterval(Struct, frozen=True):
-    """What happened between two readings, of the same daemon."""
+    """What a daemon did between two readings."""
 
     now: TopReading
     seconds: float
@@ -83,7 +87,10 @@ class TopInterval(Struct, frozen=True):
 
     @classmethod
     def between(cls, before: TopReading | None, now: TopReading) -> "TopInterval":
-        """Return the interval since ``before``, or since the start of a daemon that is another."""
+        """Return the interval from ``before`` to ``now``, or from the daemon's start.
+
+        It begins at the start if there is no earlier reading or the daemon was replaced.
+        """
         identity = ("pid", "version")
         same_daemon = before is not None and all(
             before.status[name] == now.status[name] for name in identity
@@ -106,7 +113,7 @@ class TopInterval(Struct, frozen=True):
 
 
 class TopView(Struct):
-    """The state of the view: the column that sorts, the lines scrolled, whether help is shown."""
+    """What the person chose with keys: the sort column, lines scrolled, whether help is shown."""
 
     sort: int = _RATE
     scrolled: int = 0
@@ -143,12 +150,12 @@ class TopPicture:
 
     def lines(self, view: TopView, columns: int, height: int | None) -> list[str]:
         """Return lines of at most ``columns``; with a ``height``, exactly that many lines."""
-        head, tail = self._head(), [*self._jobs(), *self._sessions()]
+        head, tail = self._header_lines(), [*self._job_lines(), *self._session_lines()]
         if view.help:
             body = list(HELP)
         else:
             most = None if height is None else height - len(head) - len(tail) - 2
-            body = self._methods(view, None if most is None else max(most, _LEAST_METHODS))
+            body = self._method_table(view, None if most is None else max(most, _LEAST_METHODS))
         lines = [*head, *body, *([] if view.help else tail)]
         if height is not None:
             lines = lines[: max(height - 1, 0)]
@@ -156,7 +163,8 @@ class TopPicture:
         # Escapes make a line longer, so it is cut afterwards.
         return [output.cut(output.escape(line.replace("\n", " ")), columns) for line in lines]
 
-    def _head(self) -> list[str]:
+    def _header_lines(self) -> list[str]:
+        """Return the lines about the daemon as a whole: size, cost, health and request rate."""
         status, interval = self._status, self._interval
         count = status["connections"]
         facts = (
@@ -168,18 +176,19 @@ class TopPicture:
         )
         spend = status.get("spend") or {}
         today = (spend.get("used") or {}).get("dollars", 0.0)
-        of = f" of ${spend['dollars_per_day']:.2f}" if spend else ""
+        limit = f" of ${spend['dollars_per_day']:.2f}" if spend else ""
         rate = sum(each.rate for each in interval.methods)
         errors = sum(each.errors for each in interval.methods)
         span = "since its start" if interval.since_start else f"in {interval.seconds:.1f} s"
         return [
             self._screen.paint("  ".join(facts), "bold"),
-            f"spent ${today:.4f}{of} today  {self._health()}",
+            f"spent ${today:.4f}{limit} today  {self._health_words()}",
             f"requests {rate:.1f}/s, {errors} error{'s' * (errors != 1)} {span}",
             "",
         ]
 
-    def _health(self) -> str:
+    def _health_words(self) -> str:
+        """Return how many problems the daemon's checks found."""
         health = self._status.get("health") or ()
         if not health:
             return self._screen.paint("all is well", "green")
@@ -187,13 +196,13 @@ class TopPicture:
             f"{len(health)} problem{'s' * (len(health) > 1)}: memctl status", "yellow"
         )
 
-    def _methods(self, view: TopView, most: int | None) -> list[str]:
-        """Return the table of methods, at most so many lines, the sorted column in bold."""
+    def _method_table(self, view: TopView, max_lines: int | None) -> list[str]:
+        """Return the table of methods, at most ``max_lines`` lines, the sort column in bold."""
         sort = SORTS[view.sort]
         rows = sorted_by(self._interval.methods, sort)
-        if most is not None:
-            view.scrolled = min(view.scrolled, max(0, len(rows) - (most - 1)))
-            rows = rows[view.scrolled : view.scrolled + most - 1]
+        if max_lines is not None:
+            view.scrolled = min(view.scrolled, max(0, len(rows) - (max_lines - 1)))
+            rows = rows[view.scrolled : view.scrolled + max_lines - 1]
         names = {"rate": "/s"}
         head = [
             self._screen.paint(names.get(name, name), "bold" if name == sort else "dim")
@@ -212,31 +221,34 @@ class TopPicture:
         ]
         return output.table([head, *cells]).splitlines()
 
-    def _jobs(self) -> list[str]:
+    def _job_lines(self) -> list[str]:
+        """Return the lines about jobs: counts by state, then each running one."""
         jobs = ", ".join(f"{count} {state}" for state, count in self._status["jobs"].items())
         running = [
-            f"{job['job']}  {job['kind']} in {self._place(job['directory'])}: "
+            f"{job['job']}  {job['kind']} in {self._short_place(job['directory'])}: "
             f"{job_words(job, self._now)}"
             for job in self._status.get("running") or ()
         ]
         paused = " (paused)" if self._status.get("paused_since") is not None else ""
         return ["", f"{self._screen.paint('jobs', 'bold')}  {jobs or 'none'}{paused}", *running]
 
-    def _sessions(self) -> list[str]:
+    def _session_lines(self) -> list[str]:
+        """Return the lines about the most recent sessions of clients."""
         sessions = list(self._status.get("sessions") or ())
         rows = [
-            (each["client"], self._place(each["project"]), output.age(self._now - each["at"]))
+            (each["client"], self._short_place(each["project"]), output.age(self._now - each["at"]))
             for each in sessions[:_SESSIONS]
         ]
         more = f"  the last {_SESSIONS} of {len(sessions)}" if len(sessions) > _SESSIONS else ""
         head = f"{self._screen.paint('sessions', 'bold')}{more or ('' if rows else '  none')}"
         return ["", head, *output.table(rows).splitlines()]
 
-    def _place(self, path: str) -> str:
+    def _short_place(self, path: str) -> str:
         return output.place(path, self._home)
 
 
 def _method_use(name: str, before: TopReading, now: TopReading, seconds: float) -> MethodUse:
+    """Return a method's rate, times and errors in the interval between two readings."""
     old = before.times.get(name, ())
     counts = [new - earlier for new, earlier in zip_longest(now.times[name], old, fillvalue=0)]
     return MethodUse(

@@ -1,10 +1,10 @@
-"""Write the requests of a dream to a model: its task, and once a list of problems to mend. Pure.
+"""Write a dream's requests to a model: the task, and once the problems to correct. Pure.
 
 Rules of this file
 - The system text depends only on the directory. It and the task have a cache mark; a third one on
   the request moves along with the conversation, since a dream takes many turns.
 - Text from files or people stands between tags that it cannot close.
-- Mending continues the same conversation with the rest of its budget.
+- Correcting continues the same conversation with the rest of its budget.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from memd.state.changes import RefusedEdits
 
 KIND = "dream"
 ASK_SECONDS = 180.0
-_PART = 0.95  # the model's share of the time; the rest is for judging and writing
+_PART = 0.95  # the model's share of the dream's time; judging and writing need the rest
 _MINUTE = 60.0
 _BUDGET = Budget(
     turns=0,  # set from the settings
@@ -80,7 +80,7 @@ class Brief(Struct, frozen=True):
             "directory": self.project.memory_dir,
             "today": iso_time(self.now)[:10],
             "count": str(len(self.seen.headers)),
-            "refused": prose.inert(_listed(map(_refusal_line, self.refusals), "- ")),
+            "refused": prose.inert(_list_lines(map(_refusal_line, self.refusals), "- ")),
             "index_lines": str(limits.INDEX_LINES),
             "types": prose.fill(prose.template("types"), (), {}),
             "never": prose.template("never"),
@@ -108,8 +108,8 @@ def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
             "more": len(headers) > limits.MANIFEST_ENTRIES,
         },
         last="" if last is None else iso_time(last)[:10],
-        logs=prose.inert(_listed(log_days, "     - ")),
-        transcripts=_listed(transcript_folders(brief.project), "     - "),
+        logs=prose.inert(_list_lines(log_days, "     - ")),
+        transcripts=_list_lines(transcript_folders(brief.project), "     - "),
         manifest=prose.inert(manifest(headers)) or "(nothing yet)",
         listed=str(limits.MANIFEST_ENTRIES),
         index=prose.inert(decode(brief.seen.index or b"")[: limits.INDEX_BYTES])
@@ -154,19 +154,19 @@ def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
 
 
 def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
-    """Return the task that continues an ended run with the problems of its work.
+    """Return the task that continues an ended run and asks the model to correct problems.
 
-    It has what is left of the budget.
+    It has the rest of the run's budget.
     """
     budget = request.budget
-    left = replace(
+    remaining = replace(
         budget,
         turns=budget.turns - ended.turns,
         output_tokens=budget.output_tokens - ended.usage.output,
         total_tokens=budget.total_tokens - total(ended.usage),
         calls=budget.calls - ended.calls,
     )
-    values = {"problems": prose.inert(_listed(problems, "- ")), "turns": str(left.turns)}
+    values = {"problems": prose.inert(_list_lines(problems, "- ")), "turns": str(remaining.turns)}
     flags = () if request.tools else (_SINGLE,)
     text = prose.fill(prose.template(_MEND, _PACKAGE), flags, values)
     reported: Block = {"type": "text", "text": text}
@@ -178,11 +178,11 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
         ]
     else:  # it ended without text, so the last message is a user message and takes the problems
         messages[-1] = {**messages[-1], "content": [*messages[-1]["content"], reported]}
-    return replace(request, messages=tuple(messages), budget=left)
+    return replace(request, messages=tuple(messages), budget=remaining)
 
 
-def _listed(lines: Iterable[str], lead: str) -> str:
-    """Return the texts as list items of one line each, which begin with ``lead``."""
+def _list_lines(lines: Iterable[str], lead: str) -> str:
+    """Return texts as a list with one line for each, which begins with ``lead``."""
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
 
 

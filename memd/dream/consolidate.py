@@ -4,11 +4,11 @@ Rules of this file
 - A memory is removed if another one of its type has all its statements, its description and the
   words of its index line. The other one stays byte for byte. Of a person's own rules only exact
   copies are removed. Other duplicates and contradictions become questions (``questions.py``).
-- A memory that is linked to stays; of two equal memories that one stays.
+- A memory that another file links to stays; of two equal memories that one stays.
 - Relative dates of ``project`` memories become absolute, counted from the memory's ``modified``
   stamp or else its mtime. That does not make the memory newer.
-- Only memories of a known type are changed that parse, are UTF-8, fit the size limit, hold nothing
-  like a secret and are not shared with a team. The others are listed with the reason. Only
+- A memory is only changed if it has a known type, parses, is UTF-8, fits the size limit, holds
+  nothing like a secret and is not shared with a team. The others are listed with the reason. Only
   memories that would change are searched for secrets.
 - A second pass changes nothing. An edit that a person took back or refused is not made again while
   the file's text is the same.
@@ -43,7 +43,7 @@ Key = tuple[str, str]  # the type of a memory, and a statement
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
 
 _NS = 1_000_000_000
-_ROUNDS = 8  # each plans again without the files whose edits were taken back
+_ROUNDS = 8  # at most; each plans again without the files whose edits were taken back
 _FILES = limits.CHANGE_FILES - 1  # without the index
 _TEMPLATE = 200  # memories that share a statement; one of more memories is a mere template
 _PARAGRAPHS = re.compile(r"(?<=\n)(?=\n)")
@@ -53,7 +53,7 @@ _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 
 
 class _Candidate(Struct, frozen=True, dict=True):
-    """A memory with the ``content`` that the pass gives it; ``read`` is that content parsed."""
+    """A memory that may be changed: its file, its new ``content``, and that parsed (``read``)."""
 
     file: MemoryFile
     content: bytes
@@ -66,13 +66,13 @@ class _Candidate(Struct, frozen=True, dict=True):
 
     @property
     def at(self) -> float:
-        """When it was changed, in seconds since 1970: its stamp or else its mtime."""
+        """When the memory was changed, in seconds since 1970: its stamp or else its mtime."""
         stamp = written(self.read.metadata.get("modified", ""))
         return self.file.header.mtime_ns / _NS if stamp is None else stamp
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
-        """The statements of its text."""
+        """The statements of the memory's text."""
         return tuple(statements(self.read.body))
 
     @cached_property
@@ -85,7 +85,7 @@ class _Candidate(Struct, frozen=True, dict=True):
 
     @property
     def dated(self) -> "_Candidate":
-        """A copy with absolute dates, or itself if it is no ``project`` memory."""
+        """The memory with absolute dates; unchanged unless its type is ``project``."""
         if self.read.type is not MemoryType.PROJECT:
             return self
         head = self.content.removesuffix(self.read.body.encode())
@@ -98,7 +98,7 @@ class _Candidate(Struct, frozen=True, dict=True):
 
 
 def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
-    """Return what the pass would change, without edits that a person took back or refused.
+    """Return the edits of the fixed pass, without those that a person took back or refused.
 
     ``repeats`` returns the paths of edits that a dream made before to the same text
     (``Past.repeats``). ``refused`` has paths with the hash of the text for which a person refused
@@ -123,26 +123,28 @@ def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) ->
 
 
 def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
-    """Return what the pass would change in a memory directory, except the ``frozen`` paths."""
+    """Return the edits of the fixed pass for a directory, except of the ``frozen`` paths."""
     before = tree.index()
-    memories, pinned, listed = _gathered(tree, frozen, before or b"")
+    memories, pinned, listed = _collect_memories(tree, frozen, before or b"")
     hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
-    into = dict(_duplicates(memories, pinned, hooks))
-    wanted = [m for m in memories if m.content != m.file.content or m.path in into]
-    doubted = {memory.path for memory in wanted if secrets.find(decode(memory.file.content))}
-    listed += [Reasoned(path, _CREDENTIAL) for path in sorted(doubted)]
+    target_of = dict(_find_duplicates(memories, pinned, hooks))
+    changing = [m for m in memories if m.content != m.file.content or m.path in target_of]
+    with_secret = {memory.path for memory in changing if secrets.find(decode(memory.file.content))}
+    listed += [Reasoned(path, _CREDENTIAL) for path in sorted(with_secret)]
     edits = [
         FileEdit(m.path, None, m.file.hash)
-        if m.path in into
+        if m.path in target_of
         else FileEdit(m.path, m.content, m.file.hash, m.file.header.mtime_ns)
-        for m in sorted(wanted, key=lambda m: m.path not in into)
-        if m.path not in doubted
+        for m in sorted(changing, key=lambda m: m.path not in target_of)
+        if m.path not in with_secret
     ][:_FILES]
     touched = {edit.path for edit in edits}
     if before is not None and INDEX not in frozen:
-        after = _with_dated_hooks(before, [m for m in memories if m.path not in into])
+        after = _with_dated_hooks(before, [m for m in memories if m.path not in target_of])
         edits += [FileEdit(INDEX, after, sha256(before))] if after != before else []
-    merges = tuple(Merge(in_the_end(into, path), path) for path in into if path in touched)
+    merges = tuple(
+        Merge(in_the_end(target_of, path), path) for path in target_of if path in touched
+    )
     return Wanted(tuple(edits), merges, listed=tuple(listed))
 
 
@@ -164,7 +166,7 @@ def absolute(text: str, at: float) -> str:
     return "".join(parts)
 
 
-def _gathered(
+def _collect_memories(
     tree: Tree, frozen: AbstractSet[str], before: bytes
 ) -> tuple[list[_Candidate], set[str], list[Reasoned]]:
     """Return the memories that may change, the paths of linked ones, and files to report.
@@ -190,7 +192,7 @@ def _gathered(
         read = document.parse(file.content, header.path)
         why = _why_unchangeable(file, read)
         if not why:
-            content, why = _mended(file.content, read)
+            content, why = _repair_frontmatter(file.content, read)
             if header.path not in frozen:
                 free.append(_Candidate(file, content, read).dated)
         if why:
@@ -211,27 +213,27 @@ def _why_unchangeable(file: MemoryFile, read: Document) -> str:
     return _UNTYPED if read.type is None else ""
 
 
-def _mended(content: bytes, read: Document) -> tuple[bytes, str]:
-    """Return a memory with frontmatter that other programs read as memd does, and "".
+def _repair_frontmatter(content: bytes, read: Document) -> tuple[bytes, str]:
+    """Return a memory's content with frontmatter that other programs can read, and "".
 
-    If it cannot be mended, return the memory as it is, and why.
+    If it cannot be repaired, return the content unchanged, and why.
     """
-    fenced = document.split(content)
-    trouble = document.problem("\n".join(fenced.lines)) if fenced else ""
-    if fenced is None or not trouble or document.plain(fenced.lines) is not None:
+    head = document.split(content)
+    problem = document.problem("\n".join(head.lines)) if head else ""
+    if head is None or not problem or document.plain(head.lines) is not None:
         return content, ""
     fields: dict[str, str] = {}
-    for line in fenced.lines:
+    for line in head.lines:
         parts = document.LENIENT_LINE.fullmatch(line)
         if parts and document.problem(line.strip()):
             key, nested = parts[2], bool(parts[1]) or parts[2] not in {"name", "description"}
             fields[f"metadata.{key}" if nested else key] = document.unquoted(parts[3] or "")
     with suppress(FrontmatterNotEditableError):
-        better = document.with_fields(content, fields)
-        lines = (document.split(better) or fenced).lines
-        if not document.problem("\n".join(lines)) and document.parse(better, read.name) == read:
-            return better, ""
-    return content, f"other programs cannot read its frontmatter: {trouble}"
+        repaired = document.with_fields(content, fields)
+        lines = (document.split(repaired) or head).lines
+        if not document.problem("\n".join(lines)) and document.parse(repaired, read.name) == read:
+            return repaired, ""
+    return content, f"other programs cannot read its frontmatter: {problem}"
 
 
 def _without_pointers(content: bytes) -> str:
@@ -258,14 +260,14 @@ def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
     return before if index.load(after).cut and not index.load(before).cut else after
 
 
-def _duplicates(
+def _find_duplicates(
     memories: Sequence[_Candidate], pinned: AbstractSet[str], hooks: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the paths of each memory that another one contains, and of that other one.
+    """Yield each memory that another one contains, and that other one, as paths.
 
-    Memories in ``pinned`` stay. Linked memories are preferred as the other one, then those with
-    the most statements, so that a second pass decides the same. ``hooks`` has the index's words on
-    each path.
+    Memories in ``pinned`` stay. Linked memories are preferred as the other one, then those with the
+    most statements, so that a second pass decides the same. ``hooks`` has the index's words on each
+    path.
     """
     counts: Counter[Key] = Counter()
     for memory in memories:
@@ -289,7 +291,7 @@ def _duplicates(
 
 
 def _contains(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
-    """Return whether a memory says all that another one and its index line say."""
+    """Return whether the winner says all that the loser and its index line (``hook``) say."""
     if not loser.keys <= winner.keys:
         return False
     winning = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]

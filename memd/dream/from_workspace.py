@@ -42,7 +42,7 @@ def wanted(
     at: float,
     repeats: Callable[[Sequence[FileEdit]], Collection[str]] = lambda _edits: (),
 ) -> Wanted:
-    """Return the edits of an agent's proposal that fit the directory as it is now.
+    """Return those edits of an agent's proposal that fit the directory as it is now.
 
     New memories are stamped with the ``session``, memories that say something new with the time
     ``at`` (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to
@@ -64,30 +64,32 @@ class _Changes:
         self._session = session
         self._now = now
         self._times: dict[str, int] = {}  # mtimes in ns
-        self._outdated = {path: self._meanwhile(file, tree) for path, file in self._files.items()}
+        self._outdated = {
+            path: self._external_change(file, tree) for path, file in self._files.items()
+        }
         removals = [file for file in proposal.files if file.content is None]
-        targets = {file.path: self._target(file.reason) for file in removals}
-        self._claims = {path: into for path, into in targets.items() if into}
+        targets = {file.path: self._merge_target(file.reason) for file in removals}
+        self._merge_claims = {path: into for path, into in targets.items() if into}
 
     def wanted(self, taken_back: Collection[str]) -> Wanted:
         """Return the edits, claimed merges and files left alone; ``taken_back`` paths are left."""
-        left = self._left(taken_back)
+        left = self._files_to_leave(taken_back)
         changed = [file for path, file in self._files.items() if path not in left]
         removals = [file for file in changed if file.content is None]
-        merged = [file.path for file in removals if file.path in self._claims]
-        edits = [self._edit(file) for file in changed]
+        merged = [file.path for file in removals if file.path in self._merge_claims]
+        edits = [self._make_edit(file) for file in changed]
         return Wanted(
             edits=tuple(edit for edit in edits if edit is not None),
-            merges=tuple(Merge(in_the_end(self._claims, path), path) for path in merged),
+            merges=tuple(Merge(in_the_end(self._merge_claims, path), path) for path in merged),
             reasons={file.path: file.reason for file in removals if file.path not in merged},
             left=tuple(Reasoned(path, left[path]) for path in self._files if path in left),
             listed=tuple(Reasoned(path, DAMAGED) for path in self._damaged[:LISTED]),
         )
 
-    def _meanwhile(self, file: Proposed, tree: Tree) -> str:
-        """Return a sentence about how a file changed since the agent read it, "" if it did not.
+    def _external_change(self, file: Proposed, tree: Tree) -> str:
+        """Return a sentence if a file changed since the agent read it, else "".
 
-        The file's mtime is recorded.
+        The file's mtime is recorded for ``_make_edit``.
         """
         live = tree.index() if file.path == INDEX else None
         if file.path != INDEX:
@@ -101,44 +103,47 @@ class _Changes:
             return ""
         return _GONE if live is None else _CREATED if file.base is None else _CHANGED
 
-    def _target(self, reason: str) -> str:
-        """Return the path of the memory that a reason claims a merge into, "" for none."""
+    def _merge_target(self, reason: str) -> str:
+        """Return the memory that a removal's reason claims a merge into, "" for none."""
         claim = _CLAIM.match(reason.strip())
         if claim is None:
             return ""
         target = claim.group(1).rstrip(".,;:").removeprefix("./")
+        # A model may write an absolute path; find the memory that it ends with.
         if not target.startswith("/"):
             return target
         paths = (path for path in (*self._files, *self._paths) if target.endswith(f"/{path}"))
         return max(paths, key=len, default=target)
 
-    def _left(self, taken_back: Collection[str]) -> dict[str, str]:
+    def _files_to_leave(self, taken_back: Collection[str]) -> dict[str, str]:
         """Return the paths of files that stay as they are, each with the reason."""
         left = {path: why for path, why in self._outdated.items() if why}
         left |= {path: _TAKEN_BACK for path in taken_back if path not in left}
         to_visit = list(left)
         for path in to_visit:  # grows within the loop
-            sources = [source for source, into in self._claims.items() if into == path]
-            for other in (self._claims.get(path, ""), *sources):
+            sources = [source for source, into in self._merge_claims.items() if into == path]
+            for other in (self._merge_claims.get(path, ""), *sources):
                 if other in self._files and other not in left:
                     left[other] = f"it was to become one with {path}, which stays as it is"
                     to_visit.append(other)
         return left
 
-    def _edit(self, file: Proposed) -> FileEdit | None:
+    def _make_edit(self, file: Proposed) -> FileEdit | None:
         """Return the edit of a file that is as the agent read it, ``None`` if nothing changes."""
         base = "" if file.base is None else sha256(file.base)
         if file.content is None or file.base is None or file.path == INDEX:
             new = stamped(file, session=self._session, modified=self._now)
             return FileEdit(file.path, new.content, base)
-        sources = [path for path in self._claims if in_the_end(self._claims, path) == file.path]
+        sources = [
+            path for path in self._merge_claims if in_the_end(self._merge_claims, path) == file.path
+        ]
         merged = [self._files[path].base or b"" for path in sources]
-        after, before = _says(file.content), _says(file.base)
+        after, before = _statement_keys(file.content), _statement_keys(file.base)
         mtime_ns, modified = None, self._now
-        if before <= after <= before.union(*map(_says, merged)):  # it says nothing new
+        if before <= after <= before.union(*map(_statement_keys, merged)):  # it says nothing new
             mtime_ns = max(self._times.get(path, 0) for path in (file.path, *sources))
-            modified = _modified(file.base)
-        if modified != _modified(file.content):
+            modified = _modified_stamp(file.base)
+        if modified != _modified_stamp(file.content):
             stamp = modified or iso_time(self._times[file.path] / _NS)
             file = stamped(file, session=self._session, modified=stamp)
         if file.content == file.base:
@@ -146,13 +151,13 @@ class _Changes:
         return FileEdit(file.path, file.content, base, mtime_ns)
 
 
-def _modified(content: bytes) -> str:
+def _modified_stamp(content: bytes) -> str:
     """Return the ``modified`` stamp of a memory, "" for none."""
     return document.parse(content, "").metadata.get("modified", "")
 
 
-def _says(content: bytes) -> frozenset[str]:
-    """Return a memory's type and statements, without the dates that explain relative ones."""
+def _statement_keys(content: bytes) -> frozenset[str]:
+    """Return a memory's type and statement keys, without dates added to relative ones."""
     read = document.parse(content, "")
     text = undated(f"{read.description}\n\n{read.body}")
     return frozenset((str(read.type), *(one.key for one in statements(text))))

@@ -1,5 +1,7 @@
 """Decide whether a dream may begin: check its gates, cheapest first, and the machine's load.
 
+A gate is one condition for a dream; all gates must be open.
+
 Rules of this file
 - The gates and their cost: the switches nothing; time one ``stat`` of the lock; sessions one scan
   of each transcript folder, at most once in ``dream.scan_minutes``; lock a read of the lock file
@@ -70,7 +72,7 @@ class Outlook(Struct, frozen=True):
 
 
 def switches(project: Project, settings: Settings) -> Gate:
-    """Return the gate of the switches, named after the switch that is off, if any."""
+    """Return the gate of the settings, open if memory and dreams are on in this project."""
     if not (project.enabled and settings.enabled):
         return Gate(MEMORY_OFF, open=False, says=project.reason or "memory is switched off")
     if not settings.dream.enabled:
@@ -122,7 +124,7 @@ class Conditions(Struct, frozen=True):
 
 
 def waits(conditions: Conditions, settings: Settings) -> str:
-    """Return the sentence why an automatic dream has to wait, "" if it may begin."""
+    """Return why an automatic dream has to wait, as a sentence; "" if it may begin."""
     limits, machine = settings.dream, conditions.pressure
     apart = min(_APART_SECONDS, limits.min_hours * _HOUR)
     load, least = machine.load or 0.0, limits.free_memory_mb
@@ -156,7 +158,7 @@ class Sources(Struct, frozen=True):
 
 
 class Gatekeeper:
-    """Checks the gates; scans of transcript folders are cached, all else is read each time."""
+    """Checks the gates of a directory; scans of transcript folders are cached."""
 
     def __init__(self, clock: Clock, sources: Sources | None = None) -> None:
         self._clock = clock
@@ -175,8 +177,8 @@ class Gatekeeper:
             now, last = self._last(project)
             gate = _time_gate(last, now, settings.dream)
             if gate.open:
-                count = self._changed_sessions(project, settings, last, now, without=session)
-                gate = _session_gate(count, settings.dream)
+                changed = self._changed_sessions(project, settings, last, now, without=session)
+                gate = _session_gate(changed, settings.dream)
         if gate.open:
             gate = self._lock_gate(project, raising=force)
         return "" if gate.open else gate.name

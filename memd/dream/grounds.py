@@ -1,9 +1,12 @@
-"""Check new statements against their grounds: memories of the group, logs and transcripts. Pure.
+"""Check that new statements are supported by memories, logs and transcripts. Pure.
+
+A ground is an earlier statement that supports a new one; the telling words of a statement are those
+that carry its meaning.
 
 Rules of this file
-- Each fact of a new statement is in a memory of its group or in a source. A date may be added
-  behind a relative one if the relative one may mean that day.
-- A fact belongs to the words of its clauses. If a new clause has a word that stood beside another
+- Each fact of a new statement, such as a number, name or date, is in a memory of its group or in a
+  source. A date may be added behind a relative one if the relative one may mean that day.
+- A fact belongs to the words of its clause. If a new clause has a word that stood beside another
   fact of the same kind but never beside this one, the fact was moved. Only a newer source allows
   that.
 - Negations and limits of a statement were there before. No word is replaced by its opposite.
@@ -39,7 +42,7 @@ Fact = tuple[str, str]  # its kind and form
 
 
 class Grounds(Struct, frozen=True, eq=False, dict=True):
-    """The statements that new statements are checked against.
+    """The earlier statements that new statements are checked against.
 
     ``raw`` is all text of the memories, in which pieces of code are searched. ``paths`` are the
     memories' paths, ``days`` the dates that relative dates in them may mean.
@@ -71,25 +74,28 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         if plain.key in self.keys and plain.raw != new.raw:
             dates = {form for kind, form in new.facts - plain.facts if kind == DATE}
             return "" if dates <= self.days else "would have a date that was not meant"
-        missing = self._missing(new)
+        missing = self._unsupported_part(new)
         if missing:
             return f"would say '{quoted(missing)}', which stands nowhere"
-        return self._contrary(new, newer)
+        return self._find_contradiction(new, newer)
 
-    def _contrary(self, new: Statement, newer: Sequence[Statement]) -> str:
-        """Return how a statement contradicts its grounds, "" if not; its facts are all known."""
+    def _find_contradiction(self, new: Statement, newer: Sequence[Statement]) -> str:
+        """Return how a statement contradicts its grounds, "" if it does not.
+
+        It is called only if all facts of the statement are known.
+        """
         alike = [old for old in self.memories if resemblance(new, old) >= RESEMBLING]
         if orders(new.raw) and not any(orders(old.raw) for old in alike):
             return "would order something that it did not order"
         if wishes(new.raw) and not any(wishes(old.raw) for old in alike):
             return "would say what somebody wants, which needs that person's words"
-        return self._opposed(new, alike, newer) or self._moved_fact(new, newer)
+        return self._find_reversal(new, alike, newer) or self._find_moved_fact(new, newer)
 
     def outside(self, new: Statement) -> bool:
-        """Return whether only transcripts say it, whose authors are not known."""
+        """Return whether only transcripts have a similar statement; their authors are unknown."""
         return not any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *self.logs))
 
-    def _missing(self, new: Statement) -> str:
+    def _unsupported_part(self, new: Statement) -> str:
         """Return the first fact without a ground, or the whole statement if too little is known.
 
         Return "" if nothing is missing.
@@ -119,7 +125,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
         spelled = f" {' '.join(words(raw))} "
         return raw in self.days or spelled in self._spelled
 
-    def _opposed(
+    def _find_reversal(
         self, new: Statement, alike: Sequence[Statement], newer: Sequence[Statement]
     ) -> str:
         """Return how a statement negates, limits or reverses similar old ones, "" if not.
@@ -145,7 +151,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
                 return f"would turn round '{quoted(old.raw)}'"
         return ""
 
-    def _moved_fact(self, new: Statement, newer: Sequence[Statement]) -> str:
+    def _find_moved_fact(self, new: Statement, newer: Sequence[Statement]) -> str:
         """Return which fact stands beside words of another fact of its kind, "" if none does."""
         for clause in new.clauses:
             if _is_covered(clause, self._all_clauses):
@@ -159,13 +165,13 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
                     for rival in self._forms_by_kind[kind] - in_clause
                     if rival != form and word in self._words_beside[kind, rival]
                 }
-                if foreign_words and not self._moved_by(new, form, newer):
+                if foreign_words and not self._newer_moves_fact(new, form, newer):
                     others = quoted(" ".join(sorted(foreign_words)))
                     return f"would say '{quoted(form)}' of '{others}'"
         return ""
 
-    def _moved_by(self, new: Statement, form: str, newer: Sequence[Statement]) -> bool:
-        """Return whether a newer statement says a fact of something else than the memories do."""
+    def _newer_moves_fact(self, new: Statement, form: str, newer: Sequence[Statement]) -> bool:
+        """Return whether a newer statement uses a fact for another subject than the memories."""
         older = [old for old in self.memories if form in old.words and old not in newer]
         return any(
             form in one.words
@@ -230,11 +236,11 @@ def _is_covered(clause: Clause, known: Sequence[Clause]) -> bool:
 
 
 def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str) -> bool:
-    """Return whether a statement no longer matters.
+    """Return whether a statement is out of date.
 
-    It does not if a newer statement contradicts it, or if its last date is past and was either not
-    past when the memory was ``written`` or is the end of something. ``written`` and ``today`` are
-    ISO dates.
+    It is if a newer statement contradicts it, or if its last date is past and was either not past
+    when the memory was ``written`` or is the end of something. ``written`` and ``today`` are ISO
+    dates.
     """
     if old.raw.startswith(SAID):
         return False
@@ -253,8 +259,8 @@ def void(old: Statement, newer: Sequence[Statement], *, written: str, today: str
 def restated(old: Statement, after: Sequence[Statement], raw: str, *, plain: bool = False) -> bool:
     """Return whether the statements ``after``, whose text is ``raw``, still say an old statement.
 
-    Each of its facts has to stand beside another of its words. Statements that resemble it have to
-    have half of its telling words and its limits; of a description (``plain``) only the negation.
+    Each of its facts has to stand beside another of its words. Statements that resemble it must
+    have half of its telling words and its limits; for a description (``plain``) only its negation.
     """
     yield_to_requests()
     if old.raw.startswith(SAID):

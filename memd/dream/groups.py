@@ -105,7 +105,7 @@ def named(reason: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 class Night:
-    """All memories before and after a dream; ``now`` is in seconds since 1970.
+    """All memories of a directory before and after one dream; ``now`` is in seconds since 1970.
 
     ``sources`` are the logs and transcripts that the run has read, with their statements.
     """
@@ -128,15 +128,19 @@ class Night:
     def groups(self) -> list[tuple[str, ...]]:
         """Return the paths of each group, the groups in the order of their first edits."""
         group_of: dict[str, list[str]] = {path: [path] for path in self.edits}
-        for one, two in self._pairs():
-            first, second = group_of.setdefault(one, [one]), group_of.setdefault(two, [two])
+        for first_path, second_path in self._related_pairs():
+            first, second = (
+                group_of.setdefault(first_path, [first_path]),
+                group_of.setdefault(second_path, [second_path]),
+            )
+            # Join the two groups: all paths of the second one now point to the first list.
             if first is not second:
                 first += second
                 group_of |= dict.fromkeys(second, first)
         distinct = {id(group): group for group in group_of.values()}
         return [tuple(group) for group in distinct.values()]
 
-    def _pairs(self) -> Iterator[tuple[str, str]]:
+    def _related_pairs(self) -> Iterator[tuple[str, str]]:
         """Yield the paths of each two memories that belong to one group."""
         paths = self.before.keys() | self.after.keys()
         for merge in self.wanted.merges:
@@ -173,6 +177,6 @@ class Night:
 
 
 def _only_in(text: Text, other: Text | None) -> list[Statement]:
-    """Return the body's statements that another memory has not; empty for a very long memory."""
+    """Return the body's statements that another memory lacks; none for a very long memory."""
     known = other.keys if other else frozenset[str]()
     return [one for one in text.body if one.key not in known] if len(text.body) <= _LONG else []

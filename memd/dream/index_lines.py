@@ -1,8 +1,10 @@
 """Judge a dream's changes of the index: it may only change the pointers of its memories. Pure.
 
+A pointer is the line of a memory in the index: a title, a link and a hook, its few words.
+
 Rules of this file
-- A line that is no pointer is a person's: it stays byte for byte and in its order. If a dream would
-  change one, the pointers of accepted memories are still changed, in their places.
+- A line that is no pointer was written by a person: it stays byte for byte and in its order. If a
+  dream would change one, the pointers of accepted memories are still changed, in their places.
 - A pointer's new words need a ground in its memory or its old line, as any new statement does
   (``grounds.py``). The index is read with every prompt, so it may not contain new orders.
 - A pointer to a person's rule has only words of that rule or of the old pointer.
@@ -39,18 +41,23 @@ def judge(
     accepted. Changes of the paths ``waiting`` are kept back, with their lines.
     """
     problems = list(_hand_line_problems(old, wanted))
-    was, now = pointers(old), pointers(wanted)
-    changed = {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)}
+    old_pointers, new_pointers = pointers(old), pointers(wanted)
+    changed = {
+        path
+        for path in old_pointers.keys() | new_pointers.keys()
+        if old_pointers.get(path) != new_pointers.get(path)
+    }
     allowed = changed & accepted
-    for path in sorted((changed & now.keys() & texts.keys()).difference(waiting)):
-        problem = _pointer_problem(now[path], was.get(path), texts[path])
+    for path in sorted((changed & new_pointers.keys() & texts.keys()).difference(waiting)):
+        problem = _pointer_problem(new_pointers[path], old_pointers.get(path), texts[path])
         allowed.add(path)
         if problem:
             allowed.remove(path)
             problems.append(f"{INDEX} {problem}")
-    whole = not problems and changed == allowed
-    content = wanted if whole else _composed(old, wanted, allowed, texts)
+    complete = not problems and changed == allowed
+    content = wanted if complete else _with_allowed_pointers(old, wanted, allowed, texts)
     before, size = load(old), load(content)
+    # Only the beginning of a long index is loaded; it must not become longer.
     if size.cut and (size.lines > before.lines or size.bytes > before.bytes):
         return old, [*problems, f"{INDEX} would be larger than what is loaded of it"], True
     if secrets.find(decode(content)) and not secrets.find(decode(old)):
@@ -91,16 +98,16 @@ def _pointer_problem(new: Pointer, old: Pointer | None, text: Text) -> str:
         days |= Text(raw.encode(), text.path, text.at, Known(())).days
     grounds = Grounds(known, raw=raw, days=days)
     for words in (new.title, new.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")):
-        one = Statement(words)
-        problem = grounds.problem(one)
-        if text.fixed and not one.words <= frozenset().union(*(k.words for k in known)):
+        statement = Statement(words)
+        problem = grounds.problem(statement)
+        if text.fixed and not statement.words <= frozenset().union(*(k.words for k in known)):
             problem = problem or "would say something else of it"
         if problem:
             return f"{problem} ({text.path}): '{quoted(words)}'"
     return ""
 
 
-def _composed(
+def _with_allowed_pointers(
     before: bytes, after: bytes, allowed: Collection[str], texts: Mapping[str, Text]
 ) -> bytes:
     """Return the old index in which only the pointers of the ``allowed`` paths are changed."""

@@ -161,22 +161,22 @@ class _Group:
         self.secrets: list[str] = []
         self._foreign: set[str] = set()  # paths of memories with a new statement
         self._outside = False  # whether a new statement is only in transcripts
-        self.problems = list(dict.fromkeys(self._problems(lost_lately)))
+        self.problems = list(dict.fromkeys(self._find_problems(lost_lately)))
 
     def edits(self) -> list[FileEdit]:
         """Return the group's edits with their origins, also those that only set an origin."""
         edits = {p: self._night.edits[p] for p in self.members if p in self._night.edits}
         for merge in self.merged:
             into = self._night.after[merge.into]
-            if into.path not in edits and self._origin(into.path) != into.document.origin:
+            if into.path not in edits and self._new_origin(into.path) != into.document.origin:
                 key, mtime_ns = sha256(into.content), int(into.at * _NS)
                 edits[into.path] = FileEdit(into.path, into.content, key, mtime_ns)
         return [
-            replace(e, origin="" if e.content is None else self._origin(p))
+            replace(e, origin="" if e.content is None else self._new_origin(p))
             for p, e in edits.items()
         ]
 
-    def _origin(self, path: str) -> str:
+    def _new_origin(self, path: str) -> str:
         """Return the origin that a memory shall have, "" for none."""
         mine = self._night.before.get(path)
         others = {merge.source for merge in self.merged if merge.into == path}
@@ -187,7 +187,7 @@ class _Group:
             origins.append(OUTSIDE if self._outside else ASSISTANT if any(origins) else "")
         return least_trusted(*origins, "" if mine else ASSISTANT)
 
-    def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
+    def _find_problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
         """Yield what is wrong with the group's edits, and record its merges and removals."""
         keys = [one.key for text in self._old for one in text.statements]
         changed = len(self._keys.symmetric_difference(keys))
@@ -228,7 +228,7 @@ class _Group:
         targets = [text.path for text in (copies or self._new) if text.path != path]
         preferred = [*claims, *named(reason, targets)]
         ordered = sorted(targets, key=lambda target: (target not in preferred, target))
-        missing = list(self._missing(old))
+        missing = list(self._lost_statements(old))
         into = next((t for t in ordered if t in preferred or self._shares_text(t, old)), "")
         if into and not missing:
             self.merged.append(Merge(into, path))
@@ -239,7 +239,7 @@ class _Group:
                 yield f"{path} is said to be in {claims[0]}, where '{quoted(one.raw)}' is missing"
         elif len(words(reason)) < _REASON_WORDS:
             yield f"{path} would go without a reason"
-        elif not self._is_void(old, reason):
+        elif not self._is_voided_by(old, reason):
             yield f"{path} would go, and its reason names nothing that voids it: {quoted(reason)}"
         else:
             self.removed.append(Reasoned(path, secrets.scrub(reason)))
@@ -248,8 +248,8 @@ class _Group:
         """Return whether the memory ``target`` has a statement of an old memory's body."""
         return any(one.key in self._night.after[target].keys for one in old.body)
 
-    def _is_void(self, old: Text, reason: str) -> bool:
-        """Return whether a reason names the memory's last day, now past, or newer words on it."""
+    def _is_voided_by(self, old: Text, reason: str) -> bool:
+        """Return whether a reason names the memory's last day, now past, or a newer statement."""
         facts = (fact for one in old.statements for fact in one.facts)
         last = max((form for kind, form in facts if kind == DATE and form[0] in "12"), default="")
         if last and last < self._night.today and last in resolve(reason, old.at):
@@ -258,8 +258,8 @@ class _Group:
         newer = [text for text in self._new if text.path in others and text.at > old.at]
         stated = Statement(reason)
         statements = [one for text in newer for one in text.body]
-        statements += [one for one in self._newer(old) if resemblance(stated, one) >= RESEMBLING]
-        return any(_near(one, two) for one in statements for two in old.body)
+        statements += [s for s in self._newer_than(old) if resemblance(stated, s) >= RESEMBLING]
+        return any(_resemble(one, two) for one in statements for two in old.body)
 
     def _rule_problems(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
         """Yield what is wrong with an edit of a person's rule or of an untyped memory."""
@@ -279,7 +279,7 @@ class _Group:
 
     def _addition_problems(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
         """Yield what a memory would newly say, link to or be named without a ground."""
-        newer = self._newer(old)
+        newer = self._newer_than(old)
         known = old.keys if old else frozenset[str]()
         links = frozenset[str]().union(*(text.links for text in self._old))
         for link in sorted(new.links - links - self._night.known.paths):
@@ -308,16 +308,16 @@ class _Group:
         """Yield what a memory that stays would lose; ``lately`` words were lost in 30 days."""
         if old is None:
             return
-        for one in self._missing(old):
+        for one in self._lost_statements(old):
             yield f"{path} would lose without a reason: '{quoted(one.raw)}'"
-        words_after, words_before = _words(self._after), _words(old.body)
-        changed = [one for one in old.statements if one.key not in self._keys]
-        lost = _words([s for s in changed if not self._void(s, old)]) & words_before - words_after
+        words_after, words_before = _all_words(self._after), _all_words(old.body)
+        gone = [s for s in old.statements if s.key not in self._keys and not self._void(s, old)]
+        lost = _all_words(gone) & words_before - words_after
         self.lost[path] = len(lost)
         if lost and _HALF * (len(lost) + lately) > len(words_before) + lately:
             yield f"{path} would lose more than half of its words within a month"
 
-    def _missing(self, old: Text) -> Iterator[Statement]:
+    def _lost_statements(self, old: Text) -> Iterator[Statement]:
         """Yield a memory's statements that its group no longer says and that are not void."""
         for one in old.statements:
             if one.key in self._keys or not one.words:
@@ -330,9 +330,9 @@ class _Group:
         """Return whether a memory's statement is out of date or contradicted by a newer one."""
         fresh = [new for new in self._after if new.key not in self._grounds.keys]
         since = iso_time(min(old.times))[:10]
-        return void(one, [*self._newer(old), *fresh], written=since, today=self._night.today)
+        return void(one, [*self._newer_than(old), *fresh], written=since, today=self._night.today)
 
-    def _newer(self, old: Text | None) -> list[Statement]:
+    def _newer_than(self, old: Text | None) -> list[Statement]:
         """Return the statements of memories and sources that are newer than a memory."""
         at = old.at if old else 0.0
         texts = [one for text in self._old if old and text.at > at for one in text.statements]
@@ -340,7 +340,7 @@ class _Group:
         return [*texts, *sources]
 
 
-def _words(statements: Iterable[Statement]) -> frozenset[str]:
+def _all_words(statements: Iterable[Statement]) -> frozenset[str]:
     return frozenset[str]().union(*(one.words for one in statements))
 
 
@@ -359,7 +359,7 @@ def _in_order(old: Text, new: Text) -> bool:
     return new_steps == [key for key in old_steps if key in new.keys]
 
 
-def _near(one: Statement, two: Statement) -> bool:
+def _resemble(one: Statement, two: Statement) -> bool:
     """Return whether two statements share two words and resemble each other."""
     return len(one.words & two.words) > 1 and resemblance(one, two) >= RESEMBLING
 
@@ -382,8 +382,8 @@ def _form_faults(new: Text, old: Text | None, group: Sequence[Text]) -> Iterator
         yield False, f"would have a field that it had not: '{quoted(field)}'"
     for field in sorted(_fields(old) - fields) if old else ():
         yield False, f"would lose the field '{quoted(field)}'"
-    lines = {line for text in group for line in _head(text)}
-    for line in _head(new):
+    lines = {line for text in group for line in _frontmatter_lines(text)}
+    for line in _frontmatter_lines(new):
         if line not in lines and (" #" in line or line.lstrip().startswith("#")):
             yield False, f"would have a comment in its head: '{quoted(line)}'"
 
@@ -394,7 +394,7 @@ def _fields(text: Text) -> set[str]:
     return {f"{name}: {value}" for name, value in items if name not in _STAMPS}
 
 
-def _head(text: Text) -> list[str]:
+def _frontmatter_lines(text: Text) -> list[str]:
     """Return the lines of a memory's frontmatter."""
     fenced = split(text.content)
     return [] if fenced is None else [line.rstrip() for line in fenced.lines]

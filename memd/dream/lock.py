@@ -21,7 +21,10 @@ from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restor
 
 
 class DreamLock(Struct, frozen=True):
-    """Takes and releases locks. All methods block; ``is_alive`` returns whether a PID lives."""
+    """Takes and releases the locks of directories. Methods block.
+
+    ``is_alive`` returns whether a process with a PID lives.
+    """
 
     table: DreamTable
     clock: Clock
@@ -32,7 +35,7 @@ class DreamLock(Struct, frozen=True):
 
         Raises LockUnusableError and StateUnusableError.
         """
-        self._put_right_in(directory)
+        self._repair_in(directory)
 
         def remember(pid: int, taken_ns: int, prior_ns: int | None) -> None:
             self.table.remember(LockRow(directory, pid, taken_ns, prior_ns))
@@ -42,7 +45,7 @@ class DreamLock(Struct, frozen=True):
             held = locks.take(directory, self.clock.now(), remember, self.is_alive)
         finally:
             if held is None:
-                self._put_right_in(directory)
+                self._repair_in(directory)
         return held
 
     def finish(self, held: ConsolidationLock, *, done: bool) -> None:
@@ -65,10 +68,10 @@ class DreamLock(Struct, frozen=True):
 
         Returns a sentence about each. Raises StateUnusableError.
         """
-        sentences = (self._put_right(row) for row in self.table.locks())
+        sentences = (self._repair(row) for row in self.table.locks())
         return tuple(filter(None, sentences))
 
-    def _put_right(self, row: LockRow) -> str:
+    def _repair(self, row: LockRow) -> str:
         """Release the lock of a dream that is over; return a sentence, "" if nothing was done."""
         try:
             restored = locks.restore(row.directory, row.pid, row.taken_ns, row.prior_ns)
@@ -78,14 +81,14 @@ class DreamLock(Struct, frozen=True):
             self.table.forget(row.directory)
         if restored is not Restored.PUT_BACK:
             return ""
-        then = "its work is done" if row.finished else "it may run again"
-        return f"a dream in {row.directory} had ended with memd; {then}"
+        sequel = "its work is done" if row.finished else "it may run again"
+        return f"a dream in {row.directory} had ended with memd; {sequel}"
 
-    def _put_right_in(self, directory: str) -> None:
+    def _repair_in(self, directory: str) -> None:
         """Release the lock in a directory if an ended dream left it."""
         row = self._row(directory)
         if row is not None:
-            self._put_right(row)
+            self._repair(row)
 
     def _row(self, directory: str) -> LockRow | None:
         """Return the row of a directory's lock, ``None`` if there is none."""

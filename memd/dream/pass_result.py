@@ -1,9 +1,10 @@
-"""Run a pass on a directory's files and judge it: the result has a report and a proposal. Pure.
+"""Run a pass on a directory's files and judge it; build the report and the proposal. Pure.
+
+A pass is a function that returns the edits a dream wants, by a model or by fixed rules.
 
 Rules of this file
-- Every pass is judged here, by a model or by fixed rules, before the commit or within it. Accepted
-  edits are committed, the rest becomes a proposal. ``holds`` says whether the result for one tree
-  is still true for another.
+- Every pass is judged here, before the commit or within it. Accepted edits are committed, the rest
+  becomes a proposal. ``holds`` says whether the result for one tree is still true for another.
 - A proposal has what a person needs to decide: each file before and after, and the reason. Text
   that the judge took for a secret is not stored.
 """
@@ -54,7 +55,7 @@ class PassResult(Struct, frozen=True):
     report: Report
 
     def holds(self, tree: Tree) -> bool:
-        """Return whether a tree's files that the pass would change are as the pass saw them."""
+        """Return whether a tree still has the files that the pass would change as it saw them."""
         if tree.index() != self.texts.get(INDEX):
             return False
         paths = self.judged.members - {INDEX}
@@ -65,14 +66,14 @@ class PassResult(Struct, frozen=True):
         """Return the proposal of the edits that are kept back, except those with secrets."""
         into = {merge.source: merge.into for merge in self.wanted.merges}
         edits = tuple(
-            self._edit(edit, into.get(edit.path, ""))
+            self._proposed_edit(edit, into.get(edit.path, ""))
             for edit in self.judged.kept_back
             if edit.path not in self.judged.secrets
         )
         said, problems = self.report.said, self.report.problems
         return Proposal("", directory, at, job=job, said=said, problems=problems, edits=edits)
 
-    def _edit(self, edit: FileEdit, into: str) -> ProposedEdit:
+    def _proposed_edit(self, edit: FileEdit, into: str) -> ProposedEdit:
         """Return an edit as part of a proposal; ``into`` is the memory it merges into, or ""."""
         before, base = self.texts.get(edit.path), edit.base
         if base is None:  # an edit without a base is based on the file as it is
@@ -92,7 +93,7 @@ def find(
     *,
     covered: Covered = in_no_file,
 ) -> PassResult:
-    """Return the judged result of a pass on a tree. Raises the errors of the pass and the tree.
+    """Run a pass on a tree and return its judged result. Raises the errors of pass and tree.
 
     ``lately`` are the paths that dreams removed for a reason in 30 days, and how many words they
     took from each other memory; paths that exist again do not count. ``covered`` returns the

@@ -42,15 +42,16 @@ def questions(
     """
     rules = {path for path, kind, _ in memories if kind in PERSONAL}
     ranked = sorted(
-        _scored(memories), key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths)
+        _score_pairs(memories),
+        key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths),
     )
     contradictions = [question for _, question in ranked if question.kind == CONTRADICT]
     repetitions = [question for _, question in ranked if question.kind == REPEAT]
-    in_files = islice(_in_files(memories, covered), _MOST)
+    in_files = islice(_covered_memories(memories, covered), _MOST)
     return (*contradictions[:_MOST], *repetitions[:_MOST], *in_files)
 
 
-def _in_files(memories: Sequence[ComparedText], covered: Covered) -> Iterator[Question]:
+def _covered_memories(memories: Sequence[ComparedText], covered: Covered) -> Iterator[Question]:
     """Yield a question about each memory that an instruction file covers."""
     for path, _, text in memories:
         yield_to_requests()
@@ -59,7 +60,7 @@ def _in_files(memories: Sequence[ComparedText], covered: Covered) -> Iterator[Qu
             yield Question((path, file), IN_FILE, quoted(text.lstrip().split("\n")[0], SHOWN), "")
 
 
-def _scored(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Question]]:
+def _score_pairs(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Question]]:
     """Yield a question about each contradicting or repeated pair, with its score.
 
     A fact is not compared with a rule.
@@ -70,18 +71,18 @@ def _scored(memories: Sequence[ComparedText]) -> Iterator[tuple[float, Question]
         for word in crude_words(text):
             holders[word].append(index)
     parsed: dict[int, list[Statement]] = {}
-    for first, second in _near(holders, len(memories)):
+    for first, second in _likely_pairs(holders, len(memories)):
         yield_to_requests()
         (path, kind, _), (other_path, other_kind, _) = memories[first], memories[second]
         if (kind in _FACTS) == (other_kind in _FACTS):
             for index in {first, second} - parsed.keys():
-                parsed[index] = _statements(memories[index][2])
-            result = _question((path, other_path), parsed[first], parsed[second])
+                parsed[index] = _first_statements(memories[index][2])
+            result = _make_question((path, other_path), parsed[first], parsed[second])
             if result is not None:
                 yield result
 
 
-def _near(holders: dict[str, list[int]], count: int) -> list[tuple[int, int]]:
+def _likely_pairs(holders: dict[str, list[int]], count: int) -> list[tuple[int, int]]:
     """Return the pairs of memories with the most and rarest common words, 500 at most.
 
     ``holders`` are the indexes of the memories that have a word; ``count`` is of all memories.
@@ -98,13 +99,13 @@ def _near(holders: dict[str, list[int]], count: int) -> list[tuple[int, int]]:
     return nlargest(_COMPARED, shared, key=lambda pair: (shared[pair], pair))
 
 
-def _statements(text: str) -> list[Statement]:
+def _first_statements(text: str) -> list[Statement]:
     """Return the first 40 statements of a text that have words and are no code."""
     every = statements(text)
     return [one for one in every if one.words and not FENCE.match(one.raw)][:_STATEMENTS]
 
 
-def _question(
+def _make_question(
     paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement]
 ) -> tuple[float, Question] | None:
     """Return a score and the question about two memories, ``None`` if there is nothing to ask.
@@ -113,10 +114,10 @@ def _question(
     """
     if not one or not two:
         return None
-    both = {first.key for first in one} & {second.key for second in two}
+    common = {first.key for first in one} & {second.key for second in two}
     pairs = [("", 0.0, one[0], two[0])]
-    left, right = ([one for one in side if one.key not in both] for side in (one, two))
-    pairs += [(*_compared(a, b), a, b) for a in left for b in right if a.words & b.words]
+    own, others = ([one for one in side if one.key not in common] for side in (one, two))
+    pairs += [(*_compare(a, b), a, b) for a in own for b in others if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
     if kind != CONTRADICT:
         words, other_words = (
@@ -129,7 +130,7 @@ def _question(
     return score, Question(paths, kind, quoted(first.raw, SHOWN), quoted(second.raw, SHOWN))
 
 
-def _compared(one: Statement, two: Statement) -> tuple[str, float]:
+def _compare(one: Statement, two: Statement) -> tuple[str, float]:
     """Return ``contradict`` or ``repeat`` with a score, "" and 0 for unrelated statements."""
     share = resemblance(one, two)
     if share < _RELATED or not contradiction(one, two):

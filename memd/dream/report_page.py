@@ -49,7 +49,7 @@ def markdown(
     with suppress(TypeError, ValueError, OverflowError, OSError):
         moment = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
     lines = [f"# {_headline(facts, state, len(tightened))}", ""]
-    lines += [f"Dream {_identity(job) or 'without an id'}, {moment}."]
+    lines += [f"Dream {_valid_id(job) or 'without an id'}, {moment}."]
     if error:
         lines += ["", f"What went wrong: {span(error, 2 * TEXT)}"]
     for title, items in _sections(facts, tightened):
@@ -84,8 +84,10 @@ def _headline(facts: Mapping[str, Any], state: str, tightened: int) -> str:
     before, after = facts.get("before"), facts.get("after")
     sizes = ""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        had, has = (f"{_number(size.get('memories')):.0f}" for size in (before, after))
-        lines, left = (f"{_number(size.get('index_lines')):.0f}" for size in (before, after))
+        had, has = (f"{_positive_number(size.get('memories')):.0f}" for size in (before, after))
+        lines, left = (
+            f"{_positive_number(size.get('index_lines')):.0f}" for size in (before, after)
+        )
         sizes = f"; {had} → {has} memories, index {lines} → {left} lines"
     return ", ".join(reported) + sizes
 
@@ -98,58 +100,58 @@ def _sections(
     yield (
         "Merged",
         (
-            f"{_named(row.get('into'))} took in {', '.join(map(_named, sources))}"
+            f"{_name_span(row.get('into'))} took in {', '.join(map(_name_span, sources))}"
             for row, sources in merged
             if sources
         ),
     )
-    yield "Tightened", map(_named, tightened)
-    yield "New", map(_named, _texts(facts.get("created")))
-    yield "Removed", _reasoned(facts.get("removed"))
-    yield "Which of these holds?", _questions(facts)
-    yield "Left alone", _reasoned(facts.get("left"))
-    yield "Needs your look", [*_reasoned(facts.get("listed")), *_proposal(facts)]
-    yield "Not in the index", map(_named, _texts(facts.get("orphans")))
+    yield "Tightened", map(_name_span, tightened)
+    yield "New", map(_name_span, _texts(facts.get("created")))
+    yield "Removed", _reason_lines(facts.get("removed"))
+    yield "Which of these holds?", _question_lines(facts)
+    yield "Left alone", _reason_lines(facts.get("left"))
+    yield "Needs your look", [*_reason_lines(facts.get("listed")), *_proposal_lines(facts)]
+    yield "Not in the index", map(_name_span, _texts(facts.get("orphans")))
     yield _WORDS, filter(None, [span(facts.get("said"), _SAID)])
-    yield "Cost", _cost(facts)
-    change = _identity(facts.get("change"))
+    yield "Cost", _cost_lines(facts)
+    change = _valid_id(facts.get("change"))
     undo = (f"all of it: `memctl undo {change}`", f"see what it did: `memctl diff {change}`")
     yield "Take it back", undo if change else ()
 
 
-def _reasoned(value: object) -> Iterator[str]:
+def _reason_lines(value: object) -> Iterator[str]:
     """Yield the path and the reason of each row."""
     for row in _rows(value):
-        yield ": ".join(filter(None, (_named(row.get("path")), span(row.get("reason")))))
+        yield ": ".join(filter(None, (_name_span(row.get("path")), span(row.get("reason")))))
 
 
-def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
+def _question_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each question about two memories, or a memory and an instruction file."""
     for row in _rows(facts.get("questions")):
         one, two = (span(row.get(name)) or "(nothing)" for name in ("one", "two"))
         if row.get("kind") == "in_file":
             path, file = (*_texts(row.get("paths")), "", "")[:2]
-            yield f"{_named(path)} says what {_named(file)} says already: {one}"
+            yield f"{_name_span(path)} says what {_name_span(file)} says already: {one}"
             continue
         how = "contradict" if row.get("kind") == "contradict" else "seem to repeat"
-        who = " and ".join(map(_named, _texts(row.get("paths")))) or _UNNAMED
+        who = " and ".join(map(_name_span, _texts(row.get("paths")))) or _UNNAMED
         yield f"{who} {how} each other: {one} / {two}"
 
 
-def _proposal(facts: Mapping[str, Any]) -> Iterator[str]:
+def _proposal_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines about unused memories and the proposal: its problems and how to review it."""
     if facts.get("unused"):
-        command = f"memctl dream review {_identity(facts['unused'])}".strip()
+        command = f"memctl dream review {_valid_id(facts['unused'])}".strip()
         yield f"nobody used some memories for 90 days; are they still needed? `{command}`"
     if not facts.get("proposal"):
         return
     for problem in _texts(facts.get("problems")):
         yield f"kept back: {span(problem) or '(no words)'}"
-    command = f"memctl dream review {_identity(facts['proposal'])}".strip()
+    command = f"memctl dream review {_valid_id(facts['proposal'])}".strip()
     yield f"look at what the dream wanted, and accept or reject it: `{command}`"
 
 
-def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
+def _cost_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield who consolidated, why no model did, and the cost, as far as the facts have them."""
     engine, problem = span(facts.get("engine")), span(facts.get("model_problem"))
     if engine:
@@ -158,12 +160,12 @@ def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"no model, since: {problem}"
     usage = facts.get("usage")
     used = usage if isinstance(usage, Mapping) else {}
-    seconds = _number(facts.get("seconds"))
+    seconds = _positive_number(facts.get("seconds"))
     minutes, rest = divmod(round(seconds), _MINUTE)
     parts = (
-        (_number(facts.get("turns")), "{:.0f} turns"),
-        (sum(_number(count) for count in used.values()), "{:,.0f} tokens"),
-        (_number(facts.get("dollars")), "${:.4f}"),
+        (_positive_number(facts.get("turns")), "{:.0f} turns"),
+        (sum(_positive_number(count) for count in used.values()), "{:,.0f} tokens"),
+        (_positive_number(facts.get("dollars")), "${:.4f}"),
         (seconds, f"{minutes} min {rest} s" if minutes else "{:.1f} s"),
     )
     reported = [words.format(amount) for amount, words in parts if amount]
@@ -171,7 +173,8 @@ def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
         yield ", ".join(reported)
 
 
-def _named(path: object) -> str:
+def _name_span(path: object) -> str:
+    """Return a memory's path as a code span, or words for a missing one."""
     return span(path) or _UNNAMED
 
 
@@ -185,12 +188,12 @@ def span(value: object, limit: int = TEXT) -> str:
     return f"`{shown}`" if shown else ""
 
 
-def _identity(value: object) -> str:
+def _valid_id(value: object) -> str:
     """Return a value that has the form of a change's, proposal's or job's id, else ""."""
     return value if isinstance(value, str) and _ID.fullmatch(value) else ""
 
 
-def _number(value: object) -> float:
+def _positive_number(value: object) -> float:
     """Return a finite positive number, 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0

@@ -104,7 +104,7 @@ class DreamRun(Struct):
 
     @property
     def last(self) -> float | None:
-        """When memories were last consolidated, in seconds since 1970, ``None`` for never."""
+        """When the memories were last consolidated, in seconds since 1970, ``None`` for never."""
         return None if self.held.prior_ns is None else self.held.prior_ns / _NS
 
     def check(self) -> None:
@@ -144,7 +144,7 @@ class ModelRun(Struct):
     usage: Usage = field(default_factory=Usage)
 
     def progress(self, _phase: str, **facts: Any) -> None:
-        """Report an agent's progress, added to the earlier runs; ``updating`` once it writes."""
+        """Report an agent's progress with the sums of earlier runs; ``updating`` once it writes."""
         facts["turn"] += self.turns
         facts["tool_calls"] += self.calls
         facts["tokens"] += total(self.usage)
@@ -168,7 +168,7 @@ class ModelRun(Struct):
     def done(self, text: str, at: float) -> ReadyPass:
         """Return the pass that makes the model's changes; ``text`` is its last message.
 
-        ``at`` is in seconds since 1970. It scans the text for credentials: call it in a thread.
+        ``at`` is in seconds since 1970. Blocks while it scans the text for credentials.
         """
         proposal, session = self.workspace.proposal(), self.dream.session
         directory = self.dream.directory

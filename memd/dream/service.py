@@ -71,7 +71,7 @@ def _quiet(*_: object, **__: object) -> None:
 
 
 class Dreams:
-    """Consolidation of memory directories.
+    """Consolidates memory directories: takes the lock, runs a pass, judges and commits it.
 
     ``models`` returns the model of the settings; ``runs`` stores the records of its runs. ``work``
     replaces the fixed pass. ``is_alive`` returns whether a PID lives, ``note`` writes to the log,
@@ -100,7 +100,7 @@ class Dreams:
         self._runs = runs
         self._note = note
         self._covered = covered
-        self._given = work
+        self._replacement = work
         self._lock = DreamLock(table, clock, is_alive)
 
     async def recover(self) -> tuple[str, ...]:
@@ -139,18 +139,18 @@ class Dreams:
         began = self._clock.monotonic()
         dream = DreamRun(project, settings, held, progress, began, job, client, session)
         try:
-            report = await self._within(dream, allow_model=allow_model)
+            report = await self._run_in_time(dream, allow_model=allow_model)
         finally:
-            await self._finish(dream)
-        report = await self._complete(dream, report)
+            await self._release_lock(dream)
+        report = await self._complete_report(dream, report)
         if report.change is not None:
             progress("updating", files=list(report.changed), change=report.change)
         return report
 
-    async def _within(self, dream: DreamRun, *, allow_model: bool) -> Report:
-        """Run the dream within its time limit and return its report.
+    async def _run_in_time(self, dream: DreamRun, *, allow_model: bool) -> Report:
+        """Run the dream within ``dream.max_minutes`` and return its report.
 
-        Raises DreamTimeoutError after ``dream.max_minutes``.
+        Raises DreamTimeoutError after that time, and the errors of the dream.
         """
         watching, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
 
@@ -166,7 +166,7 @@ class Dreams:
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             try:
-                await self._dream(dream, allow_model=allow_model)
+                await self._run_pass(dream, allow_model=allow_model)
             except DreamEndedError:
                 pass  # timed out, or cancelled: then the checkpoint below raises
             except MemdError as error:  # raised below, outside the group, which would wrap it
@@ -177,19 +177,19 @@ class Dreams:
         await anyio.lowlevel.checkpoint()
         raise failure
 
-    async def _dream(self, dream: DreamRun, *, allow_model: bool) -> None:
-        """Run and commit the pass, and set the dream's report."""
+    async def _run_pass(self, dream: DreamRun, *, allow_model: bool) -> None:
+        """Run the pass, store proposal and question, commit, and set the dream's report."""
         dream.covered = await self._covered(dream.project, dream.settings)
-        early = await self._pass(dream, allow_model=allow_model)
-        proposal = await self._proposed(dream, early)
-        dream.question = await self._question(dream, early)
-        result, change = await self._committed(dream, early, proposal)
+        early = await self._choose_pass(dream, allow_model=allow_model)
+        proposal = await self._store_proposal(dream, early)
+        dream.question = await self._store_question(dream, early)
+        result, change = await self._commit(dream, early, proposal)
         if result is not early:
-            proposal = await self._proposed(dream, result)
+            proposal = await self._store_proposal(dream, result)
         report = replace(result.report, change=change, unused=dream.question)
         dream.report = replace(report, proposal=proposal)
 
-    async def _proposed(self, dream: DreamRun, result: PassResult) -> str | None:
+    async def _store_proposal(self, dream: DreamRun, result: PassResult) -> str | None:
         """Store the kept-back edits as a proposal; return its id, ``None`` if there are none."""
         proposal: str | None = None
         if result.report.problems:
@@ -200,7 +200,7 @@ class Dreams:
                 proposal = await to_thread.run_sync(propose)
         return proposal
 
-    async def _question(self, dream: DreamRun, result: PassResult) -> str | None:
+    async def _store_question(self, dream: DreamRun, result: PassResult) -> str | None:
         """Store a question about unused memories for a person; return its id, if there is one.
 
         It replaces the last question. It is independent of the dream's edits.
@@ -222,16 +222,16 @@ class Dreams:
             question = await to_thread.run_sync(ask)
         return question  # noqa: RET504 - mypy takes the scope for one that may end early
 
-    async def _surveyed(self, dream: DreamRun, done: ReadyPass) -> PassResult:
-        """Return the judged result of a pass on the directory, without blocking writers."""
+    async def _judge_directory(self, dream: DreamRun, done: ReadyPass) -> PassResult:
+        """Return the judged result of a pass on the directory without blocking writers."""
 
         def survey(past: Past) -> PassResult:
             with self._store.reading.tree(dream.directory) as tree:
-                return self._results(dream, done, past, tree)
+                return self._judge_tree(dream, done, past, tree)
 
         return await self._store.consult(survey, dream.directory)
 
-    async def _committed(
+    async def _commit(
         self, dream: DreamRun, early: PassResult, proposal: str | None
     ) -> tuple[PassResult, str | None]:
         """Commit the accepted edits, judging again if a file changed meanwhile.
@@ -243,7 +243,7 @@ class Dreams:
         def plan(past: Past, tree: Tree) -> Draft:
             nonlocal result
             if not early.holds(tree):
-                result = self._results(dream, early.done, past, tree)
+                result = self._judge_tree(dream, early.done, past, tree)
             dream.check()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
@@ -260,7 +260,7 @@ class Dreams:
         )
         return result, committed.change
 
-    def _results(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
+    def _judge_tree(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return the judged result of a pass on a tree.
 
         Blocks. Raises DreamEndedError once the dream is over.
@@ -270,48 +270,50 @@ class Dreams:
             lately = self._table.lately(dream.directory, now - _LATELY_SECONDS)
             return find(tree, done, past, now, lately, covered=dream.covered)
 
-    async def _pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
-        """Return the judged result of the model's pass, or of the fixed pass without a model.
+    async def _choose_pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
+        """Return the judged result of the model's pass, or of the fixed pass if there is no model.
 
         Raises DreamFailedError and the errors of reading the directory.
         """
         model = self._models.for_(dream.settings) if dream.settings.dream.use_model else None
         problem = LEFT_ALONE if model and not allow_model else ""
-        task = None if model is None or problem else await self._request(dream, model)
+        task = None if model is None or problem else await self._make_task(dream, model)
         if model is None or task is None:
-            return await self._surveyed(dream, self._fixed(dream, Report(model_problem=problem)))
+            return await self._judge_directory(
+                dream, self._fixed_pass(dream, Report(model_problem=problem))
+            )
         async with agent.opened(dream.workspace) as workspace:
             run = ModelRun(dream, task, model, workspace)
             try:
-                return await self._by_model(run)
+                return await self._run_model(run)
             finally:
-                await self._save(dream.job, run.record)
+                await self._save_record(dream.job, run.record)
 
-    async def _by_model(self, run: ModelRun) -> PassResult:
-        """Return the judged result of a model, which may mend its work once.
+    async def _run_model(self, run: ModelRun) -> PassResult:
+        """Return the judged result of a model's pass; the model may correct its work once.
 
         The fixed pass takes its place if it cannot be used today. Raises DreamFailedError.
         """
         dream, task = run.dream, run.task
-        ended = await self._agent(run, task)
+        ended = await self._run_agent(run, task)
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise DreamFailedError(ended)
             report = run.billed(Report(model_problem=ended.error.sentence))
-            return await self._surveyed(dream, self._fixed(dream, report))
+            return await self._judge_directory(dream, self._fixed_pass(dream, report))
         done = await to_thread.run_sync(run.done, ended.text, self._clock.now())
-        result = await self._surveyed(dream, done)
+        result = await self._judge_directory(dream, done)
         if not result.report.problems or ended.turns >= task.budget.turns:
             return result
         again = briefing.mend(task, ended, result.report.problems)
         left = dream.began + task.seconds - self._clock.monotonic()
-        mended = await self._agent(run, replace(again, seconds=max(left, 0.0)))
+        mended = await self._run_agent(run, replace(again, seconds=max(left, 0.0)))
         done = replace(done, report=run.billed(done.report))
         if mended.finished:
             done = await to_thread.run_sync(run.done, mended.text, self._clock.now())
-        return await self._surveyed(dream, done)
+        return await self._judge_directory(dream, done)
 
-    async def _agent(self, run: ModelRun, task: Task) -> RunEnd:
+    async def _run_agent(self, run: ModelRun, task: Task) -> RunEnd:
         """Run an agent once and add the run to the dream's sums."""
         ended = await agent.run(
             task, run.model, run.workspace, self._clock, run.progress, record=run.record
@@ -319,7 +321,7 @@ class Dreams:
         run.ran(ended)
         return ended
 
-    async def _request(self, dream: DreamRun, model: Model) -> Task | None:
+    async def _make_task(self, dream: DreamRun, model: Model) -> Task | None:
         """Return the task for a model, ``None`` if there are neither memories nor new logs."""
         seen = await self._store.snapshot(dream.directory)
         days: tuple[str, ...] = ()
@@ -340,17 +342,17 @@ class Dreams:
         newest = [header.path for header in seen.headers[: briefing.NEWEST]]
         return briefing.single(brief, await self._store.read_many(dream.directory, newest))
 
-    def _fixed(self, dream: DreamRun, report: Report) -> ReadyPass:
+    def _fixed_pass(self, dream: DreamRun, report: Report) -> ReadyPass:
         """Return the fixed pass, which does not repeat edits that a person took back."""
 
         def work(past: Past, tree: Tree) -> Wanted:
             refused = self._proposals.refused_edits(dream.directory)
             return fixed(tree, partial(past.repeats, dream.directory), refused)
 
-        given = self._given
+        given = self._replacement
         return ReadyPass((lambda _, tree: given(tree)) if given else work, report)
 
-    async def _save(self, job: str, record: RunRecord) -> None:
+    async def _save_record(self, job: str, record: RunRecord) -> None:
         """Store the record of a dream's runs, even if the dream failed or is cancelled."""
         turns = [turn | {"turn": number} for number, turn in enumerate(record.turns, 1)]
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
@@ -359,7 +361,7 @@ class Dreams:
             except StateUnusableError as error:  # must not replace the dream's own error
                 self._note("record_lost", job=job, detail=error.sentence)
 
-    async def _complete(self, dream: DreamRun, report: Report) -> Report:
+    async def _complete_report(self, dream: DreamRun, report: Report) -> Report:
         """Return a report with the new size, memories missing in the index and the duration."""
         after = None
         unlisted: tuple[str, ...] = ()
@@ -371,7 +373,7 @@ class Dreams:
         seconds = round(self._clock.monotonic() - dream.began, 3)
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
-    async def _finish(self, dream: DreamRun) -> None:
+    async def _release_lock(self, dream: DreamRun) -> None:
         """Release the lock, even if the dream is cancelled."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             finish = partial(self._lock.finish, dream.held, done=dream.report is not None)

@@ -34,10 +34,10 @@ def question(
 
     ``touched`` are the paths that the dream itself changes.
     """
-    return tuple(islice(_edits(unused, tree, touched), MOST))
+    return tuple(islice(_removals(unused, tree, touched), MOST))
 
 
-def _edits(
+def _removals(
     unused: Sequence[FileEvent], tree: Tree, touched: Collection[str]
 ) -> Iterator[ProposedEdit]:
     """Yield the removals of unused memories that may be proposed."""

@@ -122,7 +122,7 @@ class Report(Struct, frozen=True):
 
 
 def in_the_end(into: Mapping[str, str], path: str) -> str:
-    """Return the last target of a memory's merges; a target may itself be merged.
+    """Return the memory that a merged one finally ends in, as targets may be merged themselves.
 
     ``into`` maps each merged path to its target.
     """

@@ -1,6 +1,8 @@
 """The baseline: the last known state of each file in each memory directory.
 
-A difference from it is an external edit, which ``watch/external.py`` journals. Rules of this file
+A difference from it is an external edit, which ``watch/external.py`` journals.
+
+Rules of this file
 - A directory has no baseline before its first scan, which fills it and counts as no change.
 - The body of every file in the baseline is in the journal's ``blobs``, so that an overwritten text
   can be restored. Of files larger than a memory may be, only the hash is stored. Pruning keeps the

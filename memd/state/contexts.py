@@ -92,7 +92,7 @@ class ContextTable:
         return tuple((*row,) for row in rows)
 
     def row(self, folder: str, conversation: str) -> ContextRow | None:
-        """Return the last plan of a conversation, or ``None`` if it was never planned."""
+        """Return the stored plan of a conversation, or ``None`` if it was never planned."""
         rows = self._database.read(
             "SELECT * FROM contexts WHERE folder = ? AND conversation = ?", (folder, conversation)
         )
@@ -153,7 +153,7 @@ class ContextTable:
         return tuple((*row,) for row in rows)
 
     def stored(self) -> tuple[int, int]:
-        """Return the number of stored results, and their bytes."""
+        """Return how many tool results are stored, and their bytes."""
         rows = self._database.read(
             "SELECT count(*), coalesce(sum(size), 0) FROM"
             " (SELECT DISTINCT path, size FROM context_decisions WHERE path != '')"

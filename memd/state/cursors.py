@@ -1,4 +1,4 @@
-"""Extraction cursors: how far each conversation has been read.
+"""Store extraction cursors: how far each conversation has been read.
 
 A cursor moves only in the journal's transaction that marks a change set applied. So the memories of
 a turn and its cursor are stored together or not at all. As in the journal, a memory directory is
@@ -47,7 +47,7 @@ class Cursors:
 
 
 def move(cursor: Cursor, directory: str, to: CursorMove) -> None:
-    """Store a cursor inside the caller's transaction."""
+    """Store a session's new cursor inside the caller's transaction."""
     cursor.execute(
         "INSERT OR REPLACE INTO cursors (directory, session, source, position, marker)"
         " VALUES (?, ?, ?, ?, ?)",

@@ -1,4 +1,4 @@
-"""The one door to SQLite: a single connection, WAL, every commit durable.
+"""Open the state file with SQLite and run durable transactions on it, over one connection.
 
 Rules of this file
 - One connection per process, used by one thread at a time: ``transaction`` and ``read`` hold a
@@ -68,7 +68,7 @@ Migrate = Callable[[Cursor], None] | None
 
 
 class StateFile:
-    """The connection to the state file, which is opened again after a loss.
+    """The connection to the state file, reopened after the file was lost or damaged.
 
     Its users hold ``lock``. ``repaired`` is the path that a damaged file was renamed to last, and
     ``notes`` are sentences about what happened to the file.
@@ -118,7 +118,7 @@ class StateFile:
                 connection.close()
 
     def end(self) -> None:
-        """Close the file for good."""
+        """Close the file for good: a later use raises StateUnusableError."""
         self._ended = True
         self.close()
 
@@ -129,7 +129,7 @@ class StateFile:
             self.tell(sentence)
 
     def worked(self) -> None:
-        """Reset the count of damages, after a successful commit."""
+        """Reset the count of damages; called after a successful commit."""
         self._damages = 0
 
     def failed(self, error: sqlite3.Error) -> None:
@@ -161,7 +161,7 @@ class StateFile:
                 raise
             except sqlite3.DatabaseError:
                 pass
-        self.repaired = formats.put_aside(self.path)
+        self.repaired = formats.rename_damaged(self.path)
         self._damages = 0
         self.note(
             f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
@@ -193,7 +193,7 @@ class StateFile:
         return connection
 
     def _close_if_replaced(self, now: "_Identity") -> None:
-        """Close the connection and note it, if the file or its log is not the one opened."""
+        """Close the connection and add a note if the file or its log was removed or replaced."""
         if now == self._identity:
             return
         before = self._identity
@@ -202,15 +202,15 @@ class StateFile:
         if file_replaced and now[1] == before[1]:
             with suppress(FileNotFoundError):
                 os.unlink(self.path + _LOG)  # it belongs to the file that was removed
-        what = "state file" if file_replaced else "log of the state file"
+        lost = "state file" if file_replaced else "log of the state file"
         self.note(
-            f"the {what} {self.path} was removed or replaced while memd ran; it goes on with what "
+            f"the {lost} {self.path} was removed or replaced while memd ran; it goes on with what "
             "is there now: history before now may be missing, no memory is lost"
         )
 
 
 class Database:
-    """An open state file."""
+    """The state file as its users see it: durable transactions and queries."""
 
     def __init__(self, file: StateFile, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.file = file

@@ -1,7 +1,7 @@
-"""Effects: other rows that change together with a change set, such as a cursor or a job's end.
+"""Effects: other rows that change in the transaction that applies a change set.
 
-They are stored as JSON in the change set's row, and carried out in the transaction that marks the
-change set applied.
+An effect moves a transcript's cursor, ends a job, decides a proposal and so on. Effects are stored
+as JSON in the change set's row and carried out when it is marked applied.
 """
 
 import json

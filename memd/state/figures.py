@@ -132,7 +132,7 @@ class Figures:
         )
 
     def _number(self, query: str, *values: object) -> int:
-        """Return the one number that a query selects."""
+        """Return the single number that a query selects."""
         return int(self._database.read(query, values)[0][0])
 
 

@@ -26,7 +26,7 @@ _OF_DISK = (  # the next try may succeed
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
 )
 # The errors of a migration that meets an unexpected row.
-_UNFORESEEN = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)
+_MIGRATION_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)
 COPIED = ".format-*"  # the pattern of what copies' names append to the file's name
 _COPIES = 2
 _WRITER = "SELECT version FROM written_by WHERE one = 1"
@@ -101,9 +101,9 @@ def bring_up(path: str, connection: sqlite3.Connection, migrate: Callable[[], No
     try:
         if migrate is not None and older:
             migrate()
-        _sign(connection)
+        _store_version(connection)
         connection.execute("COMMIT")
-    except _UNFORESEEN as error:
+    except _MIGRATION_ERRORS as error:
         with suppress(sqlite3.Error):  # an open cursor would keep the transaction after closing
             connection.execute("ROLLBACK")
         if not older or code_of(error) in (*_OF_DISK, *DAMAGED):
@@ -114,7 +114,7 @@ def bring_up(path: str, connection: sqlite3.Connection, migrate: Callable[[], No
     return f"the state file was brought from format {number} to {FORMAT}; as it was it is {copy}"
 
 
-def _sign(connection: sqlite3.Connection) -> None:
+def _store_version(connection: sqlite3.Connection) -> None:
     """Store this memd's version and format in the file, inside a transaction."""
     connection.execute(_WRITERS)
     row = connection.execute(_WRITER).fetchone()
@@ -171,7 +171,7 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def put_aside(path: str) -> str:
+def rename_damaged(path: str) -> str:
     """Rename a damaged file with its log and return the new path."""
     number = 1
     while os.path.lexists(f"{path}.damaged-{number}"):

@@ -65,7 +65,7 @@ _read_change = msgspec.json.Decoder(PastChange).decode
 
 
 class ImportTable:
-    """The rows of imports, of all directories. Methods block and raise StateUnusableError."""
+    """The originals and past changes of imports. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -89,7 +89,7 @@ class ImportTable:
         """
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
-            _save(cursor, real, originals, at)
+            _insert_originals(cursor, real, originals, at)
         self._save_bodies(bodies.items())
 
     def body(self, key: str) -> bytes | None:
@@ -141,17 +141,18 @@ class ImportTable:
         return count
 
     def hashes(self, directory: str, path: str) -> frozenset[str]:
-        """Return the hashes of all bodies that imports brought for one file of a directory."""
-        wanted = (os.path.realpath(directory), path)
+        """Return the hashes of all texts that imports brought for one file of a directory."""
+        place = (os.path.realpath(directory), path)
         rows = self._database.read(
             "SELECT exported AS hash FROM imported_files WHERE (directory, path) = (?1, ?2)"
             " UNION SELECT hash FROM past_bodies JOIN past_changes USING (number)"
             " WHERE (directory, path) = (?1, ?2)",
-            wanted,
+            place,
         )
         return frozenset(row["hash"] for row in rows)
 
     def _save_bodies(self, bodies: Iterable[tuple[str, bytes]]) -> None:
+        """Store bodies, given with their hashes, in several short transactions."""
         remaining = iter(bodies)
         while batch := dict(islice(remaining, _BODIES)):
             with self._database.transaction() as cursor:
@@ -177,10 +178,13 @@ def applied(cursor: Cursor, directory: str, effect: Imported, at: float) -> None
         "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, '')",
         [(directory, each.path) for each in originals],
     )
-    _save(cursor, directory, complete, at)
+    _insert_originals(cursor, directory, complete, at)
 
 
-def _save(cursor: Cursor, directory: str, originals: Iterable[Original], at: float) -> None:
+def _insert_originals(
+    cursor: Cursor, directory: str, originals: Iterable[Original], at: float
+) -> None:
+    """Insert the rows of originals inside the caller's transaction."""
     cursor.executemany(
         f"INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?, ?, ?, ?, ?, {_NEWEST})",  # noqa: S608 - fixed words
         [(directory, o.path, o.live, o.exported, o.origin, o.kind, at) for o in originals],

@@ -1,15 +1,14 @@
-"""The rows of background jobs: accepted means written here first.
+"""Store background jobs: a job counts as accepted once its row is written.
 
 Rules of this file
-- A job is ``queued``, then ``running``, then for ever one of ``completed``, ``failed``, ``killed``.
-  The end that was written first stands. Only a parked job can leave its end: ``retry``.
-- The job's request (it may hold a conversation) is kept until the job ends. A job that failed and
-  still has it is parked; a newer job of its session takes it away, and so do many later ones.
-- A job counts an attempt when it starts. One daemon has the table (the instance lock sees to
-  that), so whatever is running when the table is opened belonged to a process that died: it is
-  queued again and the death is counted. A job that did not outlive its process ``DEATHS`` times is
-  parked, so that a job which kills the daemon cannot do so for ever.
-- Who replaces whom and whose turn it is are rules of ``memd/jobs/lanes.py``; this file keeps rows.
+- A job is ``queued``, then ``running``, then ``completed``, ``failed`` or ``killed`` for good. The
+  first end that is written stays. Only a parked job can leave its end, with ``retry``.
+- The request, which may hold a conversation, is kept until the job ends. A failed job that still
+  has it is parked. A newer job of its session, or many later parked ones, delete its request.
+- Starting a job counts an attempt. Only one daemon uses the table, so a job that is running when
+  the table is opened belonged to a process that died: it is queued again and the death is counted.
+  After ``DEATHS`` deaths it is parked, so that it cannot end the daemon for ever.
+- ``memd/jobs/lanes.py`` decides which job runs next; this file only stores rows.
 """
 
 import json
@@ -34,7 +33,7 @@ KEPT_ROWS = 1000  # rows of ended jobs that can still be listed; some weeks of a
 
 
 def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
-    """End a job inside the transaction of the change that it made."""
+    """End a job, in the transaction that applies the change set it made."""
     cursor.execute(
         "UPDATE jobs SET state = ?, result = ?, error = NULL, ended = ?, request = '{}'"
         " WHERE number = ? AND state IN ('queued', 'running')",
@@ -43,7 +42,7 @@ def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
 
 
 class JobTable:
-    """The rows of jobs. All methods block and raise StateUnusableError.
+    """The rows of jobs. Methods block and raise StateUnusableError.
 
     ``pid`` is this process, which running jobs return as their ``holder``.
     """
@@ -54,7 +53,7 @@ class JobTable:
         self.pauses = pauses.Pauses(database)
 
     def take_up(self, at: float) -> tuple[Job, ...]:
-        """Queue or park the jobs that a dead process ran; return unfinished jobs, oldest first."""
+        """Queue or park the jobs of a dead process; return all unfinished jobs, oldest first."""
         with self._database.transaction() as cursor:
             cursor.execute(f"{ROWS} WHERE state = 'running'")
             for row in cursor.fetchall():
@@ -65,7 +64,7 @@ class JobTable:
                 " (SELECT number FROM jobs WHERE state IN ('queued', 'running'))"
             )
             cursor.execute(f"{ROWS} WHERE state IN ('queued', 'running') ORDER BY number")
-            return self._jobs(cursor.fetchall())
+            return self._read_jobs(cursor.fetchall())
 
     def add(self, new: NewJob, at: float) -> str:
         """Store a queued job and return its id.
@@ -83,7 +82,7 @@ class JobTable:
                 f"{PARKED_ROWS} AND kind = ? AND lane = ? AND session = ?",
                 (new.kind, new.lane, new.session),
             )
-            _let_go(cursor, superseded_by=job)
+            _end_parking(cursor, superseded_by=job)
             _forget_oldest(cursor)
             return job
 
@@ -108,7 +107,7 @@ class JobTable:
         return self.get(job)
 
     def requeue(self, job: str, error: dict[str, Any] | None) -> None:
-        """Put a running job back; without an error its attempt does not count."""
+        """Queue a running job again; without an error its attempt does not count."""
         self._database.write(
             "UPDATE jobs SET state = 'queued', phase = '', error = coalesce(?, error),"
             " attempts = attempts - ? WHERE number = ? AND state = 'running'",
@@ -126,10 +125,9 @@ class JobTable:
         error: dict[str, Any] | None = None,
         parked: bool = False,
     ) -> Job:
-        """End a job and return it as it now stands; a ``parked`` one keeps what was asked.
+        """End a job and return its row; a ``parked`` one keeps its request.
 
-        A job whose change already ended it keeps that end; a completed one takes the fuller
-        result.
+        A job that its change set already ended keeps that end; a completed one gets the new result.
         """
         number = number_of(job)
         text = None if result is None else json.dumps(result)
@@ -176,7 +174,7 @@ class JobTable:
         rows = self._database.read(f"{ROWS} WHERE number = ?", (number_of(job),))
         if not rows:
             raise JobNotFoundError(job)
-        return self._jobs(rows)[0]
+        return self._read_jobs(rows)[0]
 
     def list(
         self,
@@ -186,9 +184,9 @@ class JobTable:
         parked: bool = False,
         below: Sequence[str] = (),
     ) -> tuple[Job, ...]:
-        """Return jobs, the newest first; with ``parked`` those alone.
+        """Return jobs, the newest first; with ``parked`` only parked ones.
 
-        Where a memory directory is given, its jobs and those of folders ``below`` some others.
+        With a memory directory, only its jobs and those of directories in the folders ``below``.
         """
         query = f"{PARKED_ROWS} AND" if parked else f"{ROWS} WHERE"
         places = " OR ".join(
@@ -198,20 +196,19 @@ class JobTable:
         rows = self._database.read(
             f"{query} ({places}) ORDER BY number DESC LIMIT ?", (directory, *within, limit)
         )
-        return self._jobs(rows)
+        return self._read_jobs(rows)
 
     def newest(self, directory: str, kind: str) -> Job | None:
-        """Return the newest job of a kind in a memory directory that ran and has ended.
+        """Return the newest job of a kind that ran and has ended, in a directory or in all for "".
 
-        Where the directory is "", of all of them. One that answered that it was skipped did
-        nothing and does not count.
+        A job whose result has the status skipped did nothing and does not count.
         """
         query = (
             f"{ROWS} WHERE ? IN ('', directory) AND kind = ? AND started IS NOT NULL"
             " AND ended IS NOT NULL AND number < ? ORDER BY number DESC LIMIT 1"
         )
         below = sys.maxsize
-        # One by one: results may be large, and the first mostly is the one.
+        # One row at a time: results can be large, and usually the first row counts.
         while rows := self._database.read(query, (directory, kind, below)):
             job = read_job(rows[0], self._pid)
             if (job.result or {}).get("status") != "skipped":
@@ -219,7 +216,8 @@ class JobTable:
             below = rows[0]["number"]
         return None
 
-    def _jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
+    def _read_jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
+        """Return the jobs in rows."""
         return tuple(read_job(row, self._pid) for row in rows)
 
 
@@ -251,11 +249,14 @@ def _count_death(cursor: Cursor, number: int, at: float) -> None:
 def _keep_newest_parked(cursor: Cursor) -> None:
     """Make the oldest parked jobs ordinary failures, so that stored requests stay few."""
     cursor.execute(f"{PARKED_ROWS} ORDER BY number DESC LIMIT -1 OFFSET ?", (limits.PARKED_KEPT,))
-    _let_go(cursor)
+    _end_parking(cursor)
 
 
-def _let_go(cursor: Cursor, **facts: str) -> None:
-    """Make the parked jobs that the cursor selected ordinary failures; add ``facts`` to errors."""
+def _end_parking(cursor: Cursor, **facts: str) -> None:
+    """Turn the parked jobs that the cursor selected into ordinary failures.
+
+    Their requests are deleted and ``facts`` are added to their errors.
+    """
     for row in cursor.fetchall():
         error = {**read_object(row["error"]), **facts}
         error.pop(PARKED, None)

@@ -1,16 +1,17 @@
-"""The journal: every change set with what was there before, who made it and why.
+"""The journal: every change set with the texts before and after, its author and the reason.
+
+A change set is a group of file changes that are made together.
 
 Rules of this file
-- A set is *recorded* with all its bodies in one durable transaction before the first live file is
-  touched. It ends in exactly one of: *applied* (the files are in place; its effects, such as a
-  cursor or the end of a job, became true in the same transaction), *abandoned* (somebody else
-  saved meanwhile; nothing of it is in place) and *failed* (an input or output error; nothing of it
-  is in place).
-- A set that contradicts what others had written is kept as a *conflict*: it was never recorded,
-  nothing of it will ever be in place, and its texts can be looked at and brought back.
-- What a dream wanted and a person is to decide is a *proposal* (``state/proposals.py``): none of
-  the questions here sees it.
-- Bodies are kept once, under their SHA-256 (``state/blobs.py``).
+- A set is *recorded* with all its bodies in one durable transaction before the first file is
+  written. It ends as *applied* (the files are in place, and its effects became true in the same
+  transaction), *abandoned* (another program wrote a file meanwhile) or *failed* (an I/O error). Of
+  an abandoned or failed set nothing is in place.
+- A set that contradicts external edits is stored as a *conflict*: it is never applied, but its
+  texts can be read and restored.
+- A *proposal* (``state/proposals.py``) is a set that a person has yet to decide about; the queries
+  here do not return it.
+- A body, the text of a file, is stored once under its SHA-256 (``state/blobs.py``).
 - The numbers of change sets are never used twice (AUTOINCREMENT), also after pruning.
 """
 
@@ -32,10 +33,10 @@ from memd.state.records import (
     ChangeRecord,
     PlannedChange,
     Step,
-    aside,
-    read_aside,
     read_record,
+    read_result_text,
     read_step,
+    result_text,
     step_values,
 )
 from memd.state.rows import insert_row
@@ -94,8 +95,8 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
-# The journal owns all bodies, those of the baseline, of teams and of imports too, and knows whose
-# each directory is. What counts uses follows its changes.
+# The journal stores the bodies of the baseline, teams and imports too, and its transactions update
+# the owners of directories and the counts of uses.
 _OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA, uses.SCHEMA)
 SCHEMA = "".join((_TABLES, *_OTHERS))
 
@@ -113,7 +114,7 @@ _ID = re.compile(r"c([0-9]{1,18})")
 
 
 class Journal:
-    """Change sets in the state file. All methods block and raise StateUnusableError."""
+    """The change sets in the state file. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -155,24 +156,24 @@ class Journal:
                 uses.act(cursor, directory, by, self.steps(number), since)
 
     def applied(self, record: ChangeRecord, at: float, left: Collection[str] = ()) -> ChangeRecord:
-        """Mark a set applied and make its effects true; ``left`` names files left alone."""
+        """Mark a set applied and carry out its effects; ``left`` are paths not written."""
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "UPDATE change_files SET conflict = 1 WHERE change = ? AND path = ?",
                 [(record.number, path) for path in left],
             )
-            known = _end(cursor, record, APPLIED)
-            done = [step for step in record.steps if step.path not in left]
-            files = ((step.path, step.after, step.mode) for step in done)
+            exists = _end(cursor, record, APPLIED)
+            written_steps = [step for step in record.steps if step.path not in left]
+            files = ((step.path, step.after, step.mode) for step in written_steps)
             baseline.committed(cursor, record.directory, files)
-            uses.follow(cursor, record.directory, record.by, done, at)
+            uses.follow(cursor, record.directory, record.by, written_steps, at)
             effects.make_true(cursor, record.directory, record.effects, record.id, at)
-            _answer(cursor, record, record.number if known else None)
+            _store_answer(cursor, record, record.number if exists else None)
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
         return replace(record, state=APPLIED, steps=steps)
 
     def ended(self, record: ChangeRecord, state: str) -> None:
-        """Mark a change set of which no file was written as abandoned or failed."""
+        """Mark a set as abandoned or failed, with no file written."""
         with self._database.transaction() as cursor:
             _end(cursor, record, state)
 
@@ -183,7 +184,7 @@ class Journal:
         empty = ChangeRecord(0, intent.directory, APPLIED, intent.at, intent.by, intent.request, ())
         with self._database.transaction() as cursor:
             effects.make_true(cursor, intent.directory, intent.effects, None, intent.at)
-            _answer(cursor, replace(empty, conflicts=intent.conflicts), None)
+            _store_answer(cursor, replace(empty, conflicts=intent.conflicts), None)
 
     def answered(self, directory: str, client: str, request: str) -> CommitResult | None:
         """Return the stored result of a client's request id, or ``None`` if there is none."""
@@ -194,33 +195,34 @@ class Journal:
         )
         if not rows:
             return None
-        conflicts, _ = read_aside(rows[0]["conflicts"])
+        conflicts, _ = read_result_text(rows[0]["conflicts"])
         record = None if rows[0]["change"] is None else self.load(rows[0]["change"])
         result = record.result(repeated=True) if record else CommitResult(None, repeated=True)
         return replace(result, conflicts=conflicts)
 
     def pending(self, directory: str | None = None) -> tuple[ChangeRecord, ...]:
-        """Return the sets that are recorded and not ended, oldest first."""
+        """Return the recorded sets that have not ended, oldest first (``None``: of all)."""
         condition = "state = 'recorded' AND (? IS NULL OR directory = ?)"
         return self._records(condition, (directory, directory), "ORDER BY id")
 
     def change(self, directory: str, change: str, *, refused: bool = False) -> ChangeRecord | None:
-        """Return an applied set by the name clients know, or ``None``.
+        """Return an applied set by its id, such as c12, or ``None``.
 
-        It must be of a directory unless that is "". With ``refused`` it may be a conflict as well.
+        It must be of the directory unless that is "". With ``refused`` a conflict is returned as
+        well.
         """
-        number = _number(change)
+        number = _parse_id(change)
         record = self.load(number) if change == f"c{number}" else None
         states = {APPLIED, CONFLICT} if refused else {APPLIED}
-        wanted = record and directory in {"", record.directory} and record.state in states
-        return record if wanted else None
+        matches = record and directory in {"", record.directory} and record.state in states
+        return record if matches else None
 
     def select(
         self, condition: str, values: Sequence[object], *, limit: int
     ) -> tuple[ChangeRecord, ...]:
         """Return the newest applied sets that meet a condition, newest first.
 
-        ``condition`` is SQL written in this room; what comes from outside is among ``values``.
+        ``condition`` is SQL from this room; outside input is only in ``values``.
         """
         condition = f"state = 'applied' AND {condition}"
         return self._records(condition, (*values, limit), "ORDER BY id DESC LIMIT ?")
@@ -230,7 +232,7 @@ class Journal:
         return blobs.read(self._database, key)
 
     def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
-        """Return those of the paths that a change set of the directory touched, purged or not."""
+        """Return those of the paths that a change set of the directory has, also if purged."""
         query = (
             "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"  # noqa: S608 - fixed words
             f" WHERE f.path = ?1 AND c.directory = ?2 AND NOT ({proposed.IS_PROPOSAL})"
@@ -240,7 +242,7 @@ class Journal:
         return frozenset(path for path, key in keys.items() if self._database.read(query, key))
 
     def versions(self, directory: str, path: str) -> frozenset[str]:
-        """Return the hashes of the texts that a file of a directory has had, as far as known."""
+        """Return the hashes of all texts of a file before and after applied change sets."""
         rows = self._database.read(
             "SELECT f.before, f.after FROM change_files f JOIN changes c ON c.id = f.change"
             " WHERE f.path = ? AND c.directory = ? AND c.state = 'applied' AND NOT f.conflict",
@@ -263,13 +265,13 @@ class Journal:
         return all(row["after"] == key and row["actor"] not in others for row in rows)
 
     def keeps(self, key: str) -> bool:
-        """Return whether there is a body with this hash."""
+        """Return whether the body with this hash is stored and not purged."""
         return bool(
             self._database.read("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
         )
 
     def directories(self) -> tuple[str, ...]:
-        """Return every directory that the journal has ever recorded a change of."""
+        """Return every directory with a change set in the journal."""
         rows = self._database.read("SELECT DISTINCT directory FROM changes ORDER BY directory")
         return tuple(row["directory"] for row in rows if isinstance(row["directory"], str))
 
@@ -278,13 +280,14 @@ class Journal:
         return next(iter(self._records("id = ?", (number,))), None)
 
     def _records(
-        self, condition: str, values: Sequence[object], rest: str = ""
+        self, condition: str, values: Sequence[object], order: str = ""
     ) -> tuple[ChangeRecord, ...]:
-        rows = self._database.read(f"SELECT * FROM changes WHERE {condition} {rest}", values)  # noqa: S608 - fixed words
+        """Return the change sets that meet an SQL condition, with their files."""
+        rows = self._database.read(f"SELECT * FROM changes WHERE {condition} {order}", values)  # noqa: S608 - fixed words
         return tuple(read_record(row, self.steps(row["id"])) for row in rows)
 
     def steps(self, number: int) -> tuple[Step, ...]:
-        """Return the files of a set."""
+        """Return the files of a change set."""
         rows = self._database.read(
             "SELECT path, before, after, before_mtime_ns, mode, after_mtime_ns, temp,"
             " conflict, EXISTS (SELECT 1 FROM blobs WHERE hash IN (before, after)"
@@ -306,7 +309,7 @@ def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
         "at": intent.at,
         "request": intent.request,
         "effects": effects.to_text(intent.effects),
-        "conflicts": aside(intent.conflicts, intent.merged),
+        "conflicts": result_text(intent.conflicts, intent.merged),
     }
     number = insert_row(cursor, "changes", row)
     steps = tuple(
@@ -325,7 +328,8 @@ def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
     )  # fmt: skip
 
 
-def _number(change: str) -> int:
+def _parse_id(change: str) -> int:
+    """Return the number in a change set's id, 0 if it is not an id."""
     match = _ID.fullmatch(change)
     return int(match[1]) if match else 0
 
@@ -342,7 +346,7 @@ def _end(cursor: Cursor, record: ChangeRecord, state: str) -> bool:
     return cursor.rowcount == 1
 
 
-def _answer(cursor: Cursor, record: ChangeRecord, number: int | None) -> None:
+def _store_answer(cursor: Cursor, record: ChangeRecord, number: int | None) -> None:
     """Store the result of the record's request id, if it has one, for a repeated request."""
     if record.request:
         cursor.execute(

@@ -1,18 +1,17 @@
-"""Which memories a session has been given, kept across restarts.
+"""Store which memories each session has been given, so that none is given twice.
 
 Rules of this file
-- A memory is marked when it goes out, never while it is being selected.
-- Memory decides, the state file follows: ``mark`` looks and marks without waiting for anything, so
-  two prefetches at once never surface one file twice in a session and never pass the cap together,
-  and a slow disk holds up no prompt. ``flush`` writes what is not written yet.
-- A flush is not synced to the medium: it survives a kill of the daemon. A power cut may cost the
-  marks of the last moments, and then a memory comes a second time; nothing else is lost.
-- What a session was given counts until 30 days after its last use: so long its client can resume
-  it, with all that was given still in its context. That a session ends means nothing here.
-- A session that is reset begins anew; its old rows stay a while so that "when was this last
-  surfaced" has an answer. A fork begins with what its parent was given.
-- ``load``, ``flush``, ``prune`` and ``last_surfaced`` block and may run in any thread; all else
-  does not and belongs to one thread, the event loop's.
+- A memory is marked when it is sent, not when it is selected.
+- ``mark`` decides in memory without waiting, so two prefetches at once never give one memory twice
+  or exceed the cap together, and a slow disk delays no prompt. ``flush`` writes the marks later.
+- A flush is not synced: it survives a kill of the daemon. A power cut may lose the latest marks;
+  then a memory is given a second time.
+- Marks count until 30 days after the session's last use. So long its client can resume it with all
+  memories still in its context, even after the session ended.
+- A session that is reset starts without marks; its old rows stay for a while to answer when a
+  memory was last surfaced. A fork starts with the marks of its parent.
+- ``load``, ``flush``, ``prune`` and ``last_surfaced`` block and may run in any thread. All other
+  methods do not block and are only called on the event loop's thread.
 """
 
 import json
@@ -67,7 +66,7 @@ _INHERIT = (
     "INSERT OR IGNORE INTO surfaced (session, path, fingerprint, bytes, at, live)"
     " SELECT ?, path, fingerprint, bytes, at, 1 FROM surfaced WHERE session = ? AND live"
 )
-# The last use of a session is a row like those of its marks, only without a path.
+# The last use of a session is stored as a row without a path.
 _USED = (
     "INSERT INTO surfaced (session, path, fingerprint, bytes, at, live) VALUES (?, '', '', 0, ?, 0)"
 )
@@ -83,10 +82,10 @@ Parents = Callable[[], Collection[str]]  # finds the sessions that one was made 
 
 
 class Item(Struct, frozen=True):
-    """A memory about to go out: absolute path, fingerprint as text, bytes of its content.
+    """A memory about to be given: absolute path, fingerprint, bytes of its content.
 
     ``directory`` is the real path of its memory directory and ``name`` the path below it; without
-    them the item is noted as given, and does not count as surfaced.
+    them the item is marked but not counted as surfaced.
     """
 
     path: str
@@ -97,21 +96,21 @@ class Item(Struct, frozen=True):
 
 
 class Surfaced(Struct, frozen=True):
-    """What a session has been given: bytes in all, and the latest fingerprint by path."""
+    """The memories that a session has been given: bytes in all, latest fingerprint by path."""
 
     bytes: int
     paths: Mapping[str, str]
 
 
 class Sighting(Struct, frozen=True):
-    """When a memory last went out, in seconds since 1970, and to which session."""
+    """When a memory was last given to a session; ``at`` is seconds since 1970."""
 
     session: str
     at: float
 
 
 class _Given(Struct):
-    """The memories that one session was given, in their order."""
+    """The memories that one session was given, in order."""
 
     items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
     used: float | None = None  # when its last use was noted, in seconds since 1970
@@ -138,21 +137,21 @@ class Ledger:
         """
         with suppress(StateUnusableError):  # reading works on a full disk; the rest is in memory
             self.flush()
-        given = self._sessions.get(session) or self._read(session)
+        given = self._sessions.get(session) or self._read_marks(session)
         result = parents() if given.used is None and not given.items else ()
         for parent in result:
-            self._sessions.setdefault(parent, self._read(parent))
+            self._sessions.setdefault(parent, self._read_marks(parent))
         self._sessions.setdefault(session, given)
         return result
 
     def use(self, session: str, at: float, parents: Iterable[str] = ()) -> None:
-        """Note that a session is in use, ``at`` in seconds since 1970.
+        """Store that a session is in use at ``at``, in seconds since 1970.
 
         It gets the marks of its ``parents``, whose messages are in its context.
         """
-        given = self._given(session)
+        given = self._marks_of(session)
         for parent in parents:
-            given.items = self._given(parent).items | given.items
+            given.items = self._marks_of(parent).items | given.items
             self._unwritten.append((_INHERIT, (session, parent)))
         if given.used is None or abs(at - given.used) >= _NOTED_SECONDS:
             given.used = at
@@ -171,7 +170,7 @@ class Ledger:
         An item is left out if the session already has this version of it, or if the session's bytes
         would exceed ``cap``. Items are considered in the order given.
         """
-        given = self._given(session)
+        given = self._marks_of(session)
         marked = self.fitting(session, items, cap)
         for item in marked:
             given.items[item.path, item.fingerprint] = item.bytes
@@ -183,7 +182,7 @@ class Ledger:
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
         """Return the items that ``mark`` would mark now, without marking them."""
-        taken = dict(self._given(session).items)
+        taken = dict(self._marks_of(session).items)
         total = sum(taken.values())
         fitting = []
         for item in items:
@@ -196,7 +195,7 @@ class Ledger:
 
     def unmark(self, session: str, items: Iterable[Item]) -> None:
         """Remove the marks of items whose response was cancelled before it was sent."""
-        given = self._given(session)
+        given = self._marks_of(session)
         for item in items:
             given.items.pop((item.path, item.fingerprint), None)
             self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
@@ -204,18 +203,18 @@ class Ledger:
                 self._unwritten += uses.not_surfaced(item.directory, item.name, session)
 
     def reset(self, session: str, but: Collection[str] = ()) -> None:
-        """Let everything be surfaced again to a session that was compacted or cleared.
+        """Delete the marks of a session that was compacted or cleared, so it is given all again.
 
-        ``but`` are absolute paths of memories that are in its context still.
+        ``but`` are absolute paths of memories that are still in its context.
         """
-        given = self._given(session)
+        given = self._marks_of(session)
         given.items = {key: size for key, size in given.items.items() if key[0] in but}
         self._unwritten.append((_RESET, (session, json.dumps(list(but)))))
 
     def flush(self) -> None:
-        """Write what is not written yet. Blocks. Raises StateUnusableError; nothing is lost then.
+        """Write the marks that are only in memory. Blocks. Raises StateUnusableError, losing none.
 
-        What cannot be written for long is bounded: beyond that, marks live in memory alone.
+        At most 10,000 statements wait for a failing disk; the oldest beyond that are never written.
         """
         with self._writing:
             waiting = len(self._unwritten)
@@ -231,7 +230,7 @@ class Ledger:
                 raise
 
     def prune(self, resumed: Bound, sighted: Bound) -> None:
-        """Forget sessions last used before ``resumed``, and what went out before ``sighted``.
+        """Delete marks of sessions last used before ``resumed``, and rows from before ``sighted``.
 
         Blocks. Raises StateUnusableError.
         """
@@ -240,7 +239,7 @@ class Ledger:
             cursor.execute(_PRUNE, (sighted.before, sighted.surfaced))
 
     def last_surfaced(self, directory: str, path: str) -> Sighting | None:
-        """Return when the memory at a path within a directory last went out, or ``None``.
+        """Return when the memory at a path within a directory was last given, or ``None``.
 
         Blocks. Raises StateUnusableError.
         """
@@ -251,7 +250,7 @@ class Ledger:
         )
         return Sighting(session=rows[0]["session"], at=rows[0]["at"]) if rows else None
 
-    def _given(self, session: str) -> _Given:
+    def _marks_of(self, session: str) -> _Given:
         """Return a session's marks in memory; drop the least recently used sessions."""
         given = self._sessions.setdefault(session, _Given())
         self._sessions.move_to_end(session)
@@ -259,7 +258,8 @@ class Ledger:
             self._sessions.popitem(last=False)
         return given
 
-    def _read(self, session: str) -> _Given:
+    def _read_marks(self, session: str) -> _Given:
+        """Read a session's marks and the time of its last use from the state file."""
         rows = self._database.read(
             "SELECT path, fingerprint, bytes FROM surfaced WHERE session = ? AND live ORDER BY id",
             (session,),

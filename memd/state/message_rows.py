@@ -1,4 +1,4 @@
-"""What rows of messages and their copies hold, and what is stored of new ones. Pure."""
+"""The rows of messages between agents, and of each receiver's copy of a message. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,6 +8,7 @@ from memd.core.agents import TTL_SECONDS, MessageKind, MessageState, Sender
 from memd.state.database import Row
 from memd.state.rows import read_rows
 
+# Kinds that are delivered before all others.
 _CONTROL = (
     MessageKind.SHUTDOWN_REQUEST,
     MessageKind.SHUTDOWN_RESPONSE,
@@ -17,11 +18,11 @@ _CONTROL = (
 
 
 class NewMessage(Struct, frozen=True):
-    """A message that is to be stored; times are seconds since 1970.
+    """A message to be stored; times are seconds since 1970.
 
-    ``request`` is the number of the message that a response answers, 0 for none. ``answer_by`` is
-    when an answer is due, ``None`` where none is wanted. ``ttl`` is for how many seconds it
-    may wait. An empty ``request_id`` is none.
+    ``request`` is the number of the request that a response answers, 0 for none. ``answer_by`` is
+    when an answer is due, ``None`` if none is wanted. ``ttl`` is how many seconds the message may
+    wait. ``request_id`` is the sender's own id of the call, "" for none.
     """
 
     sender: Sender
@@ -38,7 +39,7 @@ class NewMessage(Struct, frozen=True):
 
 
 class MessageCopy(Struct, frozen=True):
-    """One receiver's copy; ``until`` is when it expires, seconds since 1970."""
+    """One receiver's copy of a message; ``until`` is when it expires, in seconds since 1970."""
 
     message: int
     receiver: int
@@ -54,24 +55,24 @@ class MessageCopy(Struct, frozen=True):
 
 
 class StoredMessage(NewMessage, frozen=True, kw_only=True):
-    """A message as it is stored, with its number; the body is "" once all copies ended."""
+    """A stored message with its number; the body is "" once all copies have ended."""
 
     number: int
 
 
-Notice = tuple[NewMessage, MessageCopy]  # of memd's own, about a message
+Notice = tuple[NewMessage, MessageCopy]  # a message of memd's own about another message
 
 
 def is_control(kind: MessageKind) -> bool:
-    """Say whether a kind of message goes before others."""
+    """Return whether messages of a kind are delivered before others."""
     return kind in _CONTROL
 
 
 def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
-    """Return what rows of messages say, each with its sender's columns as one member."""
+    """Return the messages in rows, with the sender's columns as one member; skip damaged rows."""
     result: list[StoredMessage] = []
     for row in rows:
-        facts = {name: value for name, value in dict(row).items() if value is not None}
-        sender = facts | {"agent": facts["sender"]}
-        result += read_rows([facts | {"sender": sender}], StoredMessage)
+        columns = {name: value for name, value in dict(row).items() if value is not None}
+        sender = columns | {"agent": columns["sender"]}
+        result += read_rows([columns | {"sender": sender}], StoredMessage)
     return tuple(result)

@@ -1,10 +1,10 @@
-"""Messages between agents: a row for each message, and one for each receiver's copy of it.
+"""Store messages between agents: a row for each message and one for each receiver's copy.
 
 Rules of this file
-- A message and its copies are one durable transaction, and so is an end of copies.
-- A copy that has ended keeps its state. The body of a message goes with the last of its copies; the
-  rest of the row is the log.
-- Rows are input: a state file may be damaged, and a row that makes no sense is passed over.
+- A message and its copies are stored in one durable transaction; so is the end of copies.
+- A copy that has ended never changes its state. When the last copy of a message ends, the message's
+  body is deleted; the rest of the row stays as the log.
+- The state file may be damaged: rows with invalid values are skipped.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -65,11 +65,11 @@ CREATE INDEX IF NOT EXISTS message_copies_open ON message_copies (receiver, cont
     WHERE ended IS NULL;
 CREATE INDEX IF NOT EXISTS message_copies_until ON message_copies (until) WHERE ended IS NULL;
 """
-_NEVER = 1e15  # when an answer is due that was told to be missing
+_NEVER = 1e15  # ``answer_by`` of a request once its sender was told that no answer came
 
 
 class MailboxUse(Struct, frozen=True):
-    """How many messages that are not memd's own wait in a mailbox, and their bytes."""
+    """How many messages wait in a mailbox, without memd's own notices, and their bytes."""
 
     messages: int = 0
     bytes: int = 0
@@ -82,58 +82,59 @@ class MessageTable:
         self._database = database
 
     def add(self, message: NewMessage, copies: Iterable[MessageCopy]) -> int:
-        """Store a message and its copies, whose number is given here; return it.
+        """Store a message with its copies and return its new number.
 
         A response closes its request in the same transaction.
         """
         with self._database.transaction() as cursor:
-            number = _insert(cursor, message)
+            number = _insert_message(cursor, message)
             for copy in copies:
                 _insert_copy(cursor, number, message, copy)
             if message.request:
                 cursor.execute(
                     "UPDATE messages SET answer_by = NULL WHERE number = ?", (message.request,)
                 )
-            _drop_bodies(cursor, (number,))  # all may have been refused at once
+            # If every receiver refused the message, no copy is open.
+            _delete_unused_bodies(cursor, (number,))
         return number
 
     def earlier(self, sender: int, request_id: str) -> int:
-        """Return the number of the message that a sender gave this id, 0 for none."""
+        """Return the number of the message that a sender sent with this request id, 0 for none."""
         rows = self._database.read(
             "SELECT number FROM messages WHERE (sender, request_id) = (?, ?)", (sender, request_id)
         )
         return int(rows[0]["number"]) if rows else 0
 
     def get(self, numbers: Collection[int]) -> tuple[StoredMessage, ...]:
-        """Return messages by their numbers, in that order, as far as they are there."""
+        """Return the messages with these numbers, in the same order; skip missing ones."""
         slots = ",".join("?" * len(numbers))
         rows = self._database.read(
             f"SELECT * FROM messages WHERE number IN ({slots})",  # noqa: S608 - question marks alone
             tuple(numbers),
         )
-        known = {each.number: each for each in stored_messages(rows)}
-        return tuple(known[number] for number in numbers if number in known)
+        by_number = {each.number: each for each in stored_messages(rows)}
+        return tuple(by_number[number] for number in numbers if number in by_number)
 
     def copies(self, number: int) -> tuple[MessageCopy, ...]:
-        """Return all copies of a message."""
-        return self._copies("message = ?", number)
+        """Return all copies of a message, one for each receiver."""
+        return self._select_copies("message = ?", number)
 
     def waiting(
         self, receiver: int, *, most: int = -1, deliveries: tuple[int, int] = (0, 1_000_000)
     ) -> tuple[MessageCopy, ...]:
         """Return a receiver's queued copies: control kinds first, then in the order sent.
 
-        At most so many unless that is below 0, of those that were delivered so often: the least
-        number, and the first that is too many.
+        Return at most ``most``, all for -1. ``deliveries`` limits how often a copy was delivered:
+        the least number, and the first number that is too many.
         """
-        return self._copies(
+        return self._select_copies(
             "receiver = ? AND ended IS NULL AND state = 'queued' AND deliveries >= ?"
             " AND deliveries < ? ORDER BY control DESC, message LIMIT ?",
             *(receiver, *deliveries, most),
         )
 
     def unread_of(self, receiver: int) -> int:
-        """Return how many queued copies a receiver has."""
+        """Return the number of a receiver's queued copies."""
         (row,) = self._database.read(
             "SELECT count(*) AS rows FROM message_copies"
             " WHERE receiver = ? AND ended IS NULL AND state = 'queued'",
@@ -142,7 +143,7 @@ class MessageTable:
         return int(row["rows"])
 
     def unread(self) -> dict[int, int]:
-        """Return how many queued copies each receiver has."""
+        """Return the number of queued copies by receiver."""
         rows = self._database.read(
             "SELECT receiver, count(*) AS rows FROM message_copies"
             " WHERE ended IS NULL AND state = 'queued' GROUP BY receiver"
@@ -150,7 +151,7 @@ class MessageTable:
         return {int(row["receiver"]): int(row["rows"]) for row in rows}
 
     def use(self, receiver: int, *, held: bool) -> MailboxUse:
-        """Return how much waits for a receiver, or for a person who has to decide it."""
+        """Return how much waits for a receiver; with ``held``, what a person must decide about."""
         (row,) = self._database.read(
             "SELECT count(*) AS rows, coalesce(sum(size), 0) AS bytes FROM message_copies"
             " WHERE receiver = ? AND ended IS NULL AND NOT notice AND (state = 'held') = ?",
@@ -159,7 +160,7 @@ class MessageTable:
         return MailboxUse(int(row["rows"]), int(row["bytes"]))
 
     def delivered(self, receiver: int, numbers: Sequence[int]) -> None:
-        """Count a delivery of copies; what a power cut takes of that count is no loss."""
+        """Add one to the delivery count of copies; the count may be lost in a power cut."""
         with self._database.transaction(synced=False) as cursor:
             cursor.executemany(
                 "UPDATE message_copies SET deliveries = deliveries + 1"
@@ -175,11 +176,11 @@ class MessageTable:
         reason: str = "",
         notices: Mapping[tuple[int, int], Notice] | None = None,
     ) -> frozenset[tuple[int, int]]:
-        """End copies, each by message and receiver; return those that had not ended before.
+        """End copies, given as (message, receiver); return those that had not ended before.
 
-        The notice of each is stored in the same transaction.
+        ``notices`` has the notice to store for a copy that ends, in the same transaction.
         """
-        ended = set()
+        newly_ended = set()
         with self._database.transaction() as cursor:
             for number, receiver in copies:
                 cursor.execute(
@@ -188,14 +189,14 @@ class MessageTable:
                     (state.value, reason, now, number, receiver),
                 )
                 if cursor.rowcount:
-                    ended.add((number, receiver))
+                    newly_ended.add((number, receiver))
                     if notice := (notices or {}).get((number, receiver)):
-                        _insert_copy(cursor, _insert(cursor, notice[0]), *notice)
-            _drop_bodies(cursor, {number for number, _ in ended})
-        return frozenset(ended)
+                        _insert_copy(cursor, _insert_message(cursor, notice[0]), *notice)
+            _delete_unused_bodies(cursor, {number for number, _ in newly_ended})
+        return frozenset(newly_ended)
 
     def accept(self, number: int, receiver: int, until: float) -> bool:
-        """Queue a held copy until a time; return whether it was held."""
+        """Queue a held copy until a time in seconds since 1970; return whether it was held."""
         return bool(
             self._database.write(
                 "UPDATE message_copies SET state = 'queued', reason = '', until = ?"
@@ -205,7 +206,7 @@ class MessageTable:
         )
 
     def note(self, number: int, receiver: int, reason: str) -> None:
-        """Store how it stands with a copy that has not ended."""
+        """Store a reason with a copy that has not ended."""
         self._database.write(
             "UPDATE message_copies SET reason = ?"
             " WHERE (message, receiver) = (?, ?) AND ended IS NULL",
@@ -213,9 +214,9 @@ class MessageTable:
         )
 
     def close(self, number: int, notices: Iterable[Notice]) -> bool:
-        """Store notices that nobody answered; return whether an answer was due.
+        """Store notices that a request got no answer in time; return whether one was due.
 
-        The request stays open: an answer that comes later is still one.
+        The request stays open: a later answer is still accepted.
         """
         with self._database.transaction() as cursor:
             cursor.execute(
@@ -224,24 +225,24 @@ class MessageTable:
             )
             closed = cursor.rowcount > 0
             for notice in notices if closed else ():
-                _insert_copy(cursor, _insert(cursor, notice[0]), *notice)
+                _insert_copy(cursor, _insert_message(cursor, notice[0]), *notice)
         return closed
 
     def of_receiver(self, receiver: int) -> tuple[MessageCopy, ...]:
-        """Return a receiver's copies that have not ended."""
-        return self._copies("receiver = ? AND ended IS NULL ORDER BY message", receiver)
+        """Return a receiver's copies that have not ended, in the order sent."""
+        return self._select_copies("receiver = ? AND ended IS NULL ORDER BY message", receiver)
 
     def overdue(self, now: float) -> tuple[MessageCopy, ...]:
-        """Return copies whose time is over."""
-        return self._copies("ended IS NULL AND until <= ?", now)
+        """Return the copies that expired before ``now`` and have not ended."""
+        return self._select_copies("ended IS NULL AND until <= ?", now)
 
     def unanswered(self, now: float) -> tuple[StoredMessage, ...]:
-        """Return requests whose answer is overdue."""
+        """Return the requests whose answer was due before ``now``."""
         rows = self._database.read("SELECT * FROM messages WHERE answer_by <= ?", (now,))
         return stored_messages(rows)
 
     def next_due(self) -> float | None:
-        """Return when the next copy expires or answer is due, ``None`` for never."""
+        """Return when the next copy expires or answer is due; ``None`` if nothing is due."""
         (row,) = self._database.read(
             "SELECT min(due) AS due FROM (SELECT min(until) AS due FROM message_copies"
             " WHERE ended IS NULL UNION ALL SELECT min(answer_by) FROM messages"
@@ -259,9 +260,11 @@ class MessageTable:
         before: int = 0,
         limit: int = 50,
     ) -> tuple[StoredMessage, ...]:
-        """Return messages without memd's own, newest first.
+        """Return messages without memd's notices, newest first.
 
-        Of an agent or of a project's agents, by a state that one of the copies has.
+        ``agent`` selects those sent or received by an agent, ``root`` those of a project's agents,
+        and ``state`` those with a copy in this state. ``before`` is a number that all results are
+        below.
         """
         condition, values = "m.kind <> 'notice'", []  # type: ignore[var-annotated]
         if before:
@@ -290,12 +293,13 @@ class MessageTable:
         )
         return stored_messages(rows)
 
-    def _copies(self, condition: str, *values: object) -> tuple[MessageCopy, ...]:
+    def _select_copies(self, condition: str, *values: object) -> tuple[MessageCopy, ...]:
+        """Return the copies that meet an SQL condition of this file."""
         rows = self._database.read(f"SELECT * FROM message_copies WHERE {condition}", values)  # noqa: S608 - fixed words
         return tuple(read_rows(rows, MessageCopy))
 
     def forget(self, before: float) -> None:
-        """Forget messages that were sent before a time and have no copy that waits."""
+        """Delete messages sent before a time (seconds since 1970) of which no copy is open."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "DELETE FROM messages WHERE sent < ? AND NOT EXISTS (SELECT 1 FROM message_copies c"
@@ -307,20 +311,27 @@ class MessageTable:
             )
 
 
-def _insert(cursor: Cursor, message: NewMessage) -> int:
-    facts = asdict(message)
-    sender = asdict(facts.pop("sender"))
-    facts |= {"sender": sender.pop("agent"), "request_id": message.request_id or None}
-    return insert_row(cursor, "messages", facts | sender)
+def _insert_message(cursor: Cursor, message: NewMessage) -> int:
+    """Insert a message's row and return its number."""
+    columns = asdict(message)
+    sender = asdict(columns.pop("sender"))
+    columns |= {"sender": sender.pop("agent"), "request_id": message.request_id or None}
+    return insert_row(cursor, "messages", columns | sender)
 
 
 def _insert_copy(cursor: Cursor, number: int, message: NewMessage, copy: MessageCopy) -> None:
-    sent = {"message": number, "sender": message.sender.agent, "control": is_control(message.kind)}
-    new = {"notice": message.kind is MessageKind.NOTICE, "deliveries": 0}
-    insert_row(cursor, "message_copies", asdict(copy) | sent | new)
+    """Insert one receiver's copy of a message."""
+    message_columns = {
+        "message": number,
+        "sender": message.sender.agent,
+        "control": is_control(message.kind),
+    }
+    initial_columns = {"notice": message.kind is MessageKind.NOTICE, "deliveries": 0}
+    insert_row(cursor, "message_copies", asdict(copy) | message_columns | initial_columns)
 
 
-def _drop_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:
+def _delete_unused_bodies(cursor: Cursor, numbers: Iterable[int]) -> None:
+    """Empty the bodies of those messages whose copies have all ended."""
     cursor.executemany(
         "UPDATE messages SET body = '' WHERE number = ? AND NOT EXISTS"
         " (SELECT 1 FROM message_copies WHERE message = number AND ended IS NULL)",

@@ -1,14 +1,15 @@
-"""From an older version of the state file to this one.
+"""Migrate the state file of an older version to the current format.
 
 1 → 2: proposals become change sets of the journal.
-2 → 3: change sets may carry suggestions, which an older memd would drop; nothing is rewritten.
+
+2 → 3: change sets may carry suggestions, which an older memd would drop; no row changes.
 
 Rules of this file
-- It runs in the transaction that gives the file its new version, so a crash leaves the old file
-  or the new one.
-- Old rows are input: one that cannot be read becomes a proposal that can only be rejected, and
-  none keeps the file from being opened.
-- A proposal keeps the name that reports, people and recorded sets know it by.
+- It runs in the transaction that gives the file its new version, so after a crash the file is
+  entirely old or entirely new.
+- The old file may be damaged: a row that cannot be read becomes a proposal that can only be
+  rejected, and no row prevents the file from being opened.
+- A proposal keeps its name, which reports, people and recorded change sets refer to.
 """
 
 import os
@@ -49,7 +50,7 @@ _SEQUENCE = """
 INSERT INTO sqlite_sequence SELECT 'changes', 0
 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'changes')
 """
-# A number that was a proposal's is not given to another one.
+# Change sets get numbers above all old proposals' numbers, so that no name is used twice.
 _NUMBERS = """
 UPDATE sqlite_sequence SET seq = max(
     seq,
@@ -57,7 +58,7 @@ UPDATE sqlite_sequence SET seq = max(
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'proposals'), 0)
 ) WHERE name = 'changes'
 """
-_BEFORE = (
+_NEW_TABLES = (
     _STATES,  # early files of version 1 do not have these two
     _REFUSALS,
     "ALTER TABLE changes ADD COLUMN decided REAL",
@@ -65,19 +66,21 @@ _BEFORE = (
     _SEQUENCE,
     _NUMBERS,
 )
-# As bytes: one text that is no UTF-8 would spoil the reading of all.
-_OLD = (
+# As bytes, because one text that is not UTF-8 would make the whole query fail.
+_OLD_PROPOSALS = (
     "SELECT p.number, CAST(p.directory AS BLOB) AS directory, CAST(p.job AS BLOB) AS job, p.at,"
     " CAST(p.content AS BLOB) AS content, s.state, s.decided, CAST(s.reason AS BLOB) AS reason"
     " FROM proposals p LEFT JOIN proposal_states s ON s.number = p.number ORDER BY p.number"
 )
-_REFUSED = "SELECT CAST(path AS BLOB) AS path, CAST(reason AS BLOB) AS reason, at FROM refusals"
+_OLD_REFUSALS = (
+    "SELECT CAST(path AS BLOB) AS path, CAST(reason AS BLOB) AS reason, at FROM refusals"
+)
 _CHARACTERS = 1000
 _Name = Annotated[str, msgspec.Meta(max_length=_CHARACTERS)]
 
 
 class _OldEdit(msgspec.Struct):
-    """An edit as version 1 wrote it; bytes that are no UTF-8 stand in a text as surrogates."""
+    """An edit as version 1 wrote it; bytes that are not UTF-8 are surrogates in its texts."""
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=_CHARACTERS)]
     content: str | None = None
@@ -90,48 +93,51 @@ class _OldEdit(msgspec.Struct):
 
 
 def migrate(cursor: Cursor) -> None:
-    """Bring a state file of an older version to this one, inside a transaction."""
+    """Migrate the tables of an older state file, inside the caller's transaction."""
     if int(cursor.execute("PRAGMA user_version").fetchone()[0]) == 1:
-        _proposals_into_changes(cursor)
+        _convert_proposals(cursor)
 
 
-def _proposals_into_changes(cursor: Cursor) -> None:
-    for statement in _BEFORE:
+def _convert_proposals(cursor: Cursor) -> None:
+    """Convert all proposals of version 1 to change sets and drop their tables."""
+    for statement in _NEW_TABLES:
         cursor.execute(statement)
     cursor.execute("SELECT 1 FROM pragma_table_info('clock_marks') WHERE name = 'proposal'")
     if cursor.fetchone():
         cursor.execute("ALTER TABLE clock_marks DROP COLUMN proposal")
-    cursor.execute(_OLD)
+    cursor.execute(_OLD_PROPOSALS)
     for row in cursor.fetchall():
-        _move(cursor, row)
+        _convert_proposal(cursor, row)
     for table in ("proposals", "proposal_states", "refusals"):
         cursor.execute(f"DROP TABLE {table}")
 
 
-def _move(cursor: Cursor, row: Row) -> None:
-    """Write an old proposal down as a change set."""
-    content = read_object(_words(row["content"]))
-    edits = _edits(content.get("edits"))
-    engine = _text(content.get("engine"))
-    by = Provenance(Actor.DREAM, model="" if engine == "local" else engine, reason="consolidation")
+def _convert_proposal(cursor: Cursor, row: Row) -> None:
+    """Insert an old proposal as a change set, with its files and decisions."""
+    content = read_object(_decode(row["content"]))
+    edits = _read_edits(content.get("edits"))
+    engine = _clean_text(content.get("engine"))
+    author = Provenance(
+        Actor.DREAM, model="" if engine == "local" else engine, reason="consolidation"
+    )
     problems = content.get("problems")
-    directory = _words(row["directory"])
-    old = Proposal(
+    directory = _decode(row["directory"])
+    proposal = Proposal(
         "",
         directory,
         time_of(row["at"]),
-        job=_words(row["job"]),
-        said=_text(content.get("said")),
-        problems=tuple(map(_text, problems)) if isinstance(problems, list) else (),
-        reason=_words(row["reason"]),
+        job=_decode(row["job"]),
+        said=_clean_text(content.get("said")),
+        problems=tuple(map(_clean_text, problems)) if isinstance(problems, list) else (),
+        reason=_decode(row["reason"]),
     )
     real = os.path.realpath(directory) if "\0" not in directory else directory
-    intent = replace(intent_of(real, old.at, by, edits or ()), request=f"p{row['number']}")
-    note = note_of(old, edits or ())
+    intent = replace(intent_of(real, proposal.at, author, edits or ()), request=f"p{row['number']}")
+    note = note_of(proposal, edits or ())
     decided = None if row["decided"] is None else time_of(row["decided"])
     refused = _refusals(cursor, row["number"])
     for edit, file in zip(edits or (), note.files, strict=True):
-        _decide(file, edit, decided, refused.get(edit.path))
+        _copy_decision(file, edit, decided, refused.get(edit.path))
     if edits is None:
         note.files = [FileNote()]  # one more than there are: it cannot be read
     state = state_of(edit.state for edit in edits or ())
@@ -144,9 +150,10 @@ def _move(cursor: Cursor, row: Row) -> None:
     )
 
 
-def _decide(
+def _copy_decision(
     file: FileNote, edit: ProposedEdit, decided: float | None, refusal: tuple[float, str] | None
 ) -> None:
+    """Copy how a person decided an edit to the file's note, with time and reason."""
     if edit.state == ACCEPTED:
         file.state, file.decided = "accepted", decided
     elif edit.state == REJECTED:
@@ -155,29 +162,30 @@ def _decide(
 
 
 def _refusals(cursor: Cursor, number: int) -> dict[str, tuple[float, str]]:
-    cursor.execute(f"{_REFUSED} WHERE number = ?", (number,))
+    """Return time and reason of each refused file of a proposal, by path."""
+    cursor.execute(f"{_OLD_REFUSALS} WHERE number = ?", (number,))
     return {
-        _words(row["path"]): (time_of(row["at"]), _words(row["reason"]))
+        _decode(row["path"]): (time_of(row["at"]), _decode(row["reason"]))
         for row in cursor.fetchall()
     }
 
 
-def _edits(items: object) -> tuple[ProposedEdit, ...] | None:
-    """Return the edits of an old proposal, ``None`` where they make no sense."""
+def _read_edits(items: object) -> tuple[ProposedEdit, ...] | None:
+    """Return the edits of an old proposal, ``None`` if they are damaged."""
     try:
-        edits = tuple(map(_edit, msgspec.convert(items, type=list[_OldEdit])))
+        edits = tuple(map(_read_edit, msgspec.convert(items, type=list[_OldEdit])))
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
     return edits if len(edits) == len({edit.path for edit in edits}) else None
 
 
-def _edit(old: _OldEdit) -> ProposedEdit:
-    """Return an edit as it is now. Raises UnicodeEncodeError for a name that is none."""
+def _read_edit(old: _OldEdit) -> ProposedEdit:
+    """Convert an edit of version 1. Raise UnicodeEncodeError for a name that is not UTF-8."""
     for name in (old.path, old.reason, old.merged_into, old.base or ""):
         name.encode()
-    content, before = _bytes(old.content), _bytes(old.before)
+    content, before = _encode(old.content), _encode(old.before)
     base = old.base
-    if base is None:  # the first ones did not say; what was not read must not be replaced
+    if base is None:  # the earliest files had none; then a file that was not read stays as it is
         base = "" if before is None else sha256(before)
     reason = one_line(old.reason, _CHARACTERS)
     return ProposedEdit(
@@ -185,14 +193,16 @@ def _edit(old: _OldEdit) -> ProposedEdit:
     )
 
 
-def _text(value: object) -> str:
+def _clean_text(value: object) -> str:
+    """Return a text that UTF-8 can encode, "" if the value is not a text."""
     return text_of(value).encode(errors="replace").decode()
 
 
-def _words(value: object) -> str:
+def _decode(value: object) -> str:
+    """Return the text in a column that was read as bytes, "" if it has none."""
     return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
-def _bytes(text: str | None) -> bytes | None:
-    """Return the bytes of a text. Raises UnicodeEncodeError for what memd did not write."""
+def _encode(text: str | None) -> bytes | None:
+    """Return the bytes of a text, ``None`` for ``None``. Raise UnicodeEncodeError if invalid."""
     return None if text is None else text.encode(errors="surrogateescape")

@@ -1,7 +1,7 @@
-"""What holds background work up, kept over restarts: a person's pause, and a directory's breaker.
+"""Store what stops background work across restarts: a person's pause, and circuit breakers.
 
-A breaker's row is there from the first failure of a model until it works again. What the numbers
-mean is decided in ``memd/jobs/breaker.py``; this file keeps rows.
+A directory's circuit breaker exists from the first failure of a model until one works again.
+``memd/jobs/breaker.py`` decides what its numbers mean; this file only stores them.
 """
 
 from msgspec import Struct
@@ -25,10 +25,10 @@ CREATE TABLE IF NOT EXISTS breakers (
 
 
 class Breaker(Struct, frozen=True):
-    """A directory whose jobs do without a model for a while, because models failed for it.
+    """A directory whose jobs run without a model for a while, because models failed for it.
 
-    ``failures`` in a row, the last at ``since`` with the sentence ``why``; after ``until`` the next
-    job asks again. Times are seconds since 1970.
+    ``failures`` counts failures in a row, the last at ``since`` with the error message ``why``.
+    After ``until`` the next job calls a model again. Times are seconds since 1970.
     """
 
     directory: str
@@ -39,41 +39,41 @@ class Breaker(Struct, frozen=True):
 
 
 class Pauses:
-    """The durable rows. All methods block and may raise StateUnusableError."""
+    """The stored pause and circuit breakers. Methods block and may raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def since(self) -> float | None:
-        """Return when background work was paused, ``None`` where it is not."""
+        """Return when a person paused background work, ``None`` if it is not paused."""
         rows = self._database.read("SELECT since FROM pauses")
         return float(rows[0]["since"]) if rows else None
 
     def pause(self, at: float) -> None:
-        """Note that nothing may start from now on; an earlier pause stands."""
+        """Store that background work is paused; an earlier pause keeps its time."""
         self._database.write("INSERT OR IGNORE INTO pauses (one, since) VALUES (1, ?)", (at,))
 
     def resume(self) -> None:
-        """Note that work goes on, and with models that failed."""
+        """Delete the pause and all circuit breakers."""
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM pauses")
             cursor.execute("DELETE FROM breakers")
 
     def breakers(self) -> tuple[Breaker, ...]:
-        """Return the directories whose last work with a model failed."""
+        """Return the circuit breakers of all directories."""
         rows = self._database.read("SELECT * FROM breakers ORDER BY directory")
         return tuple(Breaker(**dict(row)) for row in rows)
 
     def breaker(self, directory: str) -> Breaker | None:
-        """Return the breaker of a directory, ``None`` where its last model worked."""
+        """Return the circuit breaker of a directory, ``None`` if its last model call worked."""
         return next((row for row in self.breakers() if row.directory == directory), None)
 
     def save(self, breaker: Breaker) -> None:
-        """Write a directory's breaker in the place of its last."""
+        """Store a directory's circuit breaker and replace an earlier one."""
         self._database.write(
             "INSERT OR REPLACE INTO breakers VALUES (?, ?, ?, ?, ?)", astuple(breaker)
         )
 
     def forget(self, directory: str) -> None:
-        """Forget a directory's failures."""
+        """Delete a directory's circuit breaker."""
         self._database.write("DELETE FROM breakers WHERE directory = ?", (directory,))

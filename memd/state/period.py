@@ -1,7 +1,7 @@
-"""What happened in a span of time, for a report: changes of memories, dreams, suggestions, uses.
+"""Query what happened in a span of time: changes of memories, dreams, suggestions and uses.
 
-Rows are input: what makes no sense does not count. What others brought (a team, an import) was not
-learnt here, and what an undo did is no news.
+The state file may be damaged: rows with invalid values do not count. Memories that a team or an
+import brought do not count as learnt here, and what an undo did is not reported.
 """
 
 import os
@@ -20,7 +20,7 @@ from memd.state.renames import renamed
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
 _OTHERS = (Actor.TEAM, Actor.UNDO)
-_MOST = 100_000  # files of changes, and uses
+_MOST = 100_000  # files of change sets in one query
 _FILES = f"""
 SELECT c.id AS change, c.directory, c.at, c.actor, c.origin, f.path, f.before, f.after,
     f.before_mtime_ns, f.after_mtime_ns
@@ -57,9 +57,9 @@ GROUP BY directory, path ORDER BY count(*) DESC, max(at) DESC, path LIMIT ?4
 
 
 class Span(Struct, frozen=True):
-    """From and to when, in seconds since 1970; of one directory (its real path) unless that is "".
+    """A span of time in seconds since 1970, for one directory (its real path) or for all with "".
 
-    What a clock that was ahead wrote is in no span.
+    Rows that a wrong clock dated in the future are in no span.
     """
 
     since: float
@@ -68,12 +68,12 @@ class Span(Struct, frozen=True):
 
     @property
     def values(self) -> tuple[float, float, str]:
-        """What the queries take."""
+        """The parameters of this file's queries."""
         return (self.since, self.until, self.directory)
 
 
 class FileEvent(Struct, frozen=True):
-    """A memory to which something happened, ``at`` in seconds since 1970."""
+    """A change of one memory, ``at`` in seconds since 1970."""
 
     directory: str
     path: str
@@ -81,7 +81,7 @@ class FileEvent(Struct, frozen=True):
 
 
 class MemoryEvents(Struct):
-    """What became of memories, each in one list once, the newest first; and dreams that ended."""
+    """The memories that changed, each in one list, newest first; and the number of dreams."""
 
     learnt: list[FileEvent] = field(default_factory=list)
     changed: list[FileEvent] = field(default_factory=list)
@@ -109,9 +109,9 @@ class OftenUsed(Struct, frozen=True):
 
 
 class SuggestionFates(Struct, frozen=True):
-    """What became of suggestions: ``made`` and ``dismissed`` of those that were filed in the span.
+    """What happened to suggestions: ``made`` and ``dismissed`` of those stored in the span.
 
-    ``accepted`` ones were not ``edited``; ``open`` are those that wait now.
+    ``accepted`` were saved as they were, ``edited`` in other words; ``open`` wait now.
     """
 
     made: int = 0
@@ -124,60 +124,64 @@ class SuggestionFates(Struct, frozen=True):
 _Place = tuple[str, str]  # directory and path
 
 
-class _Life(Struct):
-    """What is known of a memory: its last event, whether it is there, and how it began.
+class _MemoryHistory(Struct):
+    """What the span's change sets tell about one memory, from its last event to its first.
 
-    ``ours`` says that the last event, ``learnt`` that the first one was none of others.
+    ``exists`` and ``existed`` are after the last and before the first event. ``by_us`` says that
+    neither a team, an import nor an undo made the last event, ``learnt`` that none of these and no
+    dream made the first.
     """
 
     at: float
-    there: bool
-    ours: bool
-    was_there: bool = True
+    exists: bool
+    by_us: bool
+    existed: bool = True
     learnt: bool = False
 
     @property
     def kind(self) -> str:
         """The list of ``MemoryEvents`` that it belongs to, "" if it is not reported."""
-        if self.there and not self.was_there:
+        if self.exists and not self.existed:
             return "learnt" if self.learnt else ""
-        if not (self.was_there and self.ours):
+        if not (self.existed and self.by_us):
             return ""
-        return "changed" if self.there else "removed"
+        return "changed" if self.exists else "removed"
 
 
 class Period:
-    """Looks at a span of time. All methods block and raise StateUnusableError."""
+    """Queries about a span of time. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def memories(self, span: Span) -> MemoryEvents:
-        """Return what became of memories from the beginning of a span to its end."""
-        dreams = self._dreams(span)
-        into = {(directory, path) for directory, paths in dreams for path in paths}
-        lives: dict[_Place, _Life] = {}
-        names: dict[_Place, _Place] = {}  # an old name: the last one
+        """Return which memories were learnt, changed, merged and removed in a span."""
+        dreams = self._dream_merges(span)
+        merged_places = {(directory, path) for directory, paths in dreams for path in paths}
+        histories: dict[_Place, _MemoryHistory] = {}
+        final_names: dict[_Place, _Place] = {}  # from an old place to the last one
         rows = self._database.read(_FILES, span.values)
         for _, files in groupby(rows, itemgetter("change")):
-            _follow(tuple(files), lives, names)
+            _add_change_set(tuple(files), histories, final_names)
         events = MemoryEvents(dreams=len(dreams))
-        for place, life in lives.items():
+        for place, life in histories.items():
             kind = life.kind
             if kind:
-                kind = "merged" if kind == "removed" and place in into else kind
+                kind = "merged" if kind == "removed" and place in merged_places else kind
                 getattr(events, kind).append(FileEvent(*place, life.at))
         return events
 
-    def _dreams(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _dream_merges(self, span: Span) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return each completed dream's directory with the paths that it merged into others."""
         result = []
         for row in self._database.read(_DREAMS, (span.since, span.until)):
             directory = os.path.realpath(text_of(row["directory"]))
             if span.directory in ("", directory):
                 merged = read_object(row["result"]).get("merged")
-                groups = (one.get("from") for one in _list(merged) if isinstance(one, dict))
-                paths = (path for group in groups for path in _list(group))
+                groups = (
+                    one.get("from") for one in _list_or_empty(merged) if isinstance(one, dict)
+                )
+                paths = (path for group in groups for path in _list_or_empty(group))
                 result.append((directory, tuple(p for p in paths if isinstance(p, str))))
         return tuple(result)
 
@@ -190,12 +194,12 @@ class Period:
         }
 
     def often(self, span: Span, limit: int) -> tuple[OftenUsed, ...]:
-        """Return the memories that were used most."""
+        """Return the memories that were used most often in a span, at most ``limit``."""
         rows = self._database.read(_OFTEN, (*span.values, limit))
         return tuple(OftenUsed(*row) for row in rows)
 
     def fates(self, span: Span) -> SuggestionFates:
-        """Return what became of suggestions."""
+        """Return what happened to suggestions in a span."""
         made = self._database.read(_FATES, span.values)[0]
         taken = self._database.read(_ACCEPTED, (*span.values, f"% {OTHER_WORDS}"))[0]
         return SuggestionFates(
@@ -207,10 +211,13 @@ class Period:
         )
 
 
-def _follow(
-    files: tuple[Row, ...], lives: dict[_Place, _Life], names: dict[_Place, _Place]
+def _add_change_set(
+    files: tuple[Row, ...], histories: dict[_Place, _MemoryHistory], names: dict[_Place, _Place]
 ) -> None:
-    """Add a change set's files to ``lives`` and ``names``; sets come newest first."""
+    """Add a change set's files to the memories' histories; sets come newest first.
+
+    ``names`` maps the earlier places of renamed memories to the last one.
+    """
     steps = [
         Step(
             row["path"],
@@ -224,20 +231,23 @@ def _follow(
     ]
     directory, actor = text_of(files[0]["directory"]), text_of(files[0]["actor"])
     moves = renamed(steps)
-    came = set(moves.values())
-    others = is_import(text_of(files[0]["origin"])) or actor in _OTHERS
+    new_names = set(moves.values())
+    by_others = is_import(text_of(files[0]["origin"])) or actor in _OTHERS
     for step in steps:
         place = (directory, step.path)
         if step.path in moves:
             names[place] = names.get((directory, moves[step.path]), (directory, moves[step.path]))
             continue
-        life = lives.setdefault(
+        history = histories.setdefault(
             names.get(place, place),
-            _Life(time_of(files[0]["at"]), there=step.after is not None, ours=not others),
+            _MemoryHistory(
+                time_of(files[0]["at"]), exists=step.after is not None, by_us=not by_others
+            ),
         )
-        life.was_there = step.before is not None or step.path in came
-        life.learnt = not others and actor != Actor.DREAM
+        history.existed = step.before is not None or step.path in new_names
+        history.learnt = not by_others and actor != Actor.DREAM
 
 
-def _list(value: object) -> list[object]:
+def _list_or_empty(value: object) -> list[object]:
+    """Return a value that is a list, an empty list for any other."""
     return value if isinstance(value, list) else []

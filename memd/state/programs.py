@@ -1,6 +1,6 @@
-"""The programs that memd has started to answer for a model, so that a start after a kill ends them.
+"""Store the programs that memd started as models, so that a restart after a crash can end them.
 
-A row is there from before a program begins until nothing of it is left.
+A row exists from before a program starts until none of its processes is left.
 """
 
 from msgspec import Struct
@@ -17,9 +17,10 @@ CREATE TABLE IF NOT EXISTS programs (
 
 
 class StartedProgram(Struct, frozen=True):
-    """A program: the mark in its environment, its process and group, and when that began.
+    """A program: the mark in its environment, its process id and start time.
 
-    ``pid`` is 0 as long as it is not known. ``began`` is seconds since 1970 as the system counts.
+    ``pid`` is also its process group, 0 if it is not known yet. ``began`` is the start time in
+    seconds since 1970, as the system counts it.
     """
 
     mark: str
@@ -28,24 +29,24 @@ class StartedProgram(Struct, frozen=True):
 
 
 class Programs:
-    """The rows. Methods block and raise StateUnusableError."""
+    """The rows of started programs. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, program: StartedProgram) -> None:
-        """Note a program that begins, or what is known of it by now."""
-        # Only the end of this process makes it needed, and that leaves what was written.
+        """Store a program that is about to start, or replace its row."""
+        # Not synced: after a power cut no program is left, and a killed process loses no write.
         with self._database.transaction(synced=False) as cursor:
             row = (program.mark, program.pid, program.began)
             cursor.execute("INSERT OR REPLACE INTO programs VALUES (?, ?, ?)", row)
 
     def remove(self, program: StartedProgram) -> None:
-        """Forget a program of which nothing is left."""
+        """Delete the row of a program none of whose processes is left."""
         with self._database.transaction(synced=False) as cursor:
             cursor.execute("DELETE FROM programs WHERE mark = ?", (program.mark,))
 
     def all(self) -> tuple[StartedProgram, ...]:
-        """Return the programs of which something may be left."""
+        """Return the programs that may still have processes."""
         rows = self._database.read("SELECT mark, pid, began FROM programs")
         return tuple(StartedProgram(row["mark"], row["pid"], row["began"]) for row in rows)

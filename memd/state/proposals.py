@@ -1,17 +1,16 @@
-"""Proposals: change sets that a person decides: of imports, and of dreams that were kept back.
+"""Store proposals: change sets of imports and dreams that a person has to decide about.
 
 Rules of this file
-- A proposal is a change set in the state "proposed" as long as one of its files is open, and
-  "accepted", "partly" or "rejected" afterwards. It is never applied: what is accepted is a change
-  set of its own, and it becomes accepted in the transaction that marks that one applied
-  (``state/effects.py``).
-- Its steps have no temporary names, without which recovery leaves a step alone: not even a row
-  whose state was damaged is rolled forward.
-- A directory has at most twenty open ones; the oldest go. What is proposed again while it is open
-  is the same proposal.
-- What was refused of a dream is remembered as long as the proposal is: by path and by the hash of
-  the text of which it was refused.
-- An import's may be larger. Its origin, which the change set keeps, says that it is one.
+- A proposal is a change set in the state "proposed" while one of its files is open, and "accepted",
+  "partly" or "rejected" afterwards. It is never applied: accepted edits become a change set of
+  their own, which decides the proposal in the transaction that applies it (``state/effects.py``).
+- Its steps have no temporary names. Recovery skips such steps, so a proposal whose state is damaged
+  is not applied either.
+- A directory has at most twenty open ones; the oldest are dropped. A proposal that equals an open
+  one is not stored again.
+- Refused edits of dreams are remembered by path and by the hash of the refused text, as long as the
+  proposal is stored.
+- A proposal of an import may be larger; it is recognised by the origin of its change set.
 """
 
 import os
@@ -61,14 +60,14 @@ _SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: 
 
 
 class Proposal(Struct, frozen=True):
-    """Edits of an import, or of a dream that were not applied; times are seconds since 1970.
+    """Edits that wait for a person: of an import, or of a dream that its judge kept back.
 
-    ``engine`` is a model's name, "" for the fixed pass. ``problems`` say why it was kept back,
-    ``said`` are the model's last words. ``state`` is open, accepted, partly or rejected;
-    ``decided`` is when something of it was decided last, with the ``reason`` of a refusal.
-    ``edits`` is ``None`` where the row is damaged or a text was purged, and empty where the texts
-    were too large to be kept. ``origin`` says whose words the edits hold, and is known of imports.
-    ``asks``: it only asks whether memories are still needed that nobody used.
+    Times are seconds since 1970. ``engine`` is a model's name, "" for the fixed pass. ``problems``
+    say why the edits were kept back, ``said`` is the model's last message. ``state`` is open,
+    accepted, partly or rejected; ``decided`` is the time of the last decision, ``reason`` that of a
+    refusal. ``edits`` is ``None`` if the row is damaged or a text was purged, and empty if the
+    texts were too large. ``origin`` says who wrote the texts; it is known for imports. ``asks``
+    says that the proposal only asks whether unused memories are still needed.
     """
 
     id: str
@@ -101,9 +100,9 @@ class RefusedEdits(Struct, frozen=True):
 
 
 class ProposalTable:
-    """The proposals in the journal. All methods block and raise StateUnusableError.
+    """The proposals in the journal. Methods block and raise StateUnusableError.
 
-    A directory may be named by any path that leads to it.
+    A directory may be given by any path that leads to it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -111,17 +110,18 @@ class ProposalTable:
         self._journal = Journal(database)
 
     def propose(self, proposal: Proposal, by: Provenance) -> str:
-        """Keep a proposal and return its id, or the id of the open one that wants the same.
+        """Store a proposal and return its id, or the id of an open one with the same edits.
 
-        The proposal's ``id``, ``engine``, ``state`` and ``origin`` do not matter: ``by`` says them.
+        ``by`` decides engine and origin; the proposal's own ``id``, ``engine``, ``state`` and
+        ``origin`` are ignored.
         """
         with self._database.transaction() as cursor:
             return self._propose(cursor, proposal, by)
 
     def unused(self, directory: str) -> tuple[FileEvent, ...]:
-        """Return the memories about which a person may be asked, the longest unused first.
+        """Return the memories that a person may be asked about, the longest unused first.
 
-        They were not used for 90 days, and nobody wanted to keep them lately.
+        They were not used for 90 days, and nobody chose to keep them lately.
         """
         return UsageTable(self._database).unused(_real(directory), ask=True)
 
@@ -163,24 +163,24 @@ class ProposalTable:
         return self.waiting().get(_real(directory), 0)
 
     def decide(self, decided: ProposalDecided, at: float) -> None:
-        """Write down what was decided of a proposal's open files, as ``proposed.decide`` does."""
+        """Store a decision about a proposal's open files, as ``proposed.decide`` does."""
         with self._database.transaction() as cursor:
             decide(cursor, decided, at)
 
     def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
-        """Return what was refused in a memory directory, the newest decision first."""
+        """Return the refused edits of a memory directory, the newest decision first."""
         decisions: dict[tuple[float, int, str], list[tuple[str, str]]] = {}
-        known: set[tuple[str, str | None]] = set()
+        seen: set[tuple[str, str | None]] = set()
         for number, step, file in self._refused(directory):
-            if (step.path, step.before) not in known:
-                known.add((step.path, step.before))
+            if (step.path, step.before) not in seen:
+                seen.add((step.path, step.before))
                 key = (file.decided or 0.0, number, file.refusal)
-                decisions.setdefault(key, []).append((step.path, _request(step, file)))
+                decisions.setdefault(key, []).append((step.path, _describe_request(step, file)))
         newest = sorted(decisions, key=lambda key: key[:2], reverse=True)
         return tuple(
             RefusedEdits(
                 tuple(path for path, _ in decisions[key]),
-                one_line("; ".join(words for _, words in decisions[key]), _REQUEST_CHARACTERS),
+                one_line("; ".join(line for _, line in decisions[key]), _REQUEST_CHARACTERS),
                 key[2],
                 time_of(key[0]),
             )
@@ -188,9 +188,9 @@ class ProposalTable:
         )
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
-        """Return each path with the hash of the text of which a change was refused.
+        """Return each refused edit as its path and the hash of the text before it.
 
-        Who wants to keep a memory that nobody uses has refused no change of its text.
+        Keeping an unused memory does not refuse changes of its text.
         """
         refused = self._refused(directory, "AND reason <> ?", UNUSED)
         return frozenset((step.path, step.before or "") for _, step, _ in refused)
@@ -200,8 +200,8 @@ class ProposalTable:
     ) -> Iterator[tuple[int, Step, FileNote]]:
         """Yield proposal number, step and note of each refused file of dreams, newest first."""
         decided = f"directory = ? AND decided IS NOT NULL AND origin NOT LIKE ? {more}"
-        wanted = f"{decided} ORDER BY id DESC"
-        for row in self._rows(wanted, _real(directory), f"{IMPORT}%", *values):
+        condition = f"{decided} ORDER BY id DESC"
+        for row in self._rows(condition, _real(directory), f"{IMPORT}%", *values):
             steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
             if note is not None and len(steps) == len(note.files):
                 for step, file in zip(steps, note.files, strict=True):
@@ -209,47 +209,52 @@ class ProposalTable:
                         yield row["id"], step, file
 
     def _propose(self, cursor: Cursor, proposal: Proposal, by: Provenance) -> str:
-        intent, note = _intent(proposal, by)
+        """Insert a proposal, or return the id of an open one with the same edits."""
+        intent, note = _prepare(proposal, by)
         for row in self._rows(f"directory = ? AND state = '{PROPOSED}'", intent.directory):
-            if self._same(row, intent, note):
+            if self._is_same(row, intent, note):
                 return text_of(row["name"])
         number = insert_proposal(cursor, intent, note)
-        _keep_few(cursor, intent.directory)
+        _drop_oldest(cursor, intent.directory)
         return f"p{number}"
 
     def _rows(self, condition: str, *values: object) -> list[Row]:
+        """Return the rows of proposals that meet an SQL condition."""
         return self._database.read(f"{_SELECT} AND {condition}", values)
 
-    def _same(self, row: Row, intent: PlannedChange, note: Note) -> bool:
+    def _is_same(self, row: Row, intent: PlannedChange, note: Note) -> bool:
         """Return whether an open proposal has the same edits, or the same problems without any."""
         steps = self._journal.steps(row["id"])
         if steps or intent.steps:
-            return _wants(steps) == _wants(intent.steps)
+            return _edit_keys(steps) == _edit_keys(intent.steps)
         other = read_note(row["proposal"])
         return other is not None and other.problems == note.problems
 
     def _read(self, row: Row) -> Proposal:
+        """Return the proposal in a row, with its texts."""
         note, state = read_note(row["proposal"]), row["state"]
-        read = note or Note()
+        readable = note or Note()
         decided = row["decided"]
         return Proposal(
             id=text_of(row["name"]),
             directory=text_of(row["directory"]),
             at=time_of(row["at"]),
-            job=_plain(read.job, _PATH_CHARACTERS),
+            job=_storable(readable.job, _PATH_CHARACTERS),
             engine=text_of(row["model"]),
-            said=_plain(read.said, _SAID_CHARACTERS),
-            problems=tuple(_plain(p, _PROBLEM_CHARACTERS) for p in read.problems[:_PROBLEMS]),
+            said=_storable(readable.said, _SAID_CHARACTERS),
+            problems=tuple(
+                _storable(p, _PROBLEM_CHARACTERS) for p in readable.problems[:_PROBLEMS]
+            ),
             state=OPEN if state == PROPOSED else state,
             decided=None if decided is None else time_of(decided),
-            reason=_plain(read.reason, _REASON_CHARACTERS),
+            reason=_storable(readable.reason, _REASON_CHARACTERS),
             edits=None if note is None else self._edits(self._journal.steps(row["id"]), note),
             origin=text_of(row["origin"]),
             asks=row["reason"] == UNUSED,
         )
 
     def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:
-        """Return the edits with their texts, ``None`` where they make no sense or are not there."""
+        """Return the edits with their texts, ``None`` if they are damaged or a text is missing."""
         if len(steps) != len(note.files) or len(steps) > _IMPORT_FILES:
             return None
         if len({step.path for step in steps}) < len(steps):
@@ -275,7 +280,7 @@ class ProposalTable:
 
 
 def insert_proposal(cursor: Cursor, intent: PlannedChange, note: Note) -> int:
-    """Record a proposal inside a transaction and return its number."""
+    """Insert a proposal with its note inside a transaction and return its number."""
     number = insert(cursor, intent, PROPOSED).number
     text = to_text(note)
     cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (text, number))
@@ -299,21 +304,23 @@ def intent_of(
 
 
 def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
-    """Return what the row of a proposal with these edits says beside its files, within bounds."""
+    """Return the note for the row of a proposal with these edits, cut to its limits."""
     return Note(
         proposal.job,
-        _plain(proposal.said, _SAID_CHARACTERS),
-        [_plain(problem, _PROBLEM_CHARACTERS) for problem in proposal.problems[:_PROBLEMS]],
+        _storable(proposal.said, _SAID_CHARACTERS),
+        [_storable(problem, _PROBLEM_CHARACTERS) for problem in proposal.problems[:_PROBLEMS]],
         proposal.reason,
         [
-            FileNote(_plain(one_line(edit.reason, _REASON_CHARACTERS)), _plain(edit.merged_into))
+            FileNote(
+                _storable(one_line(edit.reason, _REASON_CHARACTERS)), _storable(edit.merged_into)
+            )
             for edit in edits
         ],
     )
 
 
 def fits(edits: Sequence[ProposedEdit], origin: str) -> bool:
-    """Say whether a proposal of this origin can hold these edits with their texts."""
+    """Return whether a proposal of this origin can store these edits with their texts."""
     files, size = (_IMPORT_FILES, _IMPORT_BYTES) if is_import(origin) else (_FILES, _BYTES)
     texts = {edit.base: edit.before for edit in edits if edit.before is not None}
     texts |= {sha256(edit.content): edit.content for edit in edits if edit.content is not None}
@@ -321,7 +328,8 @@ def fits(edits: Sequence[ProposedEdit], origin: str) -> bool:
     return small and all(map(_is_storable, edits))
 
 
-def _intent(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
+def _prepare(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
+    """Return the change set and note for a proposal, without edits if they are too large."""
     edits = proposal.edits or ()
     intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
     note = note_of(proposal, edits)
@@ -333,10 +341,10 @@ def _intent(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
     return intent, note
 
 
-def _keep_few(cursor: Cursor, directory: str) -> None:
-    """Drop the oldest open proposals of a directory that has too many.
+def _drop_oldest(cursor: Cursor, directory: str) -> None:
+    """Delete a directory's oldest open proposals beyond the limit.
 
-    One that was decided in part is closed instead: what was refused of it stays known.
+    One that was partly decided is closed instead, so that its refusals stay known.
     """
     cursor.execute(
         f"SELECT id, decided FROM changes WHERE {IS_PROPOSAL} AND directory = ?"  # noqa: S608 - fixed words
@@ -348,7 +356,7 @@ def _keep_few(cursor: Cursor, directory: str) -> None:
 
 
 def _close(cursor: Cursor, row: Row) -> None:
-    """Drop an open proposal; one that was decided in part stays known."""
+    """Delete an open proposal; close it instead if it was partly decided."""
     if row["decided"] is None:
         cursor.execute("DELETE FROM change_files WHERE change = ?", (row["id"],))
         cursor.execute("DELETE FROM changes WHERE id = ?", (row["id"],))
@@ -356,12 +364,13 @@ def _close(cursor: Cursor, row: Row) -> None:
         cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (PARTLY, row["id"]))
 
 
-def _wants(steps: Sequence[Step]) -> set[tuple[str, str | None, str | None]]:
+def _edit_keys(steps: Sequence[Step]) -> set[tuple[str, str | None, str | None]]:
+    """Return path, hash before and hash after of each step, to compare two proposals."""
     return {(step.path, step.before, step.after) for step in steps}
 
 
-def _request(step: Step, file: FileNote) -> str:
-    """Return what the dream wanted with a file, in a line."""
+def _describe_request(step: Step, file: FileNote) -> str:
+    """Return one line that says what the dream requested for a file, and why."""
     if step.after is None and file.merged_into:
         return f"merge {step.path} into {file.merged_into}"
     verb = "remove" if step.after is None else "change" if step.before else "create"
@@ -370,11 +379,12 @@ def _request(step: Step, file: FileNote) -> str:
 
 
 def _is_storable(edit: ProposedEdit) -> bool:
-    return len(edit.path) <= _PATH_CHARACTERS and _plain(edit.path) == edit.path
+    """Return whether an edit's path is short enough and can be encoded as UTF-8."""
+    return len(edit.path) <= _PATH_CHARACTERS and _storable(edit.path) == edit.path
 
 
-def _plain(text: str, characters: int = _PATH_CHARACTERS) -> str:
-    """Return a text cut, without what cannot be kept and sent."""
+def _storable(text: str, characters: int = _PATH_CHARACTERS) -> str:
+    """Return a text cut to ``characters``; characters that UTF-8 cannot encode become ``?``."""
     return text[:characters].encode(errors="replace").decode()
 
 

@@ -1,8 +1,11 @@
-"""What a proposal's row says of it beside its files, and how its files are decided.
+"""The notes in a proposal's row, and decisions about its files.
+
+A proposal is a change set that a person has to decide about. Its note is a JSON column: why it was
+proposed, and the state of each file.
 
 Rules of this file
-- A row is input: anything may have damaged the state file. What cannot be read, or does not say
-  as much as there are files, is a proposal that can only be rejected as a whole.
+- The state file may be damaged. A proposal whose note cannot be read, or does not describe as many
+  files as there are, can only be rejected as a whole.
 """
 
 from collections.abc import Iterable
@@ -20,12 +23,12 @@ OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
 UNUSED = "unused"  # the reason of a change set that asks about memories which nobody used
 PROPOSED = "proposed"  # the state of a change set whose proposal is open
 IS_PROPOSAL = f"state IN ('{PROPOSED}', '{ACCEPTED}', '{PARTLY}', '{REJECTED}')"
-# The state file of version 1 had numbers of its own for proposals; those keep their names.
+# SQL for a proposal's name. Proposals of version 1 had numbers of their own and keep their names.
 NAME = "coalesce(nullif(request, ''), 'p' || id)"
 
 
 class FileNote(msgspec.Struct, omit_defaults=True):
-    """What a proposal says of one of its files, and how that file was decided, when and why."""
+    """What a proposal's note says of one file, and how, when and why that file was decided."""
 
     reason: str = ""
     merged_into: str = ""
@@ -35,7 +38,7 @@ class FileNote(msgspec.Struct, omit_defaults=True):
 
 
 class Note(msgspec.Struct, omit_defaults=True):
-    """What a proposal says beside its files; ``reason`` is that of the last refusal."""
+    """What a proposal's row says beside its files; ``reason`` is that of the last refusal."""
 
     job: str = ""
     said: str = ""
@@ -45,11 +48,11 @@ class Note(msgspec.Struct, omit_defaults=True):
 
 
 class ProposedEdit(Struct, frozen=True):
-    """One file of a proposal: what it was, and what it would be; ``None`` where there is no file.
+    """One file of a proposal: its text before and after; ``None`` if there is no file.
 
-    ``base`` is the hash of what it was, "" for none. ``before`` may be unknown where there was a
-    file. ``merged_into`` names the memory that says what a removed one said, "" for none.
-    ``mtime_ns`` is set where the change must not make the memory look newer.
+    ``base`` is the hash of the text before, "" for none. ``before`` is ``None`` too if that text
+    was not stored. ``merged_into`` names the memory with which a removed one is merged, "" for
+    none. ``mtime_ns`` is set if the change must not make the memory look newer.
     """
 
     path: str
@@ -68,7 +71,7 @@ def to_text(note: Note) -> str:
 
 
 def read_note(text: object) -> Note | None:
-    """Return a note from its JSON, ``None`` where it is none."""
+    """Parse a note from JSON; return ``None`` if it is damaged."""
     try:
         return msgspec.json.decode(text if isinstance(text, str) else "", type=Note)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -76,7 +79,7 @@ def read_note(text: object) -> Note | None:
 
 
 def state_of(states: Iterable[str]) -> str:
-    """Return the state of a whole proposal by those of its files: open as long as one is."""
+    """Return the state of a whole proposal from its files' states: open if one of them is."""
     known = set(states)
     if OPEN in known or not known:
         return OPEN
@@ -84,9 +87,9 @@ def state_of(states: Iterable[str]) -> str:
 
 
 def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
-    """Let a decision stand, inside a transaction; what is decided already stays as it is.
+    """Store a decision about a proposal, inside a transaction; earlier decisions stay.
 
-    A rejection that names no file is that of a whole proposal which cannot be read.
+    A rejection without paths rejects a whole proposal that cannot be read.
     """
     cursor.execute(
         f"SELECT id, directory, reason, proposal FROM changes WHERE {IS_PROPOSAL} AND {NAME} = ?"  # noqa: S608 - fixed words
@@ -96,18 +99,18 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     row = cursor.fetchone()
     if row is None or decided.state not in (ACCEPTED, REJECTED):
         return
-    note, wanted = read_note(row["proposal"]) or Note(), _paths(decided.paths)
-    if decided.state == REJECTED and not wanted:
+    note, paths = read_note(row["proposal"]) or Note(), _read_paths(decided.paths)
+    if decided.state == REJECTED and not paths:
         state = REJECTED
     else:
-        chosen = _chosen(cursor, row["id"], note, wanted)
+        files = _open_files(cursor, row["id"], note, paths)
         if row["reason"] == UNUSED and decided.state == REJECTED:
-            keep(cursor, row["directory"], chosen, at)
-        for file in chosen.values():
+            keep(cursor, row["directory"], files, at)
+        for file in files.values():
             file.state = "accepted" if decided.state == ACCEPTED else "rejected"
             file.decided, file.refusal = at, decided.reason
         state = state_of(file.state for file in note.files)
-        if not chosen:
+        if not files:
             return
     note.reason = decided.reason or note.reason
     cursor.execute(
@@ -116,8 +119,8 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     )
 
 
-def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> dict[str, FileNote]:
-    """Return what the note says of those wanted files that are open, by path."""
+def _open_files(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> dict[str, FileNote]:
+    """Return the notes of those files in ``wanted`` that are still open, by path."""
     cursor.execute("SELECT path FROM change_files WHERE change = ? ORDER BY number", (number,))
     paths = [row["path"] for row in cursor.fetchall()]
     if len(paths) != len(note.files):
@@ -126,6 +129,7 @@ def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> dict[s
     return {path: file for path, file in pairs if path in wanted and file.state == OPEN}
 
 
-def _paths(text: str) -> set[str]:
+def _read_paths(text: str) -> set[str]:
+    """Return the paths in a JSON list, without items that are not texts."""
     paths = read_json(text)
     return {path for path in paths if isinstance(path, str)} if isinstance(paths, list) else set()

@@ -1,12 +1,12 @@
-"""Taking text out of the state file for good: bodies of the journal, and what other rows say.
+"""Delete texts from the state file for good: bodies of the journal, and texts in other rows.
 
 Rules of this file
-- A purged body keeps its row, empty: its hash goes on naming the version that there was, and
-  whoever asks learns that it was purged. The same text written again is kept again.
-- A set that is recorded and not ended keeps its bodies: a crash would need them.
-- Every column of text of every table is looked at, those of later tables too, but for the columns
-  that ``_FIXED`` names: hashes, states, and the paths of directories and files that are there.
-- What was removed stands in no page and no log of the file afterwards: it is packed anew.
+- A purged body keeps its row, but empty: the hash still names the version, and readers learn that
+  it was purged. If the same text is written again, it is stored again.
+- A change set that is recorded and not ended keeps its bodies: recovery after a crash needs them.
+- Every text column of every table is searched, also of tables that are added later, except those in
+  ``_FIXED``: hashes, states, and paths of existing directories and files.
+- Afterwards the file is rewritten, so that no page or log of it holds what was removed.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -38,11 +38,11 @@ _FIXED = frozenset(
         "temp",
     }
 )
-_LIVE = ("shadows", "path")  # names of files that are there: only their owner changes them
+_LIVE = ("shadows", "path")  # names of existing files, which only their owner may change
 
 
 class PurgedText(Struct, frozen=True):
-    """A text of the history: its SHA-256, its files, its changes and proposals."""
+    """A text in the history: its SHA-256, and its files, changes and proposals."""
 
     hash: str
     paths: tuple[str, ...]
@@ -50,7 +50,7 @@ class PurgedText(Struct, frozen=True):
 
 
 class LiveFile(Struct, frozen=True):
-    """A file of a directory, as memd last saw it; ``stored`` when the journal has its body."""
+    """A file of a memory directory as memd last saw it; ``stored``: the journal has its text."""
 
     directory: str
     path: str
@@ -59,17 +59,17 @@ class LiveFile(Struct, frozen=True):
 
 
 class Purge:
-    """Purges the state file. All methods block and raise StateUnusableError."""
+    """Finds and deletes texts in the state file. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def of_change(self, number: int) -> frozenset[str]:
-        """Return the hashes of what a change set found and left."""
+        """Return the hashes of all texts before and after a change set."""
         return self._hashes("change = ?", (number,))
 
     def of_path(self, directory: str, path: str) -> frozenset[str]:
-        """Return the hashes of all versions of a file, the one that is there among them."""
+        """Return the hashes of all versions of a file, the current one included."""
         condition = "path = ? AND change IN (SELECT id FROM changes WHERE directory = ?)"
         rows = self._database.read(
             "SELECT hash FROM shadows WHERE directory = ? AND path = ?", (directory, path)
@@ -83,14 +83,14 @@ class Purge:
         )
 
     def holding(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
-        """Return the hashes of the bodies that hold something."""
+        """Return the hashes of the bodies for which ``holds`` returns true."""
         return frozenset(key for key, body in self._bodies() if holds(body))
 
     def removable(self, hashes: Collection[str]) -> tuple[PurgedText, ...]:
-        """Return those of some bodies that are there and that no unfinished set needs."""
-        waiting = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
+        """Return those of the texts that are stored and not needed by an unfinished change set."""
+        needed = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
         result = []
-        for key in sorted(set(hashes) - waiting):
+        for key in sorted(set(hashes) - needed):
             rows = self._database.read(
                 f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path,"  # noqa: S608 - fixed words
                 " change FROM change_files JOIN changes ON id = change"
@@ -116,14 +116,14 @@ class Purge:
         return tuple(LiveFile(r["directory"], r["path"], r["hash"], bool(r["kept"])) for r in rows)
 
     def running(self) -> int:
-        """Return how many jobs have not ended: they may still write what they have read."""
+        """Return the number of jobs that have not ended; they may still write what they read."""
         query = "SELECT count(*) AS found FROM jobs WHERE state IN ('queued', 'running')"
         return int(self._database.read(query)[0]["found"])
 
     def texts(self, cleaned: Callable[[str], str]) -> dict[str, int]:
-        """Return how many rows of each table have a text that would be cleaned."""
+        """Return by table how many rows have a text that ``cleaned`` would change."""
         result: dict[str, int] = {}
-        for table, columns in self._columns().items():
+        for table, columns in self._text_columns().items():
             names = ", ".join(columns)
             rows = self._database.read(f"SELECT {names} FROM {table}")  # noqa: S608 - our own names
             count = sum(
@@ -137,19 +137,26 @@ class Purge:
     def remove(
         self, hashes: Collection[str], cleaned: Callable[[str], str] = lambda text: text
     ) -> None:
-        """Empty bodies and clean texts in one durable transaction, then pack the file anew."""
-        tables = self._columns()
+        """Empty the bodies with these hashes, clean all texts, and rewrite the file.
+
+        ``cleaned`` returns a text without what is to be removed. The changes are one durable
+        transaction.
+        """
+        tables = self._text_columns()
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "UPDATE blobs SET body = ? WHERE hash = ?", [(_EMPTY, key) for key in hashes]
             )
-            self._remember(cursor, cleaned)
+            self._store_path_hashes(cursor, cleaned)
             for table, columns in tables.items():
-                _clean(cursor, table, columns, cleaned)
+                _clean_table(cursor, table, columns, cleaned)
         self._database.compact()
 
-    def _remember(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:
-        """Keep by their hash which paths memd knew: a line of the index that names one may go."""
+    def _store_path_hashes(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:
+        """Store the hashes of paths that are about to be cleaned, so that they stay known.
+
+        Without this an index line that names such a path would count as unknown.
+        """
         rows = self._database.read(
             "SELECT DISTINCT c.directory, f.path FROM change_files f JOIN changes c"  # noqa: S608 - fixed words
             f" ON c.id = f.change WHERE typeof(f.path) = 'text' AND NOT ({IS_PROPOSAL})"
@@ -160,7 +167,7 @@ class Purge:
         )
 
     def _hashes(self, condition: str, values: tuple[object, ...] = ()) -> frozenset[str]:
-        """Return the hashes of the bodies that some changes replaced or wrote."""
+        """Return the hashes of the texts before and after, of files that meet an SQL condition."""
         rows = self._database.read(
             f"SELECT before, after FROM change_files WHERE {condition}",  # noqa: S608 - fixed words
             values,
@@ -168,6 +175,7 @@ class Purge:
         return frozenset(body for row in rows for body in row if isinstance(body, str))
 
     def _bodies(self) -> Iterator[tuple[str, bytes]]:
+        """Yield hash and text of each stored body, reading a page at a time."""
         last = ""
         while rows := self._database.read(
             "SELECT hash, body FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", (last, _PAGE)
@@ -177,8 +185,8 @@ class Purge:
                 if row["body"]:
                     yield row["hash"], unpacked(row["body"])
 
-    def _columns(self) -> dict[str, tuple[str, ...]]:
-        """Return the columns that may hold anybody's words, by table."""
+    def _text_columns(self) -> dict[str, tuple[str, ...]]:
+        """Return by table the text columns that may hold a person's text."""
         tables = self._database.read(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         )
@@ -196,10 +204,13 @@ class Purge:
         return result
 
 
-def _clean(
+def _clean_table(
     cursor: Cursor, table: str, columns: tuple[str, ...], cleaned: Callable[[str], str]
 ) -> None:
-    """Clean the texts of one table. Two rows that become the same are one afterwards."""
+    """Replace the texts in some columns of a table by ``cleaned(text)``.
+
+    Of two rows with the same key afterwards, one is left.
+    """
     cursor.connection.create_function(
         "cleaned", 1, lambda value: cleaned(value) if isinstance(value, str) else value
     )

@@ -1,7 +1,7 @@
-"""What a change set is, as values, and how its rows are read.
+"""The classes of change sets, and how rows of the journal are read into them.
 
-A journal is a file that anything may have damaged, so its rows are input: whatever they hold, what
-comes out has the types and bounds that memd itself writes, and what makes no sense does nothing.
+The state file may be damaged: whatever a row holds, the result has the types and bounds that memd
+writes itself, and invalid parts have no effect.
 """
 
 import json
@@ -29,10 +29,10 @@ _MODE_BITS = 0o777
 class Step(Struct, frozen=True):
     """One file of a change set.
 
-    ``before`` and ``after`` are SHA-256 in hex, ``None`` where there is no file. ``temp`` is the
-    name beside the file under which its new body is prepared; the journal chooses it.
-    ``after_mtime_ns`` is set only where the new file must carry a certain time; ``mode`` is that of
-    the file before, or what a new one gets (``None``: 0600).
+    ``before`` and ``after`` are SHA-256 in hex, ``None`` if there is no file. ``temp`` is the
+    temporary name beside the file for its new content; the journal chooses it. ``after_mtime_ns``
+    is set if the new file must get this mtime. ``mode`` is the file's mode before, or that of a new
+    file (``None``: 0600).
     """
 
     path: str
@@ -43,7 +43,7 @@ class Step(Struct, frozen=True):
     after_mtime_ns: int | None = None
     temp: str = ""
     conflict: bool = False
-    purged: bool = False  # one of the two bodies was removed for good
+    purged: bool = False  # one of the two texts was purged
 
     @property
     def action(self) -> str:
@@ -54,10 +54,10 @@ class Step(Struct, frozen=True):
 
 
 class PlannedChange(Struct, frozen=True):
-    """A change set that is about to be recorded; ``token`` makes its temporary names unique.
+    """A change set to be recorded; ``token`` makes its temporary names unique.
 
-    ``conflicts`` are paths that an undo had to leave alone, ``merged`` those whose text was merged
-    with what others had written; they are part of the answer.
+    ``conflicts`` are paths that an undo left alone, ``merged`` those merged with newer text of
+    others; both are part of the result.
     """
 
     directory: str
@@ -73,7 +73,7 @@ class PlannedChange(Struct, frozen=True):
 
 
 class ChangeRecord(Struct, frozen=True):
-    """A change set as the journal holds it."""
+    """A change set as it is stored in the journal."""
 
     number: int
     directory: str
@@ -88,30 +88,30 @@ class ChangeRecord(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The name that clients know the set by."""
+        """The change set's id for clients, such as c12."""
         return f"c{self.number}"
 
     def result(self, *, repeated: bool = False) -> CommitResult:
-        """Return how this set ended for its caller; indexes are left out."""
+        """Return the result of this set for its caller, without index files."""
         files = tuple(f for f in file_changes(self.steps) if f.path not in INDEXES)
         return CommitResult(
             self.id, files, repeated=repeated, merged=self.merged, conflicts=self.conflicts
         )
 
     def change(self) -> Change:
-        """Return this set as history tells it."""
+        """Return this set as an entry of the history."""
         return Change(self.id, self.at, self.directory, self.by, file_changes(self.steps))
 
 
 def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
-    """Return what happened to each file of a set; files left alone are not among them."""
+    """Return the change of each file of a set, without files that were left alone."""
     return tuple(
         FileChange(s.path, s.action, s.before, s.after, s.purged) for s in steps if not s.conflict
     )
 
 
 def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
-    """Return a row of ``changes`` as a set."""
+    """Return the change set in a row of ``changes`` with these steps."""
     return ChangeRecord(
         row["id"],
         text_of(row["directory"]),
@@ -121,7 +121,7 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
         text_of(row["request"]),
         steps,
         effects.from_text(row["effects"]),
-        *read_aside(row["conflicts"]),
+        *read_result_text(row["conflicts"]),
     )
 
 
@@ -137,7 +137,7 @@ def read_step(row: Row) -> Step:
 
 
 def step_values(step: Step) -> tuple[object, ...]:
-    """Return a step as its row holds it."""
+    """Return the values of a step for its row."""
     return (
         step.path,
         step.before,
@@ -149,12 +149,12 @@ def step_values(step: Step) -> tuple[object, ...]:
     )
 
 
-def aside(conflicts: Sequence[str], merged: Sequence[str]) -> str:
+def result_text(conflicts: Sequence[str], merged: Sequence[str]) -> str:
     """Return the conflicts and merged paths of a result as JSON for their column."""
     return json.dumps({"conflicts": conflicts, "merged": merged} if merged else conflicts)
 
 
-def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def read_result_text(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the conflicts and the merged paths in a column, both empty if it is damaged."""
     result = read_json(text)
     if isinstance(result, dict):
@@ -163,15 +163,17 @@ def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _texts(items: object) -> tuple[str, ...]:
+    """Return the texts in a list, none for any other value."""
     return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()
 
 
 def bounded(number: int | None) -> int | None:
-    """Return a number that SQLite can hold."""
+    """Return a number limited to the 64-bit range of SQLite, ``None`` for ``None``."""
     return None if number is None else max(-_INTEGER, min(number, _INTEGER))
 
 
 def _provenance(row: Row) -> Provenance:
+    """Return who made the change set in a row; an unknown actor counts as external."""
     known = {actor.value for actor in Actor}
     actor = Actor(row["actor"]) if row["actor"] in known else Actor.EXTERNAL
     names = ("client", "session", "model", "reason", "origin")
@@ -179,12 +181,12 @@ def _provenance(row: Row) -> Provenance:
 
 
 def text_of(value: Any) -> str:
-    """Return what a row holds where it is text, "" for anything else."""
+    """Return a column's value if it is a text, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def time_of(value: Any) -> float:
-    """Return a time that has an ISO form; 0 for what is no time."""
+    """Return a time in seconds since 1970 that has an ISO form, 0 for an invalid value."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0.0
     return float(max(0.0, min(value, _LATEST)))

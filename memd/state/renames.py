@@ -1,4 +1,4 @@
-"""Which files of a change set are the same memory under another name. Pure."""
+"""Detect which removed and new files of a change set are one memory under another name. Pure."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -13,33 +13,34 @@ def renamed(steps: Sequence[Step]) -> dict[str, str]:
     """Return the new path of each renamed file by its old path.
 
     A removed and a new file are the same memory if their bytes are equal, if one is the other's
-    copy below ``team/``, or if their mtimes are equal (memd changes the name in the frontmatter).
-    Pairs with the same file name are preferred.
+    copy below ``team/``, or if their mtimes are equal, since memd changes the name in the
+    frontmatter of a renamed file. Pairs with the same file name are preferred.
     """
     gone = {step.path: step for step in steps if step.before is not None and step.after is None}
     new = {step.path: step for step in steps if step.before is None and step.after is not None}
     result: dict[str, str] = {}
     for key in _KEYS if gone and new else ():
-        free: dict[Hashable, deque[str]] = defaultdict(deque)
+        unmatched: dict[Hashable, deque[str]] = defaultdict(deque)
         for path, step in new.items():
-            free[key(path, step.after, step.after_mtime_ns)].append(path)
+            unmatched[key(path, step.after, step.after_mtime_ns)].append(path)
         for path, step in list(gone.items()):
-            wanted = key(path, step.before, step.before_mtime_ns)
-            if wanted is not None and free.get(wanted):
-                result[path] = free[wanted].popleft()
+            match = key(path, step.before, step.before_mtime_ns)
+            if match is not None and unmatched.get(match):
+                result[path] = unmatched[match].popleft()
                 del gone[path], new[result[path]]
     return result
 
 
-def _file(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-# Each of a path, the hash and the time of its file; two are the same where they have the same key.
+# Tried in this order. Each makes a key of a file's path, hash and mtime; a removed and a new file
+# with equal keys are the same memory.
 _KEYS: tuple[Key, ...] = (
-    lambda path, key, _: (key, _file(path)),
+    lambda path, key, _: (key, _file_name(path)),
     lambda _path, key, _time: key,
     lambda path, _key, _time: path.removeprefix(TEAM),
-    lambda path, _, time: None if time is None else (time, _file(path)),
+    lambda path, _, time: None if time is None else (time, _file_name(path)),
     lambda _path, _key, time: time,
 )

@@ -1,18 +1,17 @@
-"""What the journal forgets: what is too old or too much, a little at a time.
+"""Delete old change sets, bodies and requests from the journal, in small batches.
 
 Rules of this file
-- Live memories are never touched: only rows and bodies of the state file are.
-- A set that is recorded and not ended, or an open proposal, is never pruned, nor a body that a
-  kept set, a shadow, a sync of team memory or an import names. A decided proposal is as old as
-  its last decision. The numbers of sets are never used again.
-- What is too old goes by ``state/ages.py``, what is too much by its number alone, and past changes
-  that imports brought before all others. They are as old as their import.
-- The original of a file that is as an import wrote it is never pruned.
-- Each batch is one small transaction: writers wait for at most one, it waits for who just reads
-  several rows that belong together (``Journal.unpruned``), and a kill at any instant
-  leaves the sets of whole batches, each with all its files and bodies, or none of it.
-- A body that nobody names any more is found by going through all of them in the order of their
-  hashes, a page at a time.
+- Memories in directories are never touched, only rows and bodies in the state file.
+- Never deleted are: change sets that are recorded and not ended, open proposals, and bodies that a
+  remaining change set, the baseline, a sync of team memory or an import names. The age of a decided
+  proposal is that of its last decision. Numbers of change sets are never used again.
+- ``state/ages.py`` decides what is too old. If the file is too large, change sets are deleted in
+  the order of their numbers, but first past changes that imports brought, as old as their import.
+- The original of an imported file is kept as long as the file is as the import wrote it.
+- Each batch is one small transaction, so writers wait for at most one. It waits for readers of
+  several rows that belong together (``Journal.unpruned``). A crash leaves whole batches: a change
+  set is there with all its files and bodies, or not at all.
+- Bodies that nothing names any more are found by reading all of them, a page at a time.
 """
 
 from collections.abc import Iterable
@@ -23,9 +22,9 @@ from memd.state.ages import Bound
 from memd.state.database import Cursor, Database
 from memd.state.figures import used_bytes
 
-_SETS = 50  # pruned in one transaction, or fewer where they have many files
+_SETS = 50  # change sets deleted in one transaction, fewer if they have many files
 _FILES = 500
-_BODIES = 500  # looked at in one transaction
+_BODIES = 500  # bodies inspected in one transaction
 _REQUESTS = 500
 _OLD = (
     "SELECT id FROM changes WHERE state NOT IN ('recorded', 'proposed') AND at < ?1 AND id <= ?2"
@@ -39,6 +38,7 @@ _ORIGINALS = (
     "FROM imported_files o WHERE at < ?1 AND newest <= ?2 AND NOT EXISTS (SELECT 1 FROM shadows s"
     " WHERE (s.directory, s.path, s.hash) = (o.directory, o.path, o.live)) LIMIT ?3"
 )
+# SQL: whether a row in use names the body of the outer query.
 _NAMED = (
     "EXISTS (SELECT 1 FROM change_files WHERE before = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM change_files WHERE after = blobs.hash)"
@@ -50,7 +50,7 @@ _NAMED = (
 
 
 class Pruned(Struct, frozen=True):
-    """What one batch took away; ``more`` says that another one has work."""
+    """What one batch deleted; ``more`` says that another batch has work."""
 
     changes: int = 0
     bodies: int = 0
@@ -58,49 +58,52 @@ class Pruned(Struct, frozen=True):
     more: bool = False
 
     def __add__(self, other: "Pruned") -> "Pruned":
-        """Return what both took away; the later one knows whether there is more."""
+        """Return the sum of both; ``more`` is that of the later one."""
         changes, bodies = self.changes + other.changes, self.bodies + other.bodies
         return Pruned(changes, bodies, self.requests + other.requests, other.more)
 
 
 class Retention:
-    """One round of pruning. Call ``batch`` until there is no more; it blocks.
+    """One round of deleting. Call ``batch`` until its result says that there is no more.
 
-    What is older than the bound goes, and the oldest as long as the state file holds more than
-    ``most`` bytes.
+    Rows older than ``bound`` are deleted, and then the oldest ones while the state file uses more
+    than ``most`` bytes.
     """
 
     def __init__(self, database: Database, bound: Bound, most: int) -> None:
         self._database = database
         self._old = (bound.before, bound.change)
         self._most = most
-        self._swept = ""
+        self._last_swept_hash = ""
 
     def batch(self) -> Pruned:
-        """Prune a little. Raises StateUnusableError; what was pruned so far stays pruned."""
+        """Delete one batch and return what it deleted. Blocks. Raise StateUnusableError."""
         with self._database.file.pruning.alone():
             return self._batch()
 
     def _batch(self) -> Pruned:
-        past = self._numbers(_PAST, (*self._old, _SETS))
-        old = self._numbers(_OLD, (*self._old, _SETS))
+        """Delete the first kind of rows that has any too old, and return what was deleted."""
+        past = self._select_numbers(_PAST, (*self._old, _SETS))
+        old = self._select_numbers(_OLD, (*self._old, _SETS))
         if not past and not old and used_bytes(self._database) > self._most:
-            past = self._numbers(_OLDEST_PAST, (_SETS,))
-            old = [] if past else self._numbers(_OLDEST, (_SETS,))
+            past = self._select_numbers(_OLDEST_PAST, (_SETS,))
+            old = [] if past else self._select_numbers(_OLDEST, (_SETS,))
         if past:
             return self._prune_past(past)
         if old:
-            return self._prune(old)
+            return self._prune_changes(old)
         if self._database.read(f"SELECT 1 {_ORIGINALS}", (*self._old, 1)):
             return self._prune_originals()
         if self._database.read(f"SELECT 1 {_OLD_REQUESTS}", (*self._old, 1)):
             return self._prune_requests()
-        return self._sweep()
+        return self._prune_unused_bodies()
 
-    def _numbers(self, query: str, values: tuple[object, ...]) -> list[int]:
+    def _select_numbers(self, query: str, values: tuple[object, ...]) -> list[int]:
+        """Return the first column of a query."""
         return [row[0] for row in self._database.read(query, values)]
 
-    def _prune(self, numbers: Iterable[int]) -> Pruned:
+    def _prune_changes(self, numbers: Iterable[int]) -> Pruned:
+        """Delete change sets with their files, and the bodies that nothing else names."""
         changes, hashes, files = 0, set[str](), 0
         with self._database.transaction() as cursor:
             for number in numbers:
@@ -113,10 +116,11 @@ class Retention:
                 cursor.execute("DELETE FROM change_files WHERE change = ?", (number,))
                 cursor.execute("DELETE FROM changes WHERE id = ?", (number,))
                 changes += 1
-            bodies = _drop(cursor, hashes)
+            bodies = _delete_unnamed_bodies(cursor, hashes)
         return Pruned(changes, bodies, more=True)
 
     def _prune_past(self, numbers: Iterable[int]) -> Pruned:
+        """Delete past changes of imports, and the bodies that nothing else names."""
         changes, hashes = 0, set[str]()
         with self._database.transaction() as cursor:
             for number in numbers:
@@ -127,10 +131,11 @@ class Retention:
                 changes += 1
                 if len(hashes) > _BODIES:
                     break
-            bodies = _drop(cursor, hashes)
+            bodies = _delete_unnamed_bodies(cursor, hashes)
         return Pruned(changes, bodies, more=True)
 
     def _prune_originals(self) -> Pruned:
+        """Delete old originals of imported files that have changed since."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 f"SELECT directory, path, live, exported {_ORIGINALS}", (*self._old, _FILES)
@@ -140,10 +145,11 @@ class Retention:
                 "DELETE FROM imported_files WHERE (directory, path, live) = (?, ?, ?)",
                 [row[:3] for row in rows],
             )
-            bodies = _drop(cursor, {row["exported"] for row in rows})
+            bodies = _delete_unnamed_bodies(cursor, {row["exported"] for row in rows})
         return Pruned(bodies=bodies, more=True)
 
     def _prune_requests(self) -> Pruned:
+        """Delete stored results of old requests."""
         requests = self._database.write(
             "DELETE FROM requests WHERE (directory, client, request) IN"  # noqa: S608 - fixed words
             f" (SELECT directory, client, request {_OLD_REQUESTS})",
@@ -151,22 +157,24 @@ class Retention:
         )
         return Pruned(requests=requests, more=True)
 
-    def _sweep(self) -> Pruned:
+    def _prune_unused_bodies(self) -> Pruned:
+        """Delete the unnamed bodies among the next page of all bodies."""
         page = self._database.read(
             f"SELECT hash, {_NAMED} AS named FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?",  # noqa: S608 - fixed words
-            (self._swept, _BODIES),
+            (self._last_swept_hash, _BODIES),
         )
         if not page:
             return Pruned()
-        self._swept = page[-1]["hash"]
+        self._last_swept_hash = page[-1]["hash"]
         unused = [row["hash"] for row in page if not row["named"]]
-        if not unused:  # a transaction costs a wait
+        if not unused:  # avoid an empty transaction, for which writers would wait
             return Pruned(more=True)
         with self._database.transaction() as cursor:
-            return Pruned(bodies=_drop(cursor, unused), more=True)
+            return Pruned(bodies=_delete_unnamed_bodies(cursor, unused), more=True)
 
 
-def _drop(cursor: Cursor, hashes: Iterable[str]) -> int:
+def _delete_unnamed_bodies(cursor: Cursor, hashes: Iterable[str]) -> int:
+    """Delete those of the bodies that no row names; return how many."""
     dropped = 0
     for key in hashes:
         cursor.execute(f"DELETE FROM blobs WHERE hash = ? AND NOT ({_NAMED})", (key,))  # noqa: S608 - fixed words

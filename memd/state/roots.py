@@ -1,7 +1,7 @@
-"""Which project root a memory directory belongs to.
+"""Store which project root each memory directory belongs to.
 
-A slug is not injective: two roots may meet in one directory and would share memories
-without anybody having asked for it. The first root that was seen is remembered.
+Two roots can have the same slug, and so the same directory; they would share memories although
+nobody wants that. So the first root that uses a directory owns it.
 """
 
 from memd.core.recent import Recent
@@ -16,14 +16,14 @@ CREATE TABLE IF NOT EXISTS roots (
 
 
 class Roots:
-    """The remembered roots. Methods block and raise StateUnusableError."""
+    """The owner of each memory directory. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: Recent[str, str] = Recent()
 
     def owner(self, directory: str, root: str) -> str:
-        """Return the root that a directory belongs to: this one when none was seen before."""
+        """Return the root that owns a directory; ``root`` becomes the owner if there is none."""
         known = self._known.get(directory)
         if known is None:
             self._database.write("INSERT OR IGNORE INTO roots VALUES (?, ?)", (directory, root))
@@ -32,11 +32,11 @@ class Roots:
         return known
 
     def all(self) -> dict[str, str]:
-        """Return the remembered roots by directory."""
+        """Return all owners by memory directory."""
         rows = self._database.read("SELECT directory, root FROM roots ORDER BY directory")
         return {row["directory"]: row["root"] for row in rows}
 
     def move(self, directory: str, root: str) -> None:
-        """Let a directory belong to another root, since its old one is gone."""
+        """Make another root the owner of a directory whose old root no longer exists."""
         self._database.write("UPDATE roots SET root = ? WHERE directory = ?", (root, directory))
         self._known[directory] = root

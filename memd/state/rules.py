@@ -1,10 +1,10 @@
-"""Which rules a person switched on, and which memories they had to say again.
+"""Store the rules that a person switched on, and which memories they had to repeat.
 
 Rules of this file
-- A row is made by a person's consent alone (``rule.add``). It names a memory and the hash of the
-  words that were consented to; no text of a memory is here.
-- A memory has at most one rule, and that keeps its number when it is switched on again.
-- Rows are input: a state file may be damaged, and a row that makes no sense harms no other.
+- Only a person's consent (``rule.add``) creates a row. It names a memory and the hash of the text
+  that was consented to; it holds no text of a memory.
+- A memory has at most one rule, which keeps its number when it is switched on again.
+- The state file may be damaged: a row with invalid values is skipped.
 """
 
 import os
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS said_again (
     PRIMARY KEY (directory, path)
 ) STRICT, WITHOUT ROWID;
 """
-_SAID_MOST = 1000  # memories of a directory
+_SAID_MOST = 1000  # repeated memories stored for one directory
 _ADD = """
 INSERT INTO rules (directory, path, digest, answer, enabled, at) VALUES (?, ?, ?, ?, 1, ?)
 ON CONFLICT (directory, path) DO UPDATE SET
@@ -52,9 +52,10 @@ DELETE FROM said_again WHERE directory = ?1 AND path IN (
 
 
 class StoredRule(Struct, frozen=True):
-    """What a person switched on: the ``digest`` of the words, and ``ask`` or ``deny``.
+    """A rule that a person switched on: a memory, the ``digest`` of its text, ask or deny.
 
-    ``answered`` is how many calls of tools it answered, ``last_at`` when (seconds since 1970).
+    ``answered`` counts the tool calls that it answered, ``last_at`` is when it last did (seconds
+    since 1970).
     """
 
     number: int
@@ -69,33 +70,33 @@ class StoredRule(Struct, frozen=True):
 
 
 class RuleTable:
-    """The rules of all directories, by real paths. Blocks; raises StateUnusableError."""
+    """The rules of all directories by real path. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def all(self) -> tuple[StoredRule, ...]:
-        """Return every rule, also those that were switched off, the oldest first."""
+        """Return every rule, also those switched off, oldest first; skip damaged rows."""
         rows = self._database.read("SELECT * FROM rules ORDER BY number")
         read = (StoredRule(**dict(row)) for row in rows)
         return tuple(rule for rule in read if rule.answer in {"ask", "deny"})
 
     def switch_on(self, directory: str, path: str, digest: str, answer: str, at: float) -> None:
-        """Make a memory's rule hold, by the hash of its words."""
+        """Store a memory's rule with the digest of its text, or switch it on again."""
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
             cursor.execute(_ADD, (real, path, digest, answer, at))
 
     def switch_off(self, number: int, *, forget: bool = False) -> None:
-        """Make a rule hold no more, or ``forget`` it."""
+        """Switch a rule off; with ``forget``, delete it."""
         change = "DELETE FROM rules" if forget else "UPDATE rules SET enabled = 0"
         with self._database.transaction() as cursor:
             cursor.execute(f"{change} WHERE number = ?", (number,))
 
     def answered(self, number: int, at: float) -> bool:
-        """Count one answer of a rule; say whether the rule is still there.
+        """Count one answer of a rule; return whether the rule is still on.
 
-        The count may be lost with the power: nobody waits for a disk while a tool does.
+        The count may be lost in a power cut, so that a tool call does not wait for the disk.
         """
         with self._database.transaction(synced=False) as cursor:
             cursor.execute(
@@ -106,14 +107,14 @@ class RuleTable:
             return cursor.rowcount == 1
 
     def said_again(self, directory: str, paths: Iterable[str], at: float) -> None:
-        """Count that a person said again what these memories say already."""
+        """Count that a person repeated what these memories already say."""
         real = os.path.realpath(directory)
         with self._database.transaction(synced=False) as cursor:
             cursor.executemany(_SAY, [(real, path, at) for path in paths])
             cursor.execute(_FORGET, (real, _SAID_MOST))
 
     def repeated(self, directory: str) -> Mapping[str, int]:
-        """Return how often a person said again what memories of a directory say, by path."""
+        """Return how often a person repeated what each memory of a directory says, by path."""
         rows = self._database.read(
             "SELECT path, times FROM said_again WHERE directory = ?", (os.path.realpath(directory),)
         )

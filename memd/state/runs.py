@@ -1,6 +1,6 @@
-"""What agents did in their runs, turn by turn, for ``memctl job show``.
+"""Store the turns of agents' runs, for ``memctl job show``.
 
-A record is plain data without credentials (``agent/record.py``); the newest stay.
+A record is plain data without credentials (``agent/record.py``); only the newest are kept.
 """
 
 import json
@@ -23,27 +23,27 @@ ROWS_KEPT = 200  # runs; some 40 MB at the very most
 
 
 class Runs:
-    """The records of runs by job. All methods block and may raise StateUnusableError."""
+    """The records of agents' runs by job. Methods block and may raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def save(self, job: str, turns: Sequence[Mapping[str, Any]], at: float) -> None:
-        """Keep the turns of a job's last run; ``at`` is seconds since 1970."""
+        """Store the turns of a job's last run; ``at`` is seconds since 1970."""
         with self._database.transaction(synced=False) as cursor:
             cursor.execute(
                 "INSERT OR REPLACE INTO runs (job, turns, at) VALUES (?, ?, ?)",
                 (job, json.dumps(list(turns)), at),
             )
             cursor.execute(
-                # By when they were written, not by what the clock said then.
+                # Ordered by insertion, because the clock may have been wrong.
                 "DELETE FROM runs WHERE rowid NOT IN"
                 " (SELECT rowid FROM runs ORDER BY rowid DESC LIMIT ?)",
                 (ROWS_KEPT,),
             )
 
     def of(self, job: str) -> list[dict[str, Any]]:
-        """Return the turns of a job's last run, none where there was no model in it."""
+        """Return the turns of a job's last run, empty if no model was used in it."""
         rows = self._database.read("SELECT turns FROM runs WHERE job = ?", (job,))
         turns = read_json(rows[0]["turns"]) if rows else None
         return [t for t in turns if isinstance(t, dict)] if isinstance(turns, list) else []

@@ -1,4 +1,4 @@
-"""A lock that many may hold together, or one alone."""
+"""A lock that many threads may hold together, or one thread alone."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class SharedLock:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Hold it with others for the length of a block."""
+        """Hold the lock together with other threads during the block."""
         with self._changed:
             self._users += 1
         try:
@@ -31,7 +31,7 @@ class SharedLock:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold it alone for the length of a block."""
+        """Hold the lock alone during the block, after waiting for all shared holders."""
         with self._changed:
             self._changed.wait_for(lambda: not self._users)
             yield

@@ -1,15 +1,15 @@
-"""What models were used for and what it cost, by day; and the caps.
+"""Store what models were used for and what it cost, by day, and enforce the spending caps.
 
 Rules of this file
-- A request is booked with the most that it may cost before it is sent, in the transaction that
-  finds room for it under the caps, and corrected when its usage is known: what is booked is never
-  less than what was spent, whatever dies and whenever.
-- One row holds the sums of a day, a kind, a project and a model. A day is the user's local one;
-  a correction goes to the day of its booking.
-- A day ends when the next one begins by a clock that was not set back: until such a clock has run
-  for a day, what is spent counts for the day of the last booking.
-- What another state file was told of the day (``state/tally.py``) counts where it is more.
-- Days older than a year and a month are forgotten.
+- Before a request is sent, the most that it may cost is booked, in the transaction that checks the
+  caps. The booking is corrected once the usage is known. So the books are never below the real
+  cost, even after a crash.
+- One row has the sums of a day, kind of work, project and model. Days are local; a correction goes
+  to the day of its booking.
+- A new day begins only by a clock that was not set back: until such a clock has run for a day,
+  usage counts for the day of the last booking.
+- If the tally file (``state/tally.py``) has more for a day, its figures count.
+- Days older than 400 days are deleted.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS spend (
 ) STRICT;
 """
 
-SCHEMA = f"{ages.SCHEMA}{_TABLE}"  # the day of a booking hangs on the clock
+SCHEMA = f"{ages.SCHEMA}{_TABLE}"  # the day of a booking depends on the clock checks
 
 By = Literal["day", "kind", "project", "model"]
 KEPT_DAYS = 400
@@ -64,7 +64,7 @@ ON CONFLICT (day, kind, project, model) DO UPDATE SET
 
 
 class Account(Struct, frozen=True):
-    """What is spent on: a kind of work, a project's memory directory, a model."""
+    """What a request is booked under: kind of work, project's memory directory, and model."""
 
     kind: str
     project: str
@@ -72,7 +72,7 @@ class Account(Struct, frozen=True):
 
 
 class Booking(Struct, frozen=True):
-    """A request that was booked at the most that it may cost."""
+    """A request that was booked with the most that it may cost."""
 
     account: Account
     day: str
@@ -80,22 +80,25 @@ class Booking(Struct, frozen=True):
 
 
 class SpendRow(Sum, frozen=True, kw_only=True):
-    """What was used on one day, for one kind of work, in one project, or by one model."""
+    """The usage under one label: a day, kind of work, project or model."""
 
     label: str
 
 
 class SpendTable:
-    """The books. All methods block and raise StateUnusableError; times are seconds since 1970."""
+    """The table of usage and cost. Methods block and raise StateUnusableError.
+
+    Times are seconds since 1970.
+    """
 
     def __init__(self, database: Database, tally: Tally | None = None) -> None:
         self._database = database
         self._tally = tally
 
     def add(self, account: Account, used: Sum, now: float) -> None:
-        """Book what was used."""
+        """Add usage to an account's sums of today."""
         with self._database.transaction() as cursor:
-            _add(cursor, day_of(now), account, used)
+            _add_usage(cursor, day_of(now), account, used)
 
     def reserve(
         self,
@@ -106,42 +109,43 @@ class SpendTable:
         *,
         by_runs: bool = False,
     ) -> Booking | str:
-        """Book the most that a request may cost; or return the cap that has no room for it.
+        """Book the most that a request may cost, or return the name of the cap that it exceeds.
 
-        ``by_runs``: a program answers it, whose runs of a day are bounded.
+        ``by_runs`` says that a program answers, so that the number of its runs a day is limited
+        too.
         """
         with self._database.transaction() as cursor:
-            day = self._day(now)
-            kinds = self._used(day)
+            day = self._booking_day(now)
+            kinds = self._usage_of_day(day)
             cap = reached(account.kind, kinds, most, settings, by_runs=by_runs)
             if cap:
                 return cap
-            _add(cursor, day, account, most)
-            self._tell(day, kinds, account.kind, most)
+            _add_usage(cursor, day, account, most)
+            self._write_tally(day, kinds, account.kind, most)
         return Booking(account, day, most)
 
     def finish(self, booking: Booking, used: Sum) -> None:
-        """Correct a booking by what was really used."""
+        """Replace a booking's estimate by the real usage."""
         change = Sum(*(a - b for a, b in zip(astuple(used), astuple(booking.booked), strict=True)))
         with self._database.transaction() as cursor:
-            known = self._used(booking.day)
-            _add(cursor, booking.day, booking.account, change)
-            if self._reported().day == booking.day:
-                self._tell(booking.day, known, booking.account.kind, change)
+            usage = self._usage_of_day(booking.day)
+            _add_usage(cursor, booking.day, booking.account, change)
+            if self._read_tally().day == booking.day:
+                self._write_tally(booking.day, usage, booking.account.kind, change)
 
     def today(self, now: float, kind: str = "") -> Sum:
         """Return what was used today, for one kind or for everything."""
-        kinds = self._used(self._day(now))
+        kinds = self._usage_of_day(self._booking_day(now))
         return kinds.get(kind, Sum()) if kind else sum(kinds.values(), Sum())
 
     def kinds_today(self, now: float) -> dict[str, Sum]:
         """Return what was used today by kind of work."""
-        return self._used(self._day(now))
+        return self._usage_of_day(self._booking_day(now))
 
     def summary(self, days: int, by: By, now: float, kind: str = "") -> tuple[SpendRow, ...]:
-        """Return the sums of the last ``days``, today's too, by one column; of one kind or of all.
+        """Return the usage of the last ``days``, today included, summed by one column.
 
-        Days come the newest first, everything else the dearest first.
+        ``kind`` selects one kind of work, "" all. Days come newest first, other labels by cost.
         """
         first = _local(now).date() - timedelta(days=days - 1)
         order = "day DESC" if by == "day" else "sum(money) DESC, sum(input + output) DESC"
@@ -154,38 +158,42 @@ class SpendTable:
 
     def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
         """Return the exceeded cap for each kind of work that may send no request today."""
-        used, one = self._used(self._day(now)), Sum(requests=1)
-        result = {k: reached(k, used, one, settings, by_runs=by_runs) for k in KINDS}
+        used, request = self._usage_of_day(self._booking_day(now)), Sum(requests=1)
+        result = {k: reached(k, used, request, settings, by_runs=by_runs) for k in KINDS}
         return {kind: cap for kind, cap in result.items() if cap}
 
     def prune(self, bound: Bound) -> None:
-        """Forget old days."""
+        """Delete the days before a bound."""
         self._database.write("DELETE FROM spend WHERE day < ?", (day_of(bound.before),))
 
-    def _day(self, now: float) -> str:
+    def _booking_day(self, now: float) -> str:
         """Return the day to which a booking made now belongs."""
         rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
-        booked = self._reported().day or (rows[0]["day"] if rows else "")
+        booked = self._read_tally().day or (rows[0]["day"] if rows else "")
         check = ages.last_check(self._database)
         steady = check is not None and check.steady_at(now)
         return day_to_book(day_of(now), booked, steady=steady)
 
-    def _used(self, day: str) -> dict[str, Sum]:
+    def _usage_of_day(self, day: str) -> dict[str, Sum]:
         """Return the usage of a day by kind, the larger one of the table and of the tally file."""
         rows = self._database.read(
             f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind",  # noqa: S608 - our own words
             (day,),
         )
         used = {row["kind"]: Sum(**_members(row)) for row in rows}
-        reported = self._reported()
+        reported = self._read_tally()
         if reported.day != day:
             return used
-        return used | {k: _most(used.get(k, Sum()), result) for k, result in reported.kinds.items()}
+        return used | {
+            k: _larger(used.get(k, Sum()), result) for k, result in reported.kinds.items()
+        }
 
-    def _reported(self) -> DaySpent:
+    def _read_tally(self) -> DaySpent:
+        """Return the day's usage in the tally file, an empty one without that file."""
         return self._tally.read() if self._tally else DaySpent()
 
-    def _tell(self, day: str, used: dict[str, Sum], kind: str, more: Sum) -> None:
+    def _write_tally(self, day: str, used: dict[str, Sum], kind: str, more: Sum) -> None:
+        """Write the day's usage plus ``more`` for one kind to the tally file, if there is one."""
         if self._tally:
             self._tally.write(DaySpent(day, used | {kind: used.get(kind, Sum()) + more}))
 
@@ -202,18 +210,22 @@ def next_day(now: float) -> datetime:
 
 
 def _local(now: float) -> datetime:
+    """Return a time in seconds since 1970 in the local time zone."""
     return datetime.fromtimestamp(now).astimezone()
 
 
-def _add(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
+def _add_usage(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
+    """Add usage to the row of a day and account, inside the caller's transaction."""
     row: Sequence[object] = (day, account.kind, account.project, account.model, *astuple(used))
     cursor.execute(_ADD, row)
 
 
-def _most(one: Sum, other: Sum) -> Sum:
+def _larger(one: Sum, other: Sum) -> Sum:
+    """Return the larger value of both in each field."""
     return Sum(*map(max, astuple(one), astuple(other)))
 
 
 def _members(row: Row) -> dict[str, Any]:
+    """Return the members of a Sum from a row of sums."""
     counts = ("requests", "input", "output", "cache_read", "cache_created")
     return {name: row[name] or 0 for name in counts} | {"dollars": round(row["money"] or 0.0, 9)}

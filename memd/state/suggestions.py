@@ -1,15 +1,15 @@
-"""Suggestions: what was said and may be worth remembering, until somebody decides.
+"""Store suggestions: statements that may become memories once a person accepts them.
 
-A suggestion becomes a row in the transaction that marks its change set applied, so it is there
-together with the cursor that passed its message, or not at all.
+A suggestion is stored in the transaction that marks its change set applied, together with the
+cursor that passed its message.
 
 Rules of this file
-- The same text, whatever its case, spacing and signs, is one row for each memory directory. One
-  that was taken or dismissed does not come back; one that expired does when it is said again.
-- At most ``OPEN_MOST`` are open in a directory, each for ``OPEN_DAYS``; the oldest expire first.
-- A suggestion goes out at most twice, each time to another session.
-- A decided or expired row holds no text any more, only the hash by which it is known again.
-- Rows are input: a state file may be damaged, and a row that makes no sense harms no other.
+- Texts that differ only in case, spacing and punctuation are one row in each directory. One that
+  was taken or dismissed does not come back; one that expired does if it is said again.
+- At most ``OPEN_MOST`` are open in a directory, for ``OPEN_DAYS`` each; the oldest expire first.
+- A suggestion is shown at most twice, to two different sessions.
+- A decided or expired row holds no text, only the hash by which the text is recognised.
+- The state file may be damaged: a row with invalid values does not affect others.
 """
 
 import os
@@ -43,10 +43,10 @@ CREATE TABLE IF NOT EXISTS suggestions (
 CREATE INDEX IF NOT EXISTS suggestions_state ON suggestions (directory, state);
 """
 OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
-OPEN_MOST = 20  # in a memory directory
+OPEN_MOST = 20  # open suggestions of a memory directory
 OPEN_DAYS = 30
 CHARACTERS = 2000  # of a text: what is longer is no statement
-_CLOSED_MOST = 1000  # rows of a directory that remember what was decided
+_CLOSED_MOST = 1000  # decided or expired rows kept for a directory
 _LATEST = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
 _SECONDS = OPEN_DAYS * 86_400.0
 _SIGNS = re.compile(r"[\W_]+")
@@ -84,7 +84,7 @@ FROM suggestions GROUP BY 1
 class OpenSuggestion(Struct, frozen=True):
     """A suggestion that nobody has decided yet.
 
-    ``offered`` are the sessions that it went out to; the rest is as in ``Suggestion``.
+    ``offered`` are the sessions that it was shown to; the rest is as in ``Suggestion``.
     """
 
     id: str
@@ -98,7 +98,7 @@ class OpenSuggestion(Struct, frozen=True):
 
 
 class SuggestionCounts(Struct, frozen=True):
-    """How many suggestions wait, and what became of the others of the last time."""
+    """How many suggestions there are in each state, and how often they were shown."""
 
     open: int = 0
     offered: int = 0
@@ -108,41 +108,41 @@ class SuggestionCounts(Struct, frozen=True):
 
 
 class SuggestionTable:
-    """The suggestions of all directories. Blocks; raises StateUnusableError."""
+    """The suggestions of all directories. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def open_in(self, directory: str, now: float) -> tuple[OpenSuggestion, ...]:
-        """Return the open suggestions of a directory, the newest first."""
+        """Return a directory's open suggestions, newest first; ``now`` is seconds since 1970."""
         rows = self._database.read(
             "SELECT * FROM suggestions WHERE directory = ? AND state = 'open' AND filed >= ?"
             " ORDER BY filed DESC, number DESC",
             (os.path.realpath(directory), now - _SECONDS),
         )
-        return tuple(map(_read, rows))
+        return tuple(map(_read_row, rows))
 
     def surface(
         self, directory: str, ids: Iterable[str], session: str, now: float
     ) -> frozenset[str]:
-        """Note that a session is given suggestions; return those that may go out to it."""
+        """Store that suggestions are shown to a session; return those that may be shown."""
         with self._database.transaction(synced=False) as cursor:
-            _expire(cursor, os.path.realpath(directory), now)
-            return frozenset(id_ for id_ in ids if _offered(cursor, id_, session))
+            _expire_old(cursor, os.path.realpath(directory), now)
+            return frozenset(id_ for id_ in ids if _mark_shown(cursor, id_, session))
 
     def decide(self, directory: str, decided: Iterable[SuggestionDecided]) -> frozenset[str]:
-        """Close open suggestions of a directory; return those that were open."""
+        """Close open suggestions of a directory; return the ids of those that were open."""
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
             return frozenset(item.suggestion for item in decided if decide(cursor, real, item))
 
     def prune(self, before: float) -> None:
-        """Forget the texts of all that were filed before a time (seconds since 1970)."""
+        """Expire the suggestions stored before a time (seconds since 1970); delete their texts."""
         with self._database.transaction() as cursor:
             cursor.execute(f"{_EXPIRE} AND filed < ?", (before,))
 
     def counts(self, now: float) -> SuggestionCounts:
-        """Return how many there are of all directories."""
+        """Return the counts of suggestions of all directories."""
         rows = self._database.read(_COUNTS, (now - _SECONDS,))
         known = {row["state"]: int(row["rows"]) for row in rows}
         return SuggestionCounts(
@@ -152,15 +152,15 @@ class SuggestionTable:
 
 
 def save(cursor: Cursor, directory: str, suggestion: Suggestion, at: float) -> None:
-    """File a suggestion inside a transaction; ``at`` is now. One without a letter is none."""
+    """Store a suggestion inside a transaction at the time ``at``, unless its text has no letter."""
     text = _storable(suggestion.text)[:CHARACTERS]
     key = letters(text)
     if not key:
         return
     names = map(_storable, (suggestion.origin, suggestion.type, suggestion.reason))
-    session, when = _storable(suggestion.session), _moment(suggestion.at)
+    session, when = _storable(suggestion.session), _clamp_time(suggestion.at)
     cursor.execute(_SAVE, (directory, sha256(key.encode()), at, session, text, when, *names))
-    _expire(cursor, directory, at)
+    _expire_old(cursor, directory, at)
     cursor.execute(_FORGET, (directory, _CLOSED_MOST))
 
 
@@ -171,33 +171,36 @@ def decide(cursor: Cursor, directory: str, decided: SuggestionDecided) -> bool:
     cursor.execute(
         "UPDATE suggestions SET state = ?, text = '', reason = ''"
         " WHERE directory = ? AND number = ? AND state = 'open'",
-        (decided.state, directory, _number(decided.suggestion)),
+        (decided.state, directory, _parse_id(decided.suggestion)),
     )
     return cursor.rowcount == 1
 
 
 def letters(text: str) -> str:
-    """Return the letters and digits of a text: what makes it the same text again."""
+    """Return a text's letters and digits in one case: equal results mean the same suggestion."""
     return _SIGNS.sub("", normal(text).casefold())
 
 
-def _expire(cursor: Cursor, directory: str, now: float) -> None:
+def _expire_old(cursor: Cursor, directory: str, now: float) -> None:
+    """Expire suggestions that are too old, and the oldest ones that are too many."""
     cursor.execute(f"{_EXPIRE} AND filed < ?", (now - _SECONDS,))
     cursor.execute(f"{_EXPIRE}{_TOO_MANY}", (directory, OPEN_MOST))
 
 
-def _offered(cursor: Cursor, id_: str, session: str) -> bool:
-    cursor.execute(_SURFACE, (_storable(session), _number(id_)))
+def _mark_shown(cursor: Cursor, id_: str, session: str) -> bool:
+    """Store that a suggestion is shown to a session; return whether it may be shown."""
+    cursor.execute(_SURFACE, (_storable(session), _parse_id(id_)))
     return cursor.rowcount == 1
 
 
-def _read(row: Row) -> OpenSuggestion:
+def _read_row(row: Row) -> OpenSuggestion:
+    """Return the open suggestion in a row."""
     offered = (row["offered_first"], row["offered_second"])
     return OpenSuggestion(
         id=f"s{row['number']}",
         text=row["text"],
         session=row["session"],
-        at=_moment(row["at"]),
+        at=_clamp_time(row["at"]),
         origin=row["origin"],
         type=row["type"],
         reason=row["reason"],
@@ -205,15 +208,17 @@ def _read(row: Row) -> OpenSuggestion:
     )
 
 
-def _number(id_: str) -> int:
+def _parse_id(id_: str) -> int:
+    """Return the row number in an id such as s12, 0 if it is not one."""
     digits = id_.removeprefix("s")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0  # noqa: PLR2004
 
 
-def _moment(at: float) -> float:
+def _clamp_time(at: float) -> float:
+    """Return a time limited to the range that has an ISO 8601 form."""
     return float(min(max(0.0, at), _LATEST))  # NaN becomes 0 in this order
 
 
 def _storable(text: str) -> str:
-    """Return a text that SQLite takes."""
+    """Return a text that SQLite can store: characters that UTF-8 cannot encode become ``?``."""
     return text.encode(errors="replace").decode()

@@ -1,7 +1,7 @@
-"""What the last day cost, once more, in a file outside the state directory.
+"""Store what models cost today in a second file, outside the state directory.
 
-A state file that is lost, damaged or elsewhere must not begin the day's caps anew. The file is a
-second witness and no more: where it cannot be read or written, the books alone count.
+If the state file is lost, damaged or moved, the day's spending caps must not start at zero. This
+file is only a second record: if it cannot be read or written, only the state file counts.
 """
 
 import json
@@ -19,18 +19,18 @@ from memd.state.caps import KINDS, Sum
 
 _BYTES = 4096
 _NOTHING: Mapping[str, Any] = dict.fromkeys(KINDS, astuple(Sum()))
-_MOST = 2**53  # of tokens; more is no number of memd's
+_MOST = 2**53  # tokens; a larger number is not from memd
 
 
 class DaySpent(Struct, frozen=True):
-    """What was used on a day (ISO 8601) by kind of work; ``day`` is "" where nothing is known."""
+    """The usage of one day (ISO 8601) by kind of work; ``day`` is "" if nothing is known."""
 
     day: str = ""
     kinds: Mapping[str, Sum] = field(default_factory=dict)
 
 
 class Tally:
-    """The tally file at a path. Methods block and raise nothing."""
+    """The second record of a day's usage, in one file. Methods block and raise no errors."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -41,30 +41,32 @@ class Tally:
             with open(self._path, "rb") as file:
                 result = read_object(file.read(_BYTES))
             kinds = _NOTHING | result["kinds"]  # an earlier memd knew fewer kinds
-            return DaySpent(_text(result["day"]), {k: _sum(kinds[k]) for k in KINDS})
+            return DaySpent(_read_text(result["day"]), {k: _read_sum(kinds[k]) for k in KINDS})
         except (OSError, ValueError, KeyError, TypeError):
             return DaySpent()
 
     def write(self, spent: DaySpent) -> None:
-        """Replace what the file says."""
+        """Replace the file's content by this usage; errors of the disk are ignored."""
         kinds = {kind: astuple(spent.kinds.get(kind, Sum())) for kind in KINDS}
         temporary = f"{self._path}.new"
         with suppress(OSError):
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            # The file is a witness of the day: the one before stays until this one is whole.
+            # Written beside and renamed, so that a crash leaves the old file or the new one.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(descriptor, "w") as file:
                 json.dump({"day": spent.day, "kinds": kinds}, file)
             os.replace(temporary, self._path)
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
+    """Return a value that is a text; raise TypeError for any other."""
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _sum(value: Any) -> Sum:
+def _read_sum(value: Any) -> Sum:
+    """Return the usage in a list of numbers; raise TypeError or ValueError if it is invalid."""
     *counts, money = value
     if not all(type(count) is int and 0 <= count <= _MOST for count in counts):
         raise TypeError

@@ -1,10 +1,13 @@
-"""What the syncs of team memory remember: bases, the batch that is out, what a person decides.
+"""Store the state of team syncs: bases, the pushed batch, and what a person has to decide.
+
+A base is the last version of a file that is equal here and on the team's server; a batch is a group
+of changed files that is being sent.
 
 Rules of this file
-- A base moves in two places: with the change set that wrote what was pulled (``pulled``), and with
-  the answer to a batch (``end``). A base that moves ends what was held or left out of its key.
-- A body is one of the journal's blobs; ``team_bodies`` names those that pruning leaves alone.
-- Rows are input: one that memd did not write is as if it were not there.
+- A base changes in two places: with the change set that writes pulled files (``pulled``), and with
+  the server's answer to a batch (``end``). A new base deletes the held or left-out row of its key.
+- Bodies are stored in the journal's blobs; ``team_bodies`` names those that pruning must keep.
+- The state file may be damaged: rows that memd did not write are skipped.
 """
 
 import os
@@ -21,7 +24,8 @@ from memd.core.values import TeamMoved
 from memd.state import blobs
 from memd.state.database import Cursor, Database
 
-# One row is one noun of core/team.py as JSON, beneath its name and its key ("" if it has none).
+# A row is one object of a class in core/team.py as JSON, under the class's name and the object's
+# key ("" if it has none).
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS team_rows (
     directory TEXT NOT NULL,
@@ -36,7 +40,7 @@ CREATE TABLE IF NOT EXISTS team_bodies (
     PRIMARY KEY (hash, directory)
 ) WITHOUT ROWID;
 """
-# As bytes: one text that is no UTF-8 would spoil the reading of all.
+# As bytes, because one text that is not UTF-8 would make the whole query fail.
 _ROWS = """
 SELECT CAST(key AS BLOB) AS key, CAST(value AS BLOB) AS value FROM team_rows
 WHERE (directory, kind) = (?, ?)
@@ -47,7 +51,7 @@ _Item = TypeVar("_Item")
 
 
 class TeamTable:
-    """The syncs of all directories. All methods block and raise StateUnusableError."""
+    """The sync states of all directories. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -57,32 +61,32 @@ class TeamTable:
         return self._rows(directory, SyncState).get("", SyncState())
 
     def save(self, directory: str, *rows: SyncState | HeldEntry | LeftOut) -> None:
-        """Write down what a directory's sync knows, holds (it is not sent) or leaves out.
+        """Store rows of a directory's sync: its state, held files and left-out entries.
 
-        An entry that the door here refuses is left out until its base moves.
+        A held file is not sent. A left-out entry was refused here and waits until its base changes.
         """
         with self._database.transaction() as cursor:
-            _save(cursor, os.path.realpath(directory), rows)
+            _insert_rows(cursor, os.path.realpath(directory), rows)
 
     def drop(self, directory: str, kind: type[HeldEntry | Conflict], key: str) -> None:
         """Delete the row of a held file or of a conflict."""
         with self._database.transaction() as cursor:
-            _drop(cursor, os.path.realpath(directory), kind, [key])
+            _delete_rows(cursor, os.path.realpath(directory), kind, [key])
 
     def bases(self, directory: str) -> dict[str, Base]:
-        """Return the bases of a directory by key, tombstones among them."""
+        """Return the bases of a directory by key, with tombstones of removed files."""
         return self._rows(directory, Base)
 
     def batch(self, directory: str) -> PushBatch | None:
-        """Return the batch that is out, ``None`` if there is none."""
+        """Return the batch that is being sent, ``None`` if there is none."""
         return self._rows(directory, PushBatch).get("")
 
     def begin(self, directory: str, batch: PushBatch, bodies: Mapping[str, bytes]) -> None:
-        """Write down a batch and its bodies by hash: from now on it is out."""
+        """Store a batch with its bodies by hash before it is sent."""
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
-            _keep(cursor, real, bodies)
-            _save(cursor, real, [batch])
+            _store_bodies(cursor, real, bodies)
+            _insert_rows(cursor, real, [batch])
 
     def end(
         self, directory: str, bases: Iterable[Base], held: Iterable[HeldEntry] = (), *, batch: str
@@ -90,44 +94,44 @@ class TeamTable:
         """End the pushed batch with this id and store the server's answer; ignore other ids."""
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
-            out = self.batch(directory)
-            if out is not None and out.id == batch:
-                _drop(cursor, real, PushBatch, [""])
-                _move(cursor, real, bases, ())
-                _save(cursor, real, held)
+            current = self.batch(directory)
+            if current is not None and current.id == batch:
+                _delete_rows(cursor, real, PushBatch, [""])
+                _replace_bases(cursor, real, bases, ())
+                _insert_rows(cursor, real, held)
 
     def held(self, directory: str) -> dict[str, HeldEntry]:
-        """Return by key what stands in a directory and is not sent."""
+        """Return the files of a directory that are not sent, by key."""
         return self._rows(directory, HeldEntry)
 
     def conflicts(self, directory: str) -> dict[str, Conflict]:
-        """Return by key the conflicts that nobody has resolved."""
+        """Return the unresolved conflicts of a directory by key."""
         return self._rows(directory, Conflict)
 
     def left_out(self, directory: str) -> dict[str, LeftOut]:
-        """Return by key the server's entries that the door here refuses."""
+        """Return the server's entries that were refused here, by key."""
         return self._rows(directory, LeftOut)
 
     def keep(self, directory: str, bodies: Mapping[str, bytes]) -> None:
-        """Keep bodies by hash until nothing names them: those of a pull, before its change set."""
+        """Store the bodies of a pull by hash, before its change set is recorded."""
         with self._database.transaction() as cursor:
-            _keep(cursor, os.path.realpath(directory), bodies)
+            _store_bodies(cursor, os.path.realpath(directory), bodies)
 
     def body(self, directory: str, key: str) -> bytes | None:
-        """Return the body with this hash, ``None`` where it is not kept here or was purged."""
-        wanted = (key, os.path.realpath(directory))
+        """Return the body with this hash, ``None`` if the directory has none or it was purged."""
+        values = (key, os.path.realpath(directory))
         query = "SELECT 1 FROM team_bodies WHERE (hash, directory) = (?, ?)"
-        return blobs.read(self._database, key) if self._database.read(query, wanted) else None
+        return blobs.read(self._database, key) if self._database.read(query, values) else None
 
     def recorded(self, directory: str, key: str, body_hash: str) -> bytes | None:
-        """Return a text that a file had, by its hash; ``None`` where the journal has none."""
+        """Return an earlier text of a file by its hash, ``None`` if the journal has none."""
         query = (
             "SELECT 1 FROM change_files JOIN changes ON id = change"
             " WHERE directory = ? AND path = ? AND ? IN (before, after)"
         )
-        wanted = (os.path.realpath(directory), f"{TEAM}{key}", body_hash)
-        there = self._database.read(query, wanted)
-        return blobs.read(self._database, body_hash) if there else None
+        values = (os.path.realpath(directory), f"{TEAM}{key}", body_hash)
+        is_recorded = self._database.read(query, values)
+        return blobs.read(self._database, body_hash) if is_recorded else None
 
     def prune(self, directory: str) -> None:
         """Delete the names of bodies without a base, batch or conflict; retention does the rest."""
@@ -140,21 +144,21 @@ class TeamTable:
                 cursor.executemany(query, unused)
 
     def hashes(self, directory: str, path: str) -> frozenset[str]:
-        """Return the hashes of the bodies of one file that bases, batch and conflicts name."""
+        """Return the hashes of one file's bodies that bases, the batch or conflicts name."""
         named = self._named(directory)
         return frozenset(h for key, h in named if TEAM + key == path)
 
     def forget(self, directory: str) -> None:
-        """Forget all of a directory's sync."""
+        """Delete all rows of a directory's sync."""
         real = (os.path.realpath(directory),)
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM team_rows WHERE directory = ?", real)
             cursor.execute("DELETE FROM team_bodies WHERE directory = ?", real)
 
     def author(self, directory: str, path: str, body: str = "") -> Author | None:
-        """Return whose words a file below ``team/`` is, by its path in the memory directory.
+        """Return which member wrote a file below ``team/``, by its path in the memory directory.
 
-        ``body`` is the hash of its text: one that is not the member's was changed here since.
+        With ``body``, the hash of its text, ``None`` if the text was changed here since.
         """
         if not path.startswith(TEAM):
             return None
@@ -166,13 +170,13 @@ class TeamTable:
     def _named(self, directory: str) -> Iterator[tuple[str, str]]:
         """Yield key and hash of each body that a base, the batch or a conflict names."""
         yield from ((base.key, base.hash) for base in self.bases(directory).values())
-        out = self.batch(directory)
-        yield from ((entry.key, entry.hash) for entry in (out.entries if out else ()))
+        batch = self.batch(directory)
+        yield from ((entry.key, entry.hash) for entry in (batch.entries if batch else ()))
         for item in self.conflicts(directory).values():
             yield from ((item.key, body) for body in (item.ours, item.theirs, item.base))
 
     def _rows(self, directory: str, noun: type[_Noun], *keys: str) -> dict[str, _Noun]:
-        """Return the rows of a kind, or the one of a key."""
+        """Return a directory's objects of one class by key; with ``keys`` only that one."""
         query = f"{_ROWS} AND key = ?" if keys else _ROWS
         rows = self._database.read(query, (os.path.realpath(directory), noun.__name__, *keys))
         read = msgspec.json.Decoder(noun).decode
@@ -185,29 +189,36 @@ class TeamTable:
 
 def pulled(cursor: Cursor, directory: str, effect: TeamMoved, change: str | None) -> None:
     """Store the results of a pull, in the transaction that applies its change set."""
-    _move(cursor, directory, _list(effect.bases, Base), _list(effect.gone, str))
-    _save(cursor, directory, _list(effect.held, HeldEntry))
-    conflicts = _list(effect.conflicts, Conflict)
-    _save(cursor, directory, [replace(c, change=c.change or change or "") for c in conflicts])
+    _replace_bases(cursor, directory, _read_list(effect.bases, Base), _read_list(effect.gone, str))
+    _insert_rows(cursor, directory, _read_list(effect.held, HeldEntry))
+    conflicts = _read_list(effect.conflicts, Conflict)
+    _insert_rows(
+        cursor, directory, [replace(c, change=c.change or change or "") for c in conflicts]
+    )
 
 
-def _list(text: str, of: type[_Item]) -> list[_Item]:
+def _read_list(text: str, of: type[_Item]) -> list[_Item]:
+    """Return the objects in a JSON list, none if it is damaged."""
     try:
         return msgspec.json.decode(text, type=list[of])  # type: ignore[valid-type]
     except ValueError:
         return []
 
 
-def _move(cursor: Cursor, directory: str, bases: Iterable[Base], gone: Iterable[str]) -> None:
+def _replace_bases(
+    cursor: Cursor, directory: str, bases: Iterable[Base], gone: Iterable[str]
+) -> None:
+    """Store new bases and delete those of the keys ``gone``, with their held and left-out rows."""
     bases, gone = list(bases), list(gone)
     for noun in (HeldEntry, LeftOut):
-        _drop(cursor, directory, noun, [*(base.key for base in bases), *gone])
-    _drop(cursor, directory, Base, gone)
-    _save(cursor, directory, bases)
-    _name(cursor, directory, [base.hash for base in bases if base.hash != REMOVED])
+        _delete_rows(cursor, directory, noun, [*(base.key for base in bases), *gone])
+    _delete_rows(cursor, directory, Base, gone)
+    _insert_rows(cursor, directory, bases)
+    _name_bodies(cursor, directory, [base.hash for base in bases if base.hash != REMOVED])
 
 
-def _save(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
+def _insert_rows(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
+    """Store objects as rows under their class and key, inside the caller's transaction."""
     cursor.executemany(
         "INSERT OR REPLACE INTO team_rows VALUES (?, ?, ?, ?)",
         [
@@ -217,19 +228,22 @@ def _save(cursor: Cursor, directory: str, nouns: Iterable[_Row]) -> None:
     )
 
 
-def _drop(cursor: Cursor, directory: str, noun: type, keys: Iterable[str]) -> None:
+def _delete_rows(cursor: Cursor, directory: str, noun: type, keys: Iterable[str]) -> None:
+    """Delete the rows of a class with these keys, inside the caller's transaction."""
     cursor.executemany(
         "DELETE FROM team_rows WHERE (directory, kind, key) = (?, ?, ?)",
         [(directory, noun.__name__, key) for key in keys],
     )
 
 
-def _keep(cursor: Cursor, directory: str, bodies: Mapping[str, bytes]) -> None:
+def _store_bodies(cursor: Cursor, directory: str, bodies: Mapping[str, bytes]) -> None:
+    """Store bodies by hash and name them, so that pruning keeps them."""
     blobs.save(cursor, bodies)
-    _name(cursor, directory, bodies)
+    _name_bodies(cursor, directory, bodies)
 
 
-def _name(cursor: Cursor, directory: str, hashes: Iterable[str]) -> None:
+def _name_bodies(cursor: Cursor, directory: str, hashes: Iterable[str]) -> None:
+    """Add the rows that make pruning keep these bodies."""
     cursor.executemany(
         "INSERT OR IGNORE INTO team_bodies VALUES (?, ?)", [(key, directory) for key in hashes]
     )

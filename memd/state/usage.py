@@ -1,11 +1,12 @@
-"""How memories are used: a row for each, and each single use of the last 90 days.
+"""Store how often memories are used: totals for each, and the single uses of the last 90 days.
 
 Rules of this file
-- The clock is not believed. Days are counted, one for each date on which memd ran for a while
-  without a jump of the clock; a row has the number of days that were counted at its last event. It
-  is old once 90 more were counted and the time agrees, with a bound of ``state/ages.py``. So time
-  in which nothing was counted proves nothing, and no row is old before 90 days were counted.
-- A row stays 90 counted days when its memory is gone. Rows are input: a time that is none is 0.
+- The clock is not trusted, so days are counted: one for each date on which memd ran for half an
+  hour without a jump of the clock. A row stores the count at its last event. It is old once 90 more
+  days were counted and its time is before a bound of ``state/ages.py`` too. So no row is old before
+  90 days were counted, and time in which memd did not run proves nothing.
+- The row of a removed memory stays for 90 counted days.
+- The state file may be damaged: an invalid time counts as 0.
 """
 
 import json
@@ -23,7 +24,7 @@ from memd.state.period import FileEvent, Period
 from memd.state.records import text_of, time_of
 from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
-_RUN_SECONDS = 30 * 60.0  # for so long memd has run on a day that counts
+_RUN_SECONDS = 30 * 60.0  # memd must have run this long for a day to count
 _OLD = f"""
 SELECT u.directory, u.path, u.at FROM usage_days d, usage u
 JOIN shadows s ON (s.directory, s.path) = (u.directory, u.path)
@@ -37,16 +38,16 @@ NOT EXISTS (SELECT 1 FROM uses k WHERE k.kind = 'kept'
 """
 _PAGE = 500  # rows read or written at once
 _THESE = "directory = ?1 AND u.path IN (SELECT value FROM json_each(?2))"
-# What was there when the files were listed may have come since.
+# The file may have been created after the files were listed.
 _MISSING = f"""
 {GONE} AND NOT EXISTS (SELECT 1 FROM shadows WHERE (directory, path) = (?1, ?2))
 """  # noqa: S608 - our own words
 
 
 class MemoryUse(Struct, frozen=True):
-    """How one memory was used; times are seconds since 1970, ``None`` for never.
+    """How often and when one memory was used; times are seconds since 1970, ``None`` for never.
 
-    ``sessions`` counts those that it was surfaced to.
+    ``sessions`` counts the sessions that it was surfaced to, which means shown with a prompt.
     """
 
     surfaced: int = 0
@@ -59,19 +60,19 @@ class MemoryUse(Struct, frozen=True):
 
     @property
     def times(self) -> int:
-        """How often it was used in any way."""
+        """How often it was used in all."""
         return self.surfaced + self.read + self.acted
 
     @property
     def last(self) -> float:
-        """When it was used last in any way, 0 for never."""
+        """When it was last used, 0 for never."""
         return max(self.last_surfaced or 0.0, self.last_read or 0.0, self.last_acted or 0.0)
 
 
 class DirectoryUse(Struct, frozen=True):
-    """How the memories of a directory were used, by path, and which were not for 90 days.
+    """The uses of a directory's memories by path, and the memories unused for 90 days.
 
-    ``since`` is when counting began there (seconds since 1970), ``None`` for not yet.
+    ``since`` is when counting began for the directory (seconds since 1970), ``None`` if it has not.
     """
 
     since: float | None = None
@@ -91,7 +92,10 @@ class SingleUse(Struct, frozen=True):
 
 
 class UsageTable:
-    """The rows. All methods block and raise StateUnusableError; directories are real paths."""
+    """The counts of uses. Methods block and raise StateUnusableError.
+
+    Directories are real paths; ``most`` is how many memories of all directories have a row.
+    """
 
     def __init__(self, database: Database, most: int = 100_000) -> None:
         self._database = database
@@ -104,14 +108,14 @@ class UsageTable:
     def unused(self, directory: str = "", *, ask: bool = False) -> tuple[FileEvent, ...]:
         """Return the memories that were not used for 90 days, the longest unused first.
 
-        ``directory`` is "" for all. Those of a team are others', and not among them. With ``ask``
-        those are left out that a person wanted to keep lately.
+        ``directory`` is "" for all. Team memories are not included. With ``ask``, memories that a
+        person chose to keep lately are left out.
         """
         where = "u.directory = ?1" if directory else "?1 = ''"
         return self._unused(f"{where} AND {_NOT_KEPT}" if ask else where, directory)
 
     def of(self, directory: str, paths: Collection[str] | None = None) -> DirectoryUse:
-        """Return how the memories of a directory were used: all of them, or those of some paths."""
+        """Return the uses of a directory's memories, of all or of the given paths."""
         if paths is None:
             rows, unused = self._rows("*", directory), self.unused(directory)
         else:
@@ -122,7 +126,7 @@ class UsageTable:
         since = self._database.read(first, (directory,))[0][0]
         return DirectoryUse(
             None if since is None else time_of(since),
-            {row["path"]: _use(row) for row in rows},
+            {row["path"]: _read_use(row) for row in rows},
             frozenset(event.path for event in unused),
         )
 
@@ -136,14 +140,14 @@ class UsageTable:
         session: str = "",
         before: int = 0,
     ) -> tuple[SingleUse, ...]:
-        """Return the newest uses that meet what is given, newest first; ``before`` is an id."""
-        wanted = {"kind": kind, "directory": directory, "path": path, "session": session}
-        given = {name: value for name, value in wanted.items() if value}
-        conditions = [f"{name} = ?" for name in given] + ["id < ?"] * bool(before)
-        values = [*given.values(), *[before] * bool(before), limit]
+        """Return the newest single uses that meet all given conditions; ``before`` is an id."""
+        filters = {"kind": kind, "directory": directory, "path": path, "session": session}
+        active = {name: value for name, value in filters.items() if value}
+        conditions = [f"{name} = ?" for name in active] + ["id < ?"] * bool(before)
+        values = [*active.values(), *[before] * bool(before), limit]
         where = " AND ".join(conditions) or "1"
         query = f"SELECT * FROM uses WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608 - our own names
-        return tuple(map(_single, self._database.read(query, values)))
+        return tuple(map(_read_single_use, self._database.read(query, values)))
 
     def read(self, directory: str, path: str, session: str, at: float) -> None:
         """Count that an assistant read a memory, in a ``session`` or "".
@@ -157,7 +161,10 @@ class UsageTable:
         self._count(ACTED, directory, path, session, at)
 
     def count_day(self, check: ClockCheck, bound: Bound) -> None:
-        """Count a day that has begun; ``bound`` is what is older than ``UNUSED_DAYS``, if known."""
+        """Count today once memd has run long enough on it; store ``bound`` if it is known.
+
+        ``bound`` is the limit below which rows are older than ``UNUSED_DAYS``.
+        """
         with self._database.transaction(synced=False) as cursor:
             cursor.execute("INSERT OR IGNORE INTO usage_days VALUES (1, 0, -1, 0, 0)")
             cursor.execute("SELECT days, date, steady, before FROM usage_days")
@@ -178,30 +185,34 @@ class UsageTable:
         ``files`` are all paths of the directory. Above the limit of rows none are added.
         """
         known = {row["path"] for row in self._rows("path, gone", directory) if row["gone"] is None}
-        there = {path for path in files if in_catalogue(path)}
+        existing = {path for path in files if in_catalogue(path)}
         room = self._most - int(self._database.read("SELECT count(*) FROM usage")[0][0])
-        self._each(BEGIN, [(directory, path, at) for path in sorted(there - known)[: max(0, room)]])
-        self._each(_MISSING, [(directory, path) for path in sorted(known - there)])
+        self._run_in_pages(
+            BEGIN, [(directory, path, at) for path in sorted(existing - known)[: max(0, room)]]
+        )
+        self._run_in_pages(_MISSING, [(directory, path) for path in sorted(known - existing)])
 
     def prune(self) -> None:
-        """Forget memories that are gone for 90 counted days, and uses that are older."""
+        """Delete rows of memories removed 90 counted days ago, and older single uses."""
         for query in PRUNE:
             self._database.write(query.format(self._most), synced=False)
 
     def _unused(self, where: str, *values: str) -> tuple[FileEvent, ...]:
+        """Return the unused memories that also meet an SQL condition."""
         rows = self._database.read(_OLD.format(where), values)
         return tuple(FileEvent(row["directory"], row["path"], time_of(row["at"])) for row in rows)
 
     def _count(
         self, queries: Iterable[str], directory: str, path: str, session: str, at: float
     ) -> None:
+        """Run the statements that count one use, in one transaction."""
         use = (os.path.realpath(directory), path, session.encode(errors="replace").decode(), at)
         with self._database.transaction(synced=False) as cursor:
             for query in queries:
                 cursor.execute(query, use)
 
     def _rows(self, columns: str, directory: str) -> Iterator[Row]:
-        """Yield the rows of a directory, some at a time: a prompt may want the file meanwhile."""
+        """Yield a directory's rows in pages, so that others can use the state file in between."""
         query = (
             f"SELECT {columns} FROM usage WHERE directory = ? AND path > ? ORDER BY path LIMIT ?"  # noqa: S608 - our own names
         )
@@ -210,13 +221,15 @@ class UsageTable:
             yield from rows
             rows = self._database.read(query, (directory, rows[-1]["path"], _PAGE))
 
-    def _each(self, query: str, rows: list[tuple[Any, ...]]) -> None:
+    def _run_in_pages(self, query: str, rows: list[tuple[Any, ...]]) -> None:
+        """Run a statement for each row of values, in transactions of 500 rows."""
         for start in range(0, len(rows), _PAGE):
             with self._database.transaction(synced=False) as cursor:
                 cursor.executemany(query, rows[start : start + _PAGE])
 
 
-def _use(row: Row) -> MemoryUse:
+def _read_use(row: Row) -> MemoryUse:
+    """Return the totals of one memory in a row of ``usage``."""
     times = [row[name] for name in ("last_surfaced", "last_read", "last_acted")]
     at = [None if time is None else time_of(time) for time in times]
     return MemoryUse(
@@ -230,7 +243,8 @@ def _use(row: Row) -> MemoryUse:
     )
 
 
-def _single(row: Row) -> SingleUse:
+def _read_single_use(row: Row) -> SingleUse:
+    """Return the single use in a row of ``uses``."""
     return SingleUse(
         id=row["id"],
         kind=text_of(row["kind"]),

@@ -1,11 +1,13 @@
-"""What counts the uses of memories, as statements for the transactions of others.
+"""SQL statements that count uses of memories, to run in other modules' transactions.
 
-A memory is *surfaced* when it goes out with a prompt, *read* when an assistant opens it, *acted on*
-when a session changes what it was given or has read. Rules of this file
-- What is surfaced is written with the ledger's marks (``state/ledger.py``), unsynced like all uses:
-  a power cut may cost those of the last moments. What the journal tells becomes true with it.
-- A row follows the file when that is renamed, also where two looks notice a half each, stays when
-  it is gone, and goes on when it comes back.
+A memory is *surfaced* when it is shown with a prompt, *read* when an assistant opens it, and *acted
+on* when a session changes it after it was surfaced or read.
+
+Rules of this file
+- Surfacing is counted with the ledger's marks (``state/ledger.py``), unsynced like all uses: a
+  power cut may lose the latest ones. Changes are counted in the journal's transactions.
+- A row follows a renamed file, also if the two halves of the rename are noticed separately. It
+  stays when the file is removed, and is used again when the file comes back.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,8 +55,8 @@ CREATE TABLE IF NOT EXISTS usage_days (
 ) STRICT;
 """
 UNUSED_DAYS = 90
-_USES = 200_000
-_HALF_SECONDS = 600.0  # between the two looks that notice a rename
+_USES = 200_000  # single uses stored at most
+_HALF_SECONDS = 600.0  # at most, between noticing the two halves of a rename
 _ACTORS = (Actor.CLIENT, Actor.ASSISTANT, Actor.EXTRACT)
 _HAD = """
 EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
@@ -83,11 +85,12 @@ VALUES ('{kind}', ?1, ?2, ?3, ?4, {DAYS})
 
 
 def _statements(script: str) -> tuple[str, ...]:
+    """Return the statements of an SQL script, which ends each with a semicolon."""
     return tuple(part.strip() for part in script.split(";") if part.strip())
 
 
 _SURFACED, READ, ACTED = _count("surfaced", f"NOT {_HAD}"), _count("read"), _count("acted")
-# By (directory, path, session).
+# Values: (directory, path, session).
 _NOT_SURFACED = _statements(f"""
 DELETE FROM uses WHERE id = (
     SELECT max(id) FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
@@ -101,16 +104,16 @@ _KNOWS = """
 SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
 AND kind IN ('surfaced', 'read') LIMIT 1
 """
-# By (directory, path, at).
+# Values: (directory, path, at).
 BEGIN = f"""
 INSERT INTO usage (directory, path, since, at, counted) VALUES (?1, ?2, ?3, ?3, {DAYS})
 ON CONFLICT DO UPDATE SET gone = NULL, at = ?3, counted = {DAYS}
 """  # noqa: S608 - our own words
 _CHANGED = f"UPDATE usage SET at = ?3, counted = {DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
 GONE = f"UPDATE usage SET gone = {DAYS} WHERE (directory, path) = (?1, ?2)"  # noqa: S608
-# By (directory, hash, at, path): a file that came with the bytes of one that goes and was not used
-# yet, and a file that went with the bytes of one that comes. A look that met half of a rename
-# leaves the other half to the next one. What happened to the other file since says that it is none.
+# Values: (directory, hash, at, path). Finds the other half of a rename that was noticed earlier: a
+# new file with the bytes of the removed one, not used yet, or a removed file with the bytes of the
+# new one. A file that changed again since then is not the other half.
 _HALF = f"""
 SELECT f.path FROM change_files f JOIN changes c ON c.id = f.change
 JOIN usage u ON (u.directory, u.path) = (c.directory, f.path)
@@ -151,20 +154,20 @@ def follow(
     cursor: Cursor, directory: str, by: Provenance, steps: Iterable[Step], at: float
 ) -> None:
     """Update the rows after files changed, were renamed or removed, inside the transaction."""
-    touched = [step for step in steps if in_catalogue(step.path) and not step.conflict]
-    act(cursor, directory, by, touched, at)
-    moves = renamed(touched)
-    for step in touched:
-        if step.path not in moves and step.path not in moves.values():
-            moves |= _moved_before(cursor, directory, step, at)
-    for old, new in moves.items():
+    memory_steps = [step for step in steps if in_catalogue(step.path) and not step.conflict]
+    act(cursor, directory, by, memory_steps, at)
+    renames = renamed(memory_steps)
+    for step in memory_steps:
+        if step.path not in renames and step.path not in renames.values():
+            renames |= _find_other_half(cursor, directory, step, at)
+    for old, new in renames.items():
         for table in ("usage", "uses"):
             cursor.execute(
                 f"UPDATE OR REPLACE {table} SET path = ?3 WHERE directory = ?1 AND path = ?2",  # noqa: S608 - our own names
                 (directory, old, new),
             )
-    for step in touched:
-        if step.path in moves:
+    for step in memory_steps:
+        if step.path in renames:
             continue
         if step.after is None:
             cursor.execute(GONE, (directory, step.path))
@@ -173,8 +176,8 @@ def follow(
             cursor.execute(BEGIN if began else _CHANGED, (directory, step.path, at))
 
 
-def _moved_before(cursor: Cursor, directory: str, step: Step, at: float) -> dict[str, str]:
-    """Return the old path with the new one where the other half of a rename was noticed before."""
+def _find_other_half(cursor: Cursor, directory: str, step: Step, at: float) -> dict[str, str]:
+    """Return old and new path of a rename whose other half was noticed earlier, or ``{}``."""
     if (step.before is None) == (step.after is None):
         return {}
     query = _CAME if step.after is None else _WENT

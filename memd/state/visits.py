@@ -29,9 +29,9 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A client at work: where, which one, what it forwarded; ``session`` is its session or "".
+    """A client's last contact: its working directory, name and forwarded variables.
 
-    ``at`` is when it was, in seconds since 1970, of a visit that is remembered.
+    ``session`` is its session or "". ``at`` is the time of a stored visit in seconds since 1970.
     """
 
     cwd: str
@@ -42,21 +42,21 @@ class Visit:
 
 
 class Visits:
-    """The last visit to each directory. Methods block and raise StateUnusableError."""
+    """The last visit to each memory directory. Methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: Recent[str, tuple[str, float]] = Recent(ROWS_KEPT)
 
     def remember(self, directory: str, visit: Visit, at: float) -> None:
-        """Keep a visit; costs nothing where today's last one was the same. Its session is not kept.
+        """Store a client's visit without its session, unless an equal one was stored today.
 
-        ``at`` is in seconds since 1970. Of more than ``ROWS_KEPT`` directories the oldest go.
+        ``at`` is in seconds since 1970. Beyond ``ROWS_KEPT`` directories the oldest are deleted.
         """
         environment = json.dumps(dict(visit.environment), sort_keys=True)
-        same = json.dumps([visit.cwd, visit.client, environment])
-        known, since = self._known.get(directory, ("", at))
-        if known == same and abs(at - since) < _DAY:
+        key = json.dumps([visit.cwd, visit.client, environment])
+        previous, since = self._known.get(directory, ("", at))
+        if previous == key and abs(at - since) < _DAY:
             return
         with self._database.transaction() as cursor:
             cursor.execute(
@@ -64,13 +64,13 @@ class Visits:
                 (directory, visit.cwd, visit.client, environment, at),
             )
             cursor.execute(
-                # This visit is the newest, whatever the clock says.
+                # Sorted so that this visit is kept even if the clock was set back.
                 "DELETE FROM visits WHERE directory IN"
                 " (SELECT directory FROM visits ORDER BY directory = ? DESC, at DESC"
                 " LIMIT -1 OFFSET ?)",
                 (directory, ROWS_KEPT),
             )
-        self._known[directory] = (same, at)
+        self._known[directory] = (key, at)
 
     def all(self) -> tuple[Visit, ...]:
         """Return the last visit to each directory, the newest first."""
@@ -81,6 +81,7 @@ class Visits:
         return {os.path.realpath(directory): visit for directory, visit in self._rows()}
 
     def _rows(self) -> Iterator[tuple[str, Visit]]:
+        """Yield each directory with its last visit, newest first."""
         for row in self._database.read("SELECT * FROM visits ORDER BY at DESC, directory"):
             environment = _environment(row["environment"])
             visit = Visit(row["cwd"], row["client"], environment, at=time_of(row["at"]))
@@ -88,5 +89,5 @@ class Visits:
 
 
 def _environment(text: str) -> dict[str, str]:
-    """Return the variables that a client forwarded, none of a damaged row."""
+    """Return the forwarded variables in a row, none if it is damaged."""
     return {name: value for name, value in read_object(text).items() if isinstance(value, str)}

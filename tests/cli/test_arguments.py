@@ -31,11 +31,13 @@ def test_every_command_has_a_handler_and_a_help(
 
 
 @pytest.mark.parametrize(
-    "command", [command for command in COMMANDS if command.called], ids=lambda command: command.name
+    "command",
+    [command for command in COMMANDS if command.api_method],
+    ids=lambda command: command.name,
 )
 def test_a_command_takes_what_its_method_takes(command: Command) -> None:
     """Operands and options have a parameter's name, and are switches or have choices as it has."""
-    (row,) = (row for row in methods() if row.name == command.called)
+    (row,) = (row for row in methods() if row.name == command.api_method)
     shape = msgspec.inspect.type_info(row.params)
     assert isinstance(shape, msgspec.inspect.StructType)
     taken = {field.encode_name: field.type for field in shape.fields}

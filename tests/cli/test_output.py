@@ -102,7 +102,7 @@ def test_a_diff_is_coloured_line_by_line() -> None:
     """Only lines that begin with a mark are painted; the last one ends, and nothing stays so."""
     screen, _, _ = _screen(terminal=True, color="always")
     shown = screen.diff("@@ -1 +1 @@\n-old\n+new\n same\n\\ No newline")
-    assert output._colors(shown).splitlines() == [
+    assert output._color_codes(shown).splitlines() == [
         "\x1b[36m@@ -1 +1 @@\x1b[0m",
         "\x1b[31m-old\x1b[0m",
         "\x1b[32m+new\x1b[0m",

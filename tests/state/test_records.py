@@ -12,10 +12,10 @@ from memd.core.text import iso_time
 from memd.core.values import Actor
 from memd.state import journal
 from memd.state.records import (
-    aside,
-    read_aside,
     read_record,
+    read_result_text,
     read_step,
+    result_text,
 )
 
 CELLS = st.one_of(
@@ -66,12 +66,12 @@ def test_any_row_becomes_a_step_that_is_sane_or_none(
 
 def test_only_lists_of_texts_hold_texts() -> None:
     """Anything but a JSON list holds no paths, and what is no text in it is left out."""
-    assert read_aside('["a", 1, "b"]') == (("a", "b"), ())
-    assert [read_aside(value) for value in ("{}", "x", None, b"[]", 3)] == [((), ())] * 5
+    assert read_result_text('["a", 1, "b"]') == (("a", "b"), ())
+    assert [read_result_text(value) for value in ("{}", "x", None, b"[]", 3)] == [((), ())] * 5
 
 
 def test_what_was_merged_is_told_beside_the_conflicts() -> None:
     """Both lists of paths come back as they went in."""
-    assert read_aside(aside(("a",), ())) == (("a",), ())
-    assert read_aside(aside(("a",), ("b", "c"))) == (("a",), ("b", "c"))
-    assert read_aside('{"merged": 3, "conflicts": ["a", 1]}') == (("a",), ())
+    assert read_result_text(result_text(("a",), ())) == (("a",), ())
+    assert read_result_text(result_text(("a",), ("b", "c"))) == (("a",), ("b", "c"))
+    assert read_result_text('{"merged": 3, "conflicts": ["a", 1]}') == (("a",), ())

@@ -34,15 +34,16 @@ def key(invocation: Invocation) -> str:
 def list_(invocation: Invocation) -> None:
     """Print the agents, and with ``--watch`` each later change of one."""
     if not invocation.options.watch:
-        _print(invocation, invocation.request())
+        _print_agents(invocation, invocation.request())
         return
+    # Subscribe before listing, so that no change between the two is missed.
     invocation.ask("subscribe", topics=[AGENT_CHANGED, AGENT_PROGRESS])
-    _print(invocation, invocation.request())
+    _print_agents(invocation, invocation.request())
     for event in invocation.client().notifications(invocation.options.timeout or _DAY_SECONDS):
         facts = event.params
         what = facts.get("line") or facts.get("change")
         if isinstance(what, str) and isinstance(facts.get("address"), str):
-            shown = f"{_line(facts['address'])}  {_line(what)}"
+            shown = f"{_one_line(facts['address'])}  {_one_line(what)}"
             invocation.screen.answer(facts, shown)
 
 
@@ -51,8 +52,8 @@ def show(invocation: Invocation) -> None:
     address = invocation.options.address
     for agent in invocation.request()["agents"]:
         if agent["address"] == address:
-            shown = {"since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
-            facts = ((name, _line(str(value))) for name, value in {**agent, **shown}.items())
+            readable = {"since": output.ago(agent["since"]), "unread": agent["unread"] or "none"}
+            facts = ((name, _one_line(str(value))) for name, value in {**agent, **readable}.items())
             invocation.screen.answer(agent, output.facts(facts))
             return
     raise AgentUnknownError(address)
@@ -77,22 +78,24 @@ def end(invocation: Invocation) -> None:
     invocation.screen.answer(done, f"ended{returned}")
 
 
-def _print(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+def _print_agents(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+    """Print the agents, one a line, or a note that there are none."""
     screen = invocation.screen
     if not answer["agents"]:
         screen.note("no agent is registered")
     rows = [
         (
-            screen.paint(_line(each["address"]), "bold"),
+            screen.paint(_one_line(each["address"]), "bold"),
             screen.paint(each["state"], _STYLES.get(each["state"], "dim")),
-            _line(" ".join(filter(None, (each["client"], each["kind"])))),
+            _one_line(" ".join(filter(None, (each["client"], each["kind"])))),
             f"{each['unread']} unread" if each["unread"] else "",
-            _line(each["progress"]),
+            _one_line(each["progress"]),
         )
         for each in answer["agents"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
+    """Return an agent's text on one line of at most 120 characters."""
     return one_line(text, _LINE)

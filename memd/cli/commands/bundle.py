@@ -1,4 +1,4 @@
-"""debug bundle: an archive that helps to find a fault, without any text of the person."""
+"""debug bundle: write an archive for bug reports that holds no text of the person."""
 
 import gzip
 import io
@@ -58,8 +58,8 @@ def bundle(invocation: Invocation) -> None:
         invocation.options.output or time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz")
     )
     screen, parts, missing = invocation.screen, dict[str, str](), list[str]()
-    redactor = Redactor(_key(invocation))
-    for name, make in _makers(invocation, redactor).items():
+    redactor = Redactor(_hash_key(invocation))
+    for name, make in _part_makers(invocation, redactor).items():
         try:
             parts[name] = make()
         except (MemdError, OSError, ValueError) as error:
@@ -68,17 +68,17 @@ def bundle(invocation: Invocation) -> None:
     lines = [f"  {name:<14} {_SENTENCES[name]}" for name in parts]
     lines += [f"  missing: {each}" for each in missing]
     readme = "\n".join(["What helps to find a fault in memd.", "", *lines, "", _PROMISE, ""])
-    size = _write(path, {"README.txt": readme, **parts})
+    size = _write_archive(path, {"README.txt": readme, **parts})
     head = f"{path} ({output.size(size)}, for your eyes alone) has:"
     hint = (
         f"Nothing was sent. Read it before you send it: tar -xzOf {os.path.basename(path)} | less"
     )
-    facts = {name: _SENTENCES[name] for name in parts}
-    answer = {"file": path, "bytes": size, "parts": facts, "missing": missing}
+    descriptions = {name: _SENTENCES[name] for name in parts}
+    answer = {"file": path, "bytes": size, "parts": descriptions, "missing": missing}
     screen.answer(answer, "\n".join([head, *lines, _PROMISE, hint]))
 
 
-def _makers(invocation: Invocation, redactor: Redactor) -> dict[str, Callable[[], str]]:
+def _part_makers(invocation: Invocation, redactor: Redactor) -> dict[str, Callable[[], str]]:
     """Return a function for each part's text; those that ask the daemon fail if none runs."""
 
     def result_of(method: str) -> dict[str, object]:
@@ -104,6 +104,7 @@ def _makers(invocation: Invocation, redactor: Redactor) -> dict[str, Callable[[]
 
 
 def _versions() -> dict[str, str]:
+    """Return the versions of memctl, Python and the operating system."""
     release = re.match(r"[\d.]*", platform.release())
     return {
         "memctl": __version__,
@@ -124,12 +125,14 @@ def _settings(invocation: Invocation) -> dict[str, object]:
 
 
 def _service(invocation: Invocation) -> dict[str, str]:
+    """Return the supervisor's name and the state of each of the service's files."""
     unit = service.find(invocation)
     states = {os.path.basename(path): each for path, each in service_unit.states(unit).items()}
     return {"supervisor": unit.supervisor, **states}
 
 
 def _clients(invocation: Invocation) -> dict[str, dict[str, object]]:
+    """Return each client's set-up state and whether messages are delivered in it."""
     rows: dict[str, dict[str, object]] = {}
     for client in setup.clients(invocation):
         with suppress(MemdError):  # a file that cannot be read: doctor says so
@@ -138,6 +141,7 @@ def _clients(invocation: Invocation) -> dict[str, dict[str, object]]:
 
 
 def _checks(diagnosis: dict[str, object]) -> dict[str, str]:
+    """Return the state of each check of ``doctor`` by name, without the texts."""
     checks: list[dict[str, str]] = diagnosis["checks"]  # type: ignore[assignment]
     return {check["name"]: check["state"] for check in checks}
 
@@ -150,7 +154,7 @@ def _log(invocation: Invocation, redactor: Redactor) -> str:
     return "".join(f"{json.dumps(redactor.log_line(line))}\n" for line in lines)
 
 
-def _key(invocation: Invocation) -> bytes:
+def _hash_key(invocation: Invocation) -> bytes:
     """Return the key of the hashes from the state directory, or a new one if that fails."""
     path, new = f"{invocation.places.state_dir}/debug-key", os.urandom(_KEY_BYTES)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -162,7 +166,7 @@ def _key(invocation: Invocation) -> bytes:
     return new
 
 
-def _write(path: str, parts: dict[str, str]) -> int:
+def _write_archive(path: str, parts: dict[str, str]) -> int:
     """Write the archive and return its size in bytes. Raises BundleUnwritableError."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     packed, now = io.BytesIO(), int(time.time())
@@ -184,4 +188,5 @@ def _write(path: str, parts: dict[str, str]) -> int:
 
 
 def _json(value: object) -> str:
+    """Return a value as JSON text."""
     return json.dumps(value, indent=1) + "\n"

@@ -21,11 +21,11 @@ class NoContextError(MemdError):
 
 def show(invocation: Invocation) -> None:
     """Print a session's conversations and the results stored for them."""
-    session = getattr(invocation.options, "session", None) or _newest(invocation)
+    session = getattr(invocation.options, "session", None) or _newest_session(invocation)
     view = invocation.request(session_id=session)
     pairs: list[tuple[str, object]] = [("session", view["session"])]
     for each in view["conversations"]:
-        pairs += _conversation(each)
+        pairs += _conversation_pairs(each)
     decisions = ", ".join(f"{count} {action}" for action, count in view["decisions"].items())
     pairs += [
         ("decided", decisions),
@@ -38,7 +38,7 @@ def show(invocation: Invocation) -> None:
 
 
 def list_(invocation: Invocation) -> None:
-    """List the project's conversations that were planned most recently."""
+    """Print the project's conversations, the ones planned most recently first."""
     listed, screen = invocation.request(), invocation.screen
     rows = [
         (
@@ -63,15 +63,15 @@ def forget(invocation: Invocation) -> None:
     invocation.screen.answer(answer, words)
 
 
-def _newest(invocation: Invocation) -> str:
+def _newest_session(invocation: Invocation) -> str:
     """Return the project's session that was planned last. Raises NoContextError."""
     for newest in invocation.ask("context.list", limit=1)["contexts"]:
         return str(newest["session"])
     raise NoContextError(invocation.cwd)
 
 
-def _conversation(row: dict[str, Any]) -> list[tuple[str, object]]:
-    """Return a conversation as pairs of names and values."""
+def _conversation_pairs(row: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return the name and value pairs that describe one conversation of a session."""
     limits = row["thresholds"]
     steps = ", ".join(f"{name} {limits[name]:,}" for name in ("warn", "urgent", "auto", "block"))
     lost = f"{row['breaks']}; {row['missed']:,} tokens paid again" if row["breaks"] else ""

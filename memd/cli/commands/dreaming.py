@@ -31,15 +31,15 @@ def dream(invocation: Invocation) -> int:
             others = " ".join(f"--{other}" for other in given if other != name)
             raise CommandLineError(_EXCLUDED, name, others)
     if options.last:
-        return _last(invocation)
+        return _print_last(invocation)
     if options.status:
-        return _status(invocation)
+        return _print_status(invocation)
     return work(invocation)
 
 
 def review(invocation: Invocation) -> None:
     """Print the proposals of dreams, which wait for a person."""
-    answer = _of_verb(invocation).request()
+    answer = _refuse_dream_options(invocation).request()
     screen = invocation.screen
     if not answer["proposals"]:
         screen.note("no proposals" if invocation.options.all else "no open proposals")
@@ -49,24 +49,25 @@ def review(invocation: Invocation) -> None:
 
 def accept(invocation: Invocation) -> int:
     """Apply a proposal; return 1 if a file was left because somebody changed it."""
-    done = _of_verb(invocation).request()
+    done = _refuse_dream_options(invocation).request()
     for left in done["left"]:
         invocation.screen.error(f"left alone: {left['path']}: {left['reason']}")
     lines = [f"accepted {path}" for path in done["accepted"]]
     if done.get("change"):
         lines.append(f"undo with: memctl undo {done['change']}")
-    invocation.screen.answer(done, "\n".join([*lines, _state(done)]))
+    invocation.screen.answer(done, "\n".join([*lines, _state_sentence(done)]))
     return 1 if done["left"] else 0
 
 
 def reject(invocation: Invocation) -> None:
     """Reject a proposal, or some files of it."""
-    done = _of_verb(invocation).request()
+    done = _refuse_dream_options(invocation).request()
     lines = [f"rejected {path}" for path in done["rejected"]]
-    invocation.screen.answer(done, "\n".join([*lines, _state(done)]))
+    invocation.screen.answer(done, "\n".join([*lines, _state_sentence(done)]))
 
 
-def _last(invocation: Invocation) -> int:
+def _print_last(invocation: Invocation) -> int:
+    """Print the report of the project's newest dream and return status 0."""
     answer = invocation.ask("dream.last")
     if not answer["job"]:
         invocation.screen.note("no dream has run here")
@@ -74,15 +75,15 @@ def _last(invocation: Invocation) -> int:
     return 0
 
 
-def _status(invocation: Invocation) -> int:
+def _print_status(invocation: Invocation) -> int:
     """Print when the next dream is due, the state of each gate, and the open proposals."""
     answer = invocation.ask("dream.status")
     screen, now = invocation.screen, time.time()
     waiting = answer["proposals"]
     hint = f"{waiting} wait{'s' * (waiting == 1)} for you: memctl dream review"
     pairs: list[tuple[str, object]] = [
-        ("last", _moment(answer["last"], now) or "never"),
-        ("due", _moment(answer["due"], now)),
+        ("last", _time_words(answer["last"], now) or "never"),
+        ("due", _time_words(answer["due"], now)),
         ("sessions", f"{answer['sessions']} of {answer['min_sessions']} since then"),
         ("by itself", "yes" if answer["auto"] else "no: dream.auto is off"),
         ("engine", answer["engine"]),
@@ -105,20 +106,21 @@ def _status(invocation: Invocation) -> int:
     return 0
 
 
-def _of_verb(invocation: Invocation) -> Invocation:
-    """Return the invocation. Raises CommandLineError for options of ``dream`` before a verb."""
+def _refuse_dream_options(invocation: Invocation) -> Invocation:
+    """Raise CommandLineError for options of ``dream`` before a verb; return the invocation."""
     for name in _OF_DREAM:
         if getattr(invocation.options, name):
             raise CommandLineError(_EXCLUDED, name, invocation.options.run.words[-1])
     return invocation
 
 
-def _state(done: Mapping[str, Any]) -> str:
+def _state_sentence(done: Mapping[str, Any]) -> str:
+    """Return a sentence with the state of the proposal that was decided."""
     known = {"open": "still open", "partly": "decided, accepted in part"}
     return f"{done['proposal']} is {known.get(done['state'], done['state'])}"
 
 
-def _moment(seconds: float | None, now: float) -> str:
+def _time_words(seconds: float | None, now: float) -> str:
     """Return a time in words and as ISO 8601, or "" for ``None``."""
     if seconds is None:
         return ""
@@ -129,11 +131,12 @@ def _moment(seconds: float | None, now: float) -> str:
 
 
 def _proposal_lines(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    """Yield the lines about one proposal: its reason, its files, and how to decide it."""
     name = proposal["id"]
     by = f", by {one_line(proposal['engine'], _LINE)}" if proposal["engine"] else ""
-    asks = proposal.get("kind") == "unused"
+    is_question = proposal.get("kind") == "unused"
     yield f"{screen.paint(name, 'bold')}  {output.ago(proposal['at'])}{by}, {proposal['state']}\n"
-    yield f"{_QUESTION}\n" if asks else ""
+    yield f"{_QUESTION}\n" if is_question else ""
     yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in proposal["problems"])
     imported = proposal["engine"].startswith("import")
     for words, text in (
@@ -145,13 +148,14 @@ def _proposal_lines(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str
     for file in proposal["files"]:
         yield from _file_lines(file, screen)
     if proposal["state"] == "open":
-        accept, reject = ("remove", "keep") if asks else ("accept", "reject")
-        why = "" if asks else " --reason TEXT"
+        accept, reject = ("remove", "keep") if is_question else ("accept", "reject")
+        why = "" if is_question else " --reason TEXT"
         yield f"\n{accept} with: memctl dream accept {name} [FILE...]\n"
         yield f"{reject} with: memctl dream reject {name} [FILE...]{why}\n"
 
 
 def _file_lines(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    """Yield the lines about one file of a proposal, and its diff."""
     action = screen.paint(file["action"], _STYLES.get(file["action"], "bold"))
     into = f" into {file['merged_into']}" if file["merged_into"] else ""
     why = f": {one_line(file['reason'], _LINE)}" if file["reason"] and not into else ""

@@ -1,4 +1,4 @@
-"""edit: a memory in the user's own editor, written only against the text that was read.
+"""edit: open a memory in the user's editor and write it back if nobody changed it meanwhile.
 
 ``edited`` does the same for any other text.
 """
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memd.cli.commands.memories import scope_of, wrote
+from memd.cli.commands.memories import scope_of, write_sentence
 from memd.cli.invocation import Invocation
 from memd.core.errors import MemdError
 
@@ -40,7 +40,7 @@ def edit(invocation: Invocation) -> None:
                 base_hash=read["hash"],
                 request_id=os.urandom(16).hex(),
             )
-    invocation.screen.answer(written, wrote(written))
+    invocation.screen.answer(written, write_sentence(written))
 
 
 @contextmanager
@@ -64,6 +64,7 @@ def edited(invocation: Invocation, name: str, text: str) -> Iterator[str]:
 
 
 def _run_editor(invocation: Invocation, draft: str) -> None:
+    """Run the user's editor on a draft and wait for it. Raise EditorFailedError."""
     environ = invocation.around.environ
     command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     try:

@@ -48,18 +48,18 @@ def config(invocation: Invocation) -> int:
 def logs(invocation: Invocation) -> None:
     """Print the last lines of a log, and follow it if asked to. Raises InputUnreadableError."""
     options, screen = invocation.options, invocation.screen
-    path, wanted = options.file or invocation.places.log, LogFilter(options)
+    path, log_filter = options.file or invocation.places.log, LogFilter(options)
     if options.follow and path != "-":
         growing = GrowingFile(path)
-        last = deque(filter(wanted.passes, growing.lines()), options.lines or _LOG_LINES)
-        for line in chain(last, filter(wanted.passes, growing.follow(screen))):
+        recent = deque(filter(log_filter.passes, growing.lines()), options.lines or _LOG_LINES)
+        for line in chain(recent, filter(log_filter.passes, growing.follow(screen))):
             _print_line(screen, line)
         return
     if path != "-" and not os.path.exists(path):
         screen.note(f"{path} is not there: no client started a daemon yet")
         return
     source = invocation.around.stdin if path == "-" else invocation.read(path).splitlines()
-    lines: Iterable[str] = (line.rstrip("\n") for line in filter(wanted.passes, source))
+    lines: Iterable[str] = (line.rstrip("\n") for line in filter(log_filter.passes, source))
     if not options.follow:
         lines = deque(lines, options.lines or _LOG_LINES)
         if screen.as_json:

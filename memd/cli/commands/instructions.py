@@ -23,13 +23,13 @@ File = Mapping[str, Any]
 
 def list_(invocation: Invocation) -> None:
     """Print the files that are loaded, and the others grouped by the reason."""
-    listed = invocation.request(touched=_touched(invocation))
+    listed = invocation.request(touched=_touched_paths(invocation))
     invocation.screen.answer(listed, "\n".join(_page_lines(invocation, listed)))
 
 
 def show(invocation: Invocation) -> None:
     """Print the text of the loaded files."""
-    read, screen = invocation.request(touched=_touched(invocation)), invocation.screen
+    read, screen = invocation.request(touched=_touched_paths(invocation)), invocation.screen
     for problem in read["problems"]:
         screen.note(problem)
     if not read["text"]:
@@ -45,10 +45,12 @@ def check(invocation: Invocation) -> int:
         issues = [issue for issue in checked["issues"] if issue["kind"] == kind]
         lines += [screen.paint(title, "bold")] if issues else []
         for issue in issues:
-            path = _path(invocation, issue["path"])
-            lines.append(f"  {f'{path} ' if path else ''}{_plain(invocation, issue['text'])}")
+            path = _short_path(invocation, issue["path"])
+            lines.append(
+                f"  {f'{path} ' if path else ''}{_short_sentence(invocation, issue['text'])}"
+            )
     if not lines:
-        lines = [f"nothing is to be mended in {_count(checked['files'], 'file')}"]
+        lines = [f"nothing is to be mended in {_counted(checked['files'], 'file')}"]
     screen.answer(checked, "\n".join(lines))
     return 1 if checked["issues"] else 0
 
@@ -59,22 +61,24 @@ def decide(invocation: Invocation) -> None:
     decided = invocation.request(allow=allow)
     words = "allowed" if allow else "not allowed"
     lines = [f"includes from outside of {printable(decided['root'], _LINE)}: {words}"]
-    lines += [f"  {_path(invocation, path)}" for path in decided["external"]]
+    lines += [f"  {_short_path(invocation, path)}" for path in decided["external"]]
     if not decided["external"]:
         lines.append("  no file includes anything from outside now")
     invocation.screen.answer(decided, "\n".join(lines))
 
 
-def _touched(invocation: Invocation) -> list[str] | None:
+def _touched_paths(invocation: Invocation) -> list[str] | None:
+    """Return the absolute paths of ``--touched``, ``None`` if there are none."""
     paths = invocation.options.touched
     return [os.path.abspath(path) for path in paths] if paths else None
 
 
 def _page_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the list: loaded files, the others by reason, then the problems."""
     screen = invocation.screen
     loaded = [file for file in listed["files"] if file["loaded"]]
     total = sum(file["chars"] for file in loaded)
-    words = f"{_count(len(loaded), 'file')} with {total:,} characters"
+    words = f"{_counted(len(loaded), 'file')} with {total:,} characters"
     yield f"{screen.paint('loaded', 'green')}, {listed['view']}: {words}"
     for file in loaded:
         yield f"  {file['chars']:>7,}  {file['kind']:<8} {_named_file(invocation, file)}"
@@ -82,15 +86,16 @@ def _page_lines(invocation: Invocation, listed: Mapping[str, Any]) -> Iterator[s
     for why in reasons:
         files = [file for file in listed["files"] if file["why_not"] == why]
         needs_approval = files[0]["path"] in listed["external"]
-        yield f"{screen.paint('not loaded', 'yellow')}: {_plain(invocation, why)}"
+        yield f"{screen.paint('not loaded', 'yellow')}: {_short_sentence(invocation, why)}"
         yield from _file_lines(invocation, files)
         if needs_approval:
             yield "  to allow what this project includes from outside: memctl instructions approve"
     for problem in listed["problems"]:
-        yield f"{screen.paint('problem', 'red')}: {_plain(invocation, problem)}"
+        yield f"{screen.paint('problem', 'red')}: {_short_sentence(invocation, problem)}"
 
 
 def _file_lines(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
+    """Yield a line for each of the first files, then how many more there are."""
     for file in files[:_FOLDED]:
         globs = printable(", ".join(file["condition"]), _LINE)
         condition = f" ({globs})" if globs else ""
@@ -100,22 +105,24 @@ def _file_lines(invocation: Invocation, files: Sequence[File]) -> Iterator[str]:
 
 
 def _named_file(invocation: Invocation, file: File) -> str:
-    by = f", by {_path(invocation, file['included_by'])}" if file["included_by"] else ""
-    return f"{invocation.screen.paint(_path(invocation, file['path']), 'bold')}{by}"
+    """Return a file's path for display, with the file that includes it."""
+    by = f", by {_short_path(invocation, file['included_by'])}" if file["included_by"] else ""
+    return f"{invocation.screen.paint(_short_path(invocation, file['path']), 'bold')}{by}"
 
 
-def _path(invocation: Invocation, path: str) -> str:
+def _short_path(invocation: Invocation, path: str) -> str:
     """Return a path relative to the directory or, with ``~/``, to the home if it is below one."""
-    for folder, short in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
+    for folder, prefix in ((os.path.realpath(invocation.cwd), ""), (invocation.around.home, "~/")):
         if path.startswith(f"{folder}/"):
-            return printable(short + path[len(folder) + 1 :], _LINE)
+            return printable(prefix + path[len(folder) + 1 :], _LINE)
     return printable(path, _LINE)
 
 
-def _plain(invocation: Invocation, sentence: str) -> str:
+def _short_sentence(invocation: Invocation, sentence: str) -> str:
     """Return a sentence on one line, with the paths below the directory made relative."""
     return printable(sentence.replace(f"{os.path.realpath(invocation.cwd)}/", ""), _LINE)
 
 
-def _count(number: int, noun: str) -> str:
+def _counted(number: int, noun: str) -> str:
+    """Return a number with a noun, in the plural unless it is 1."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

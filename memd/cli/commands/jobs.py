@@ -24,7 +24,7 @@ def list_jobs(invocation: Invocation) -> None:
         (
             screen.paint(job["job"], "bold"),
             job["kind"],
-            _state(invocation, job),
+            _state_words(invocation, job),
             f"{output.duration(now - job['created'])} ago",
             job["directory"],
         )
@@ -37,7 +37,7 @@ def list_jobs(invocation: Invocation) -> None:
 
 def show(invocation: Invocation) -> None:
     """Print one job with its result and each turn of its model."""
-    _print(invocation, invocation.request(cwd=None, record=True))
+    _print_job(invocation, invocation.request(cwd=None, record=True))
 
 
 def wait(invocation: Invocation) -> int:
@@ -48,7 +48,7 @@ def wait(invocation: Invocation) -> int:
         job = join(invocation, invocation.options.job)
     else:
         job = invocation.request(cwd=None, seconds=JOB_SECONDS)
-    _print(invocation, job)
+    _print_job(invocation, job)
     return 0 if job["state"] == "completed" else 1
 
 
@@ -67,31 +67,31 @@ def retry(invocation: Invocation) -> None:
 
 def pause(invocation: Invocation) -> None:
     """Stop background work until it is resumed."""
-    stands = invocation.request(cwd=None, seconds=JOB_SECONDS)
-    words = f"background work is paused; {_waiting_words(stands['waiting'])}"
-    invocation.screen.answer(stands, words)
+    state = invocation.request(cwd=None, seconds=JOB_SECONDS)
+    words = f"background work is paused; {_waiting_words(state['waiting'])}"
+    invocation.screen.answer(state, words)
 
 
 def resume(invocation: Invocation) -> None:
     """Resume background work; models that failed are called again."""
-    stands = invocation.request(cwd=None)
-    invocation.screen.answer(
-        stands, f"background work goes on; {_waiting_words(stands['waiting'])}"
-    )
+    state = invocation.request(cwd=None)
+    invocation.screen.answer(state, f"background work goes on; {_waiting_words(state['waiting'])}")
 
 
 def _waiting_words(waiting: int) -> str:
+    """Return in words how many jobs wait."""
     return "no job waits" if not waiting else f"{waiting} job{'s' * (waiting > 1)} to do"
 
 
-def _print(invocation: Invocation, job: dict[str, Any]) -> None:
+def _print_job(invocation: Invocation, job: dict[str, Any]) -> None:
+    """Print everything about a job: its state, result, cost and the turns of its model."""
     error, result = job.get("error") or {}, job.get("result") or {}
     took = (job.get("ended") or 0) - (job.get("started") or 0)
     rate = result.get("hit_rate")
     pairs = [
         ("job", job["job"]),
         ("kind", job["kind"]),
-        ("state", _state(invocation, job)),
+        ("state", _state_words(invocation, job)),
         ("directory", job["directory"]),
         ("session", job["session"]),
         ("attempts", job["attempts"]),
@@ -106,10 +106,11 @@ def _print(invocation: Invocation, job: dict[str, Any]) -> None:
         ("new prefix", ", ".join(result.get("prefix_changed") or ())),
     ]
     text = output.facts(pairs) + "".join(f"{line}\n" for line in result_lines(result))
-    invocation.screen.answer(job, text + _record(job.get("record") or ()))
+    invocation.screen.answer(job, text + _record_text(job.get("record") or ()))
 
 
-def _state(invocation: Invocation, job: dict[str, Any]) -> str:
+def _state_words(invocation: Invocation, job: dict[str, Any]) -> str:
+    """Return a job's state in colour, with its phase while it runs."""
     styles = {"completed": "green", "running": "cyan", "failed": "red", "killed": "yellow"}
     phase = job.get("phase")
     words = f"{job['state']} ({phase})" if phase and job["state"] == "running" else job["state"]
@@ -118,7 +119,7 @@ def _state(invocation: Invocation, job: dict[str, Any]) -> str:
     return invocation.screen.paint(words, style) if style else str(words)
 
 
-def _record(turns: Sequence[Mapping[str, Any]]) -> str:
+def _record_text(turns: Sequence[Mapping[str, Any]]) -> str:
     """Return the turns of a model's run as text: its replies, tool calls and their results."""
     return "\n".join(line for turn in turns for line in ("", *_turn_lines(turn)))
 
@@ -130,6 +131,7 @@ def _tokens(usage: Mapping[str, Any]) -> str:
 
 
 def _turn_lines(turn: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of one turn of the model: usage, reply, and results of its tools."""
     facts = [str(turn.get("model", "")), output.duration(turn.get("seconds") or 0)]
     facts += [_tokens(turn.get("usage") or {}), f"stop: {turn.get('stop') or '?'}"]
     yield f"turn {turn.get('turn', '?')}  " + " · ".join(fact for fact in facts if fact)
@@ -141,6 +143,7 @@ def _turn_lines(turn: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _block_lines(block: Any) -> Iterator[str]:
+    """Yield the lines of one block of a model's reply: text, or a call of a tool."""
     if not isinstance(block, Mapping):
         return
     if block.get("type") == "tool_use":

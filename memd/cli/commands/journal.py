@@ -29,7 +29,9 @@ def log(invocation: Invocation) -> None:
         follow(invocation, [MEMORY_CHANGED], _FollowedChanges(invocation).step)
         return
     answer = invocation.request()
-    rows = [_row(invocation, change, output.ago(change["at"])) for change in answer["changes"]]
+    rows = [
+        _change_row(invocation, change, output.ago(change["at"])) for change in answer["changes"]
+    ]
     if not rows:
         screen.note("no changes")
     screen.answer(answer, output.table(rows, screen.width))
@@ -45,7 +47,7 @@ class _FollowedChanges:
 
     def step(self) -> None:
         """Print the new changes, oldest first; the first call prints only the newest few."""
-        new = self._new()
+        new = self._unprinted_changes()
         for change in new:
             self._printed[change["id"], change["at"]] = None
         if not self._started:
@@ -57,9 +59,11 @@ class _FollowedChanges:
                 screen.record(change)
             else:  # an age would be wrong a minute later
                 at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(written(change["at"]) or 0))
-                screen.line(output.table([_row(self._invocation, change, at)], screen.width)[:-1])
+                screen.line(
+                    output.table([_change_row(self._invocation, change, at)], screen.width)[:-1]
+                )
 
-    def _new(self) -> list[dict[str, Any]]:
+    def _unprinted_changes(self) -> list[dict[str, Any]]:
         """Return the changes not printed yet, oldest first; the first call reads one page."""
         result: list[dict[str, Any]] = []
         before = None
@@ -73,12 +77,13 @@ class _FollowedChanges:
             before = page[-1]["id"]
 
 
-def _row(invocation: Invocation, change: dict[str, Any], at: str) -> tuple[str, ...]:
-    files = ", ".join(_touched(file) for file in change["files"])
+def _change_row(invocation: Invocation, change: dict[str, Any], at: str) -> tuple[str, ...]:
+    """Return the cells of a change in the list: id, time, author, reason and files."""
+    files = ", ".join(_file_words(file) for file in change["files"])
     where = [change["directory"]] if invocation.options.all else []
     reason = printable(change["reason"]) or "-"
     name = invocation.screen.paint(change["id"] or "-", "bold")
-    return (name, at, _who(change), reason, *where, files)
+    return (name, at, _author(change), reason, *where, files)
 
 
 def diff(invocation: Invocation) -> None:
@@ -100,8 +105,8 @@ def undo(invocation: Invocation) -> int:
             invocation.screen.note("nothing to undo")
             return 0
         options.change = newest[0]["id"]
-        files = ", ".join(_touched(file) for file in newest[0]["files"])
-        words = f"{options.change}, {output.ago(newest[0]['at'])}, {_who(newest[0])}: {files}"
+        files = ", ".join(_file_words(file) for file in newest[0]["files"])
+        words = f"{options.change}, {output.ago(newest[0]['at'])}, {_author(newest[0])}: {files}"
         invocation.screen.note(words)
     if options.as_of is not None:
         invocation.screen.note(f"everything after {iso_time(options.as_of)}")
@@ -121,11 +126,11 @@ def why(invocation: Invocation) -> None:
     pairs = [
         ("memory", answer["path"] + ("" if answer["exists"] else " (not there any more)")),
         ("words of", answer.get("origin", "")),
-        ("shared by", _shared(answer.get("shared"))),
-        ("first", _written(answer["first"])),
-        ("last", _written(answer["last"]) if answer["last"] != answer["first"] else ""),
+        ("shared by", _shared_words(answer.get("shared"))),
+        ("first", _version_words(answer["first"])),
+        ("last", _version_words(answer["last"]) if answer["last"] != answer["first"] else ""),
         ("changes", " ".join(answer["changes"])),
-        ("surfaced", _surfaced(answer["surfaced"])),
+        ("surfaced", _surfaced_words(answer["surfaced"])),
     ]
     if answer["first"] is None:
         invocation.screen.note("the journal knows no change of it")
@@ -142,7 +147,7 @@ def purge(invocation: Invocation) -> int:
     done = invocation.request(
         seconds=_PURGE_SECONDS, pattern=pattern, dry_run=not options.yes or options.dry_run
     )
-    screen.answer(done, "\n".join(_purged(done)) or "nothing is kept of it")
+    screen.answer(done, "\n".join(_purge_lines(done)) or "nothing is kept of it")
     for path in done["live"]:
         screen.error(f"it still stands in {path}, which is yours to change")
     if done["running"]:
@@ -153,14 +158,14 @@ def purge(invocation: Invocation) -> int:
     return 0
 
 
-def _shared(by: dict[str, Any] | None) -> str:
+def _shared_words(by: dict[str, Any] | None) -> str:
     """Return in words which member a team memory is from, or "" for ``None``."""
     if by is None:
         return ""
     return f"{by['member']} by {by['device']}, {output.ago(by['at'])}, revision {by['revision']}"
 
 
-def _surfaced(sighting: dict[str, Any] | None) -> str:
+def _surfaced_words(sighting: dict[str, Any] | None) -> str:
     """Return in words when a memory was last added to a prompt."""
     if sighting is None:
         return "never, as far back as memd remembers"
@@ -168,6 +173,7 @@ def _surfaced(sighting: dict[str, Any] | None) -> str:
 
 
 def _print_undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:
+    """Print the result of an undo or restore; return 1 if a file was left alone."""
     would = "would be " if invocation.options.dry_run else ""
     lines = [f"{would}{file['action']} {file['path']}" for file in done["files"]]
     lines += [f"merged with newer work: {path}" for path in done.get("merged") or ()]
@@ -179,28 +185,29 @@ def _print_undone(invocation: Invocation, done: dict[str, Any], nothing: str) ->
     return 1 if done["conflicts"] else 0
 
 
-def _touched(file: dict[str, Any]) -> str:
+def _file_words(file: dict[str, Any]) -> str:
+    """Return what a change did to a file, as "updated notes.md"."""
     purged = " (purged)" if file.get("purged") else ""
     return f"{file['action']} {file['path']}{purged}"
 
 
-def _who(change: dict[str, Any]) -> str:
+def _author(change: dict[str, Any]) -> str:
     """Return who made a change, made printable since an imported history may hold any text."""
     actor, client = printable(change["actor"]), printable(change.get("client") or "")
     return f"{actor} ({client})" if client else actor
 
 
-def _written(by: dict[str, Any] | None) -> str:
+def _version_words(by: dict[str, Any] | None) -> str:
     """Return in words who wrote a version and when, or "" for ``None``."""
     if by is None:
         return ""
-    parts = [f"{by['change']}, {output.ago(by['at'])}: {by['action']} by {_who(by)}"]
+    parts = [f"{by['change']}, {output.ago(by['at'])}: {by['action']} by {_author(by)}"]
     names = ("session", "model", "message", "transcript", "reason")
     parts += [f"{name} {by[name]}" for name in names if by.get(name)]
     return ", ".join(parts)
 
 
-def _purged(done: dict[str, Any]) -> list[str]:
+def _purge_lines(done: dict[str, Any]) -> list[str]:
     """Return a line for each removed text with its hash, cleaned table and changed file."""
     would = "would be " if done["dry_run"] else ""
     lines = [

@@ -32,7 +32,7 @@ def extract(invocation: Invocation) -> int:
         return work(invocation, transcript_path=path, session_id=session)
     if not options.session:
         raise CommandLineError(_NO_SESSION)
-    return work(invocation, messages=_messages(invocation, options.messages))
+    return work(invocation, messages=_read_messages(invocation, options.messages))
 
 
 def work(invocation: Invocation, **more: object) -> int:
@@ -51,10 +51,10 @@ def work(invocation: Invocation, **more: object) -> int:
     else:
         seconds = JOB_SECONDS if wait else ANSWER_SECONDS
         done = invocation.request(seconds=seconds, wait=wait or None, **more)
-    why = done.get("reason") or done.get("gate")
+    reason = done.get("reason") or done.get("gate")
     job = f" as {done['job']}" if done.get("job") else ""
     gate = [_GATE] if done.get("gate") else []
-    lines = [f"{done['status']}{job}{f': {why}' if why else ''}", *gate, *result_lines(done)]
+    lines = [f"{done['status']}{job}{f': {reason}' if reason else ''}", *gate, *result_lines(done)]
     invocation.screen.answer(done, "\n".join(lines))
     return 1 if done["status"] in _BAD_ENDS else 0
 
@@ -66,7 +66,8 @@ def _paused(invocation: Invocation) -> bool:
     return False
 
 
-def _messages(invocation: Invocation, path: str) -> Any:
+def _read_messages(invocation: Invocation, path: str) -> Any:
+    """Return the messages in a JSON file, a list or an object's member ``messages``."""
     try:
         content = json.loads(invocation.read(path))
     except ValueError as error:
@@ -106,4 +107,5 @@ def result_lines(done: dict[str, Any]) -> list[str]:
 
 
 def _with_reason(file: Any) -> str:
+    """Return a file's path, with the reason if the result has one."""
     return f"{file['path']}: {file['reason']}" if isinstance(file, dict) else str(file)

@@ -23,7 +23,7 @@ class MemoryExistsError(MemdError):
         super().__init__(f"there is a memory {path} already", path=path)
 
 
-def _mark(memory: dict[str, Any]) -> str:
+def _origin(memory: dict[str, Any]) -> str:
     """Return the origin in parentheses, or "" for the person's or the assistant's words."""
     origin = memory.get("origin", "")
     return "" if origin in {"", "user", "assistant"} else f" ({origin})"
@@ -31,14 +31,14 @@ def _mark(memory: dict[str, Any]) -> str:
 
 def list_memories(invocation: Invocation) -> None:
     """List the memories of the project."""
-    listed = _whole_list(invocation)
+    listed = _list_all_pages(invocation)
     screen = invocation.screen
     rows = [
         (
             screen.paint(memory["path"], "bold"),
             memory["type"] or "-",
             memory["age"],
-            f"{'damaged: ' if memory['damaged'] else ''}{memory['description']}{_mark(memory)}",
+            f"{'damaged: ' if memory['damaged'] else ''}{memory['description']}{_origin(memory)}",
         )
         for memory in listed["memories"]
     ]
@@ -52,7 +52,7 @@ def list_memories(invocation: Invocation) -> None:
     screen.answer(listed, output.table(rows, screen.width))
 
 
-def _whole_list(invocation: Invocation) -> dict[str, Any]:
+def _list_all_pages(invocation: Invocation) -> dict[str, Any]:
     """Return the last answer of ``memory.list``, with the memories of all pages."""
     listed: dict[str, Any] = invocation.request()
     while after := listed.get("next"):
@@ -102,7 +102,7 @@ def add(invocation: Invocation) -> None:
         if error.code == _CONFLICT and base_hash == "":
             raise MemoryExistsError(path) from error
         raise
-    invocation.screen.answer(written, wrote(written))
+    invocation.screen.answer(written, write_sentence(written))
 
 
 def remove(invocation: Invocation) -> None:
@@ -127,7 +127,7 @@ def scope_of(path: str) -> str | None:
     return "team" if path.startswith(TEAM) else None
 
 
-def wrote(written: dict[str, Any]) -> str:
+def write_sentence(written: dict[str, Any]) -> str:
     """Return the line that reports a write, with how to undo it."""
     undo = f"; undo with: memctl undo {written['change']}" if written.get("change") else ""
     return f"{written['status']} {written['path']}{undo}"

@@ -27,7 +27,7 @@ def send(invocation: Invocation) -> int:
         body = invocation.read("-")
     approve = True if options.approve else False if options.decline else None
     done = invocation.request(body=body, approve=approve, key=key(invocation) or None)
-    lines = [f"{done['id']} {done['state']}", *map(_receiver, done["recipients"][:_FEW])]
+    lines = [f"{done['id']} {done['state']}", *map(_receiver_line, done["recipients"][:_FEW])]
     more = len(done["recipients"]) - _FEW
     lines += [f"  and {more} more"] if more > 0 else []
     invocation.screen.answer(done, "\n".join(lines))
@@ -41,11 +41,11 @@ def read(invocation: Invocation) -> None:
 
 def wait(invocation: Invocation) -> int:
     """Wait for a message and print it; return 1 if none came in time."""
-    until = time.monotonic() + (invocation.options.wait or WAIT_SECONDS)
+    deadline = time.monotonic() + (invocation.options.wait or WAIT_SECONDS)
     while True:
-        left = max(0.0, until - time.monotonic())
-        received = _receive(invocation, min(left, WAIT_SECONDS))
-        if received["messages"] or time.monotonic() >= until:
+        remaining = max(0.0, deadline - time.monotonic())
+        received = _receive(invocation, min(remaining, WAIT_SECONDS))
+        if received["messages"] or time.monotonic() >= deadline:
             _print_and_ack(invocation, received)
             return 0 if received["messages"] else 1
 
@@ -60,19 +60,19 @@ def status(invocation: Invocation) -> None:
     """Print the state of a message for each receiver."""
     done = invocation.request(cwd=None)
     invocation.screen.answer(
-        done, "\n".join([f"{done['id']} {done['state']}", *map(_receiver, done["recipients"])])
+        done, "\n".join([f"{done['id']} {done['state']}", *map(_receiver_line, done["recipients"])])
     )
 
 
 def log(invocation: Invocation) -> None:
     """List messages without their bodies."""
-    _print_list(invocation, invocation.request())
+    _print_messages(invocation, invocation.request())
 
 
 def held(invocation: Invocation) -> None:
     """List the messages that wait for a person's decision."""
     answer = invocation.request(state="held")
-    _print_list(invocation, answer)
+    _print_messages(invocation, answer)
     if answer["messages"]:
         invocation.screen.note("decide with: memctl message accept ID, or refuse ID")
     else:
@@ -115,16 +115,17 @@ def _print_and_ack(invocation: Invocation, received: Mapping[str, Any]) -> None:
         screen.note("more wait: memctl message read")
 
 
-def _print_list(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+def _print_messages(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+    """Print messages without their bodies, one a line."""
     screen = invocation.screen
     rows = [
         (
             screen.paint(each["id"], "bold"),
             output.ago(each["sent_at"]),
-            f"{_line(each['from'])} to {_receivers(each)}",
+            f"{_one_line(each['from'])} to {_receivers(each)}",
             each["state"],
             "" if each["kind"] == "text" else each["kind"].replace("_", " "),
-            _line(each["summary"]),
+            _one_line(each["summary"]),
         )
         for each in answer["messages"]
     ]
@@ -132,15 +133,18 @@ def _print_list(invocation: Invocation, answer: Mapping[str, Any]) -> None:
 
 
 def _receivers(entry: Mapping[str, Any]) -> str:
-    receivers = [_line(each["address"]) for each in entry["recipients"]]
+    """Return the address of the one receiver, or how many agents receive the message."""
+    receivers = [_one_line(each["address"]) for each in entry["recipients"]]
     return receivers[0] if len(receivers) == 1 else f"{len(receivers)} agents"
 
 
-def _receiver(each: Mapping[str, Any]) -> str:
-    reason = f": {_line(each['reason'])}" if each.get("reason") else ""
-    return f"  {_line(each['address'])} {each['state']}{reason}"
+def _receiver_line(each: Mapping[str, Any]) -> str:
+    """Return the line with a receiver's address, state and reason."""
+    reason = f": {_one_line(each['reason'])}" if each.get("reason") else ""
+    return f"  {_one_line(each['address'])} {each['state']}{reason}"
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
+    """Return an agent's text on one line, made harmless."""
     # An assistant may read this list, so a summary must not look like a tag or hide text.
     return neutralise(one_line(neutralise(text), _LINE))

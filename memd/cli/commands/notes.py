@@ -44,10 +44,10 @@ class HeadChangedError(MemdError):
 
 def show(invocation: Invocation) -> None:
     """Print the notes of a session, or one section of them."""
-    read, screen = _read(invocation), invocation.screen
+    read, screen = _read_notes(invocation), invocation.screen
     if section := invocation.options.section:
-        title = _title(section, read)
-        read["content"] = _parts(read["content"], _titles(read))[title]
+        title = _find_title(section, read)
+        read["content"] = _split_sections(read["content"], _titles(read))[title]
         read["sections"] = [each for each in read["sections"] if each["title"] == title]
     if read["stale"]:
         screen.note("the conversation has gone on since these notes were written")
@@ -73,29 +73,31 @@ def list_(invocation: Invocation) -> None:
 
 def path(invocation: Invocation) -> None:
     """Print the path of a session's notes."""
-    read = _read(invocation)
+    read = _read_notes(invocation)
     invocation.screen.answer({"path": read["path"]}, read["path"])
 
 
 def edit(invocation: Invocation) -> None:
     """Open notes in an editor and write each changed section, except those too long to show."""
-    session = _session(invocation)
+    session = _chosen_session(invocation)
     read = invocation.ask("notes.read", session_id=session)
-    before = _parts(read["content"], _titles(read))
+    before = _split_sections(read["content"], _titles(read))
     if section := invocation.options.section:
-        title = _title(section, read)
+        title = _find_title(section, read)
         before = {"": "", title: before[title]}
     hash_ = read["hash"]
     for title in (each["title"] for each in read["sections"] if each["cut"]):
         if before.pop(title, ""):
             invocation.screen.note(f"{title} is left out: it is long; change it in {read['path']}")
     with edited(invocation, f"{session}.md", "".join(before.values())) as text:
-        after = _parts(text, [title for title in before if title])
-        if [_head(*part) for part in after.items()] != [_head(*part) for part in before.items()]:
+        after = _split_sections(text, [title for title in before if title])
+        if [_fixed_lines(*part) for part in after.items()] != [
+            _fixed_lines(*part) for part in before.items()
+        ]:
             raise HeadChangedError
         changed = [title for title, part in after.items() if part != before[title]]
         for title in changed:
-            content = after[title].removeprefix(_head(title, after[title]))
+            content = after[title].removeprefix(_fixed_lines(title, after[title]))
             change = {"section": title, "content": content, "base_hash": hash_}
             hash_ = invocation.ask("notes.write", session_id=session, **change)["hash"]
     words = f"wrote {', '.join(changed)}" if changed else "nothing was changed"
@@ -104,55 +106,62 @@ def edit(invocation: Invocation) -> None:
 
 def remove(invocation: Invocation) -> None:
     """Delete the notes of a session, or of every session of the project."""
-    every, deleted = invocation.options.all, list[str]()
-    listed = _listed(invocation, _MOST) if every else [{"session": _session(invocation)}]
+    all_sessions, deleted = invocation.options.all, list[str]()
+    listed = (
+        _list_notes(invocation, _MOST)
+        if all_sessions
+        else [{"session": _chosen_session(invocation)}]
+    )
     for session in (str(each["session"]) for each in listed):
         try:
             deleted += [session] if invocation.request(session_id=session)["deleted"] else []
         except RemoteError as error:
-            if not every or error.kind != _FOREIGN:
+            if not all_sessions or error.kind != _FOREIGN:
                 raise
             invocation.screen.note(str(error))
     words = "\n".join(f"deleted the notes of {session}" for session in deleted)
     invocation.screen.answer({"deleted": deleted}, words or "nothing was deleted")
 
 
-def _read(invocation: Invocation) -> dict[str, Any]:
-    read: dict[str, Any] = invocation.request(session_id=_session(invocation))
+def _read_notes(invocation: Invocation) -> dict[str, Any]:
+    """Return the notes of the chosen session, as ``notes.read`` answers."""
+    read: dict[str, Any] = invocation.request(session_id=_chosen_session(invocation))
     return read
 
 
-def _session(invocation: Invocation) -> str:
+def _chosen_session(invocation: Invocation) -> str:
     """Return the session of the command line, or the newest one. Raises NoNotesError."""
     given: str | None = getattr(invocation.options, "session", None)
     if given:
         return given
-    for newest in _listed(invocation, 1):
+    for newest in _list_notes(invocation, 1):
         return str(newest["session"])
     raise NoNotesError(invocation.cwd)
 
 
-def _listed(invocation: Invocation, limit: int) -> list[dict[str, Any]]:
+def _list_notes(invocation: Invocation, limit: int) -> list[dict[str, Any]]:
+    """Return the newest sessions with notes, at most ``limit``."""
     listed: list[dict[str, Any]] = invocation.ask("notes.list", limit=limit)["notes"]
     return listed
 
 
-def _title(section: str, read: dict[str, Any]) -> str:
+def _find_title(section: str, read: dict[str, Any]) -> str:
     """Return the title that equals or alone begins with ``section``. Raises NoSuchSectionError."""
     titles = _titles(read)
-    wanted = section.casefold()
-    exact = [title for title in titles if title.casefold() == wanted]
-    near = exact or [title for title in titles if title.casefold().startswith(wanted)]
-    if len(near) != 1:
+    folded = section.casefold()
+    exact = [title for title in titles if title.casefold() == folded]
+    matches = exact or [title for title in titles if title.casefold().startswith(folded)]
+    if len(matches) != 1:
         raise NoSuchSectionError(section, titles)
-    return near[0]
+    return matches[0]
 
 
 def _titles(read: dict[str, Any]) -> list[str]:
+    """Return the titles of the sections in notes."""
     return [each["title"] for each in read["sections"]]
 
 
-def _parts(content: str, titles: Sequence[str]) -> dict[str, str]:
+def _split_sections(content: str, titles: Sequence[str]) -> dict[str, str]:
     """Return the text of each section by its title; "" has the text above the first one.
 
     Titles count in their order; any other heading belongs to the text.
@@ -166,7 +175,7 @@ def _parts(content: str, titles: Sequence[str]) -> dict[str, str]:
     return parts
 
 
-def _head(title: str, part: str) -> str:
-    """Return the lines of a part that may not be edited: its title and the line in italics."""
-    match = _HEAD.match(part)
-    return part if not title else match[0] if match else ""
+def _fixed_lines(title: str, section: str) -> str:
+    """Return the lines of a section that may not be edited: its title and the line in italics."""
+    match = _HEAD.match(section)
+    return section if not title else match[0] if match else ""

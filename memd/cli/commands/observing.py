@@ -21,22 +21,23 @@ def live(invocation: Invocation) -> None:
     options = invocation.options
     every = options.every or _EVERY_SECONDS
     if options.once or options.batch or options.json:
-        _print(invocation, options.batch or 1, every)
+        _print_frames(invocation, options.batch or 1, every)
         return
     term = invocation.environ.get("TERM", "")
-    reading = _read(
+    reading = _read_metrics(
         invocation
-    )  # before the full screen, so that an error is printed on the usual one
+    )  # before the full screen opens, so that an error stays visible
     with FullScreen(invocation.screen, invocation.around.stdin, term) as full:
-        _show(invocation, full, reading, every)
+        _show_live(invocation, full, reading, every)
 
 
-def _print(invocation: Invocation, frames: int, every: float) -> None:
+def _print_frames(invocation: Invocation, frames: int, every: float) -> None:
+    """Print a number of frames as text or JSON, ``every`` seconds apart."""
     screen, before = invocation.screen, None
     for number in range(frames):
         if number:
             time.sleep(every)
-        reading = _read(invocation)
+        reading = _read_metrics(invocation)
         interval, before = top.TopInterval.between(before, reading), reading
         if screen.as_json:
             screen.record(interval.facts())
@@ -46,7 +47,10 @@ def _print(invocation: Invocation, frames: int, every: float) -> None:
         screen.line("\n".join([*([""] if number else []), *lines]))
 
 
-def _show(invocation: Invocation, full: FullScreen, reading: top.TopReading, every: float) -> None:
+def _show_live(
+    invocation: Invocation, full: FullScreen, reading: top.TopReading, every: float
+) -> None:
+    """Draw frames on the full screen every so many seconds until the person quits."""
     view, before = top.TopView(), None
     while True:
         due = time.monotonic() + every
@@ -62,16 +66,16 @@ def _show(invocation: Invocation, full: FullScreen, reading: top.TopReading, eve
             if key == " ":
                 break
             view.press(key)
-        if (following := _read_again(invocation, full, every)) is None:
+        if (next_reading := _read_again(invocation, full, every)) is None:
             return
-        reading = following
+        reading = next_reading
 
 
 def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.TopReading | None:
     """Return the next reading, waiting for a daemon; ``None`` if the person quits meanwhile."""
     while True:
         try:
-            return _read(invocation)
+            return _read_metrics(invocation)
         except DaemonUnavailableError:
             invocation.close()
         full.draw(["memd went away; waiting for it (q to quit)"])
@@ -79,7 +83,8 @@ def _read_again(invocation: Invocation, full: FullScreen, every: float) -> top.T
             return None
 
 
-def _read(invocation: Invocation) -> top.TopReading:
+def _read_metrics(invocation: Invocation) -> top.TopReading:
+    """Return the daemon's status and metrics of this moment."""
     status, numbers = invocation.call("status"), invocation.call("metrics")
     invocation.options.no_start = True  # a daemon that is stopped from now on stays so
     return top.TopReading.of(time.monotonic(), status, numbers)

@@ -20,8 +20,8 @@ def spend(invocation: Invocation) -> None:
     screen = invocation.screen
     today = answer["today"]
     rows: list[tuple[str, ...]] = [(answer["by"], *_HEAD)]
-    rows += [(row["label"], *_cells(row)) for row in answer["rows"]]
-    rows.append(("all", *_cells(answer["total"])))
+    rows += [(row["label"], *_spend_cells(row)) for row in answer["rows"]]
+    rows.append(("all", *_spend_cells(answer["total"])))
     lines = [output.table(rows, screen.width), f"today: {status.bounded(today)}"]
     lines += status.standing_still(today)
     screen.answer(answer, "\n".join(lines))
@@ -36,7 +36,7 @@ def doctor(invocation: Invocation) -> int:
         answer = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
         checks, failure = list(answer["checks"]), 1
         checks += _version_checks(invocation)
-    except DaemonUnavailableError as error:  # the checks on this side still help
+    except DaemonUnavailableError as error:  # the checks that memctl makes itself still help
         failure = error.exit_status
         checks = [{"name": "daemon", "state": "failed", "detail": str(error), "remedy": error.hint}]
     checks += _local_checks(invocation)
@@ -56,7 +56,7 @@ def watch(invocation: Invocation) -> int:
     options = invocation.options
     cwd = invocation.cwd if options.here else None
     invocation.call("subscribe", topics=options.topic, cwd=cwd)
-    left = options.count
+    remaining = options.count
     for event in invocation.client().notifications(options.timeout or JOB_SECONDS):
         if invocation.screen.as_json:
             invocation.screen.data({"method": event.method, "params": event.params})
@@ -64,8 +64,8 @@ def watch(invocation: Invocation) -> int:
             invocation.screen.line(
                 f"{time.strftime('%H:%M:%S')}  {event.method:<14}  {_event_line(event)}"
             )
-        left = None if left is None else left - 1
-        if left == 0:
+        remaining = None if remaining is None else remaining - 1
+        if remaining == 0:
             break
     return 0
 
@@ -92,6 +92,7 @@ def discover(invocation: Invocation) -> None:
 
 
 def _event_line(event: Any) -> str:
+    """Return one line for an event: the files it is about, then its other values."""
     params = dict(event.params)
     files = params.pop("files", None) or []
     touched = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
@@ -114,11 +115,12 @@ def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
     return [row] if other else []
 
 
-def _cells(used: Mapping[str, Any]) -> tuple[str, ...]:
+def _spend_cells(usage: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one row of spend: requests, tokens and dollars."""
     return (
-        str(used["requests"]),
-        str(used["input"] + used["cache_created"]),
-        str(used["output"]),
-        str(used["cache_read"]),
-        f"{used['dollars']:.4f}",
+        str(usage["requests"]),
+        str(usage["input"] + usage["cache_created"]),
+        str(usage["output"]),
+        str(usage["cache_read"]),
+        f"{usage['dollars']:.4f}",
     )

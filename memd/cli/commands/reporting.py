@@ -44,7 +44,7 @@ def usage(invocation: Invocation) -> None:
         raise invocation.no_memory(min(missing))
     since = answer["since"]
     note = f"counted since {since[:10]}" if since else "nothing was counted here yet"
-    rows = [_row(memory) for memory in answer["memories"]]
+    rows = [_usage_row(memory) for memory in answer["memories"]]
     if not rows:
         screen.note("no memory is unused" if invocation.options.unused and since else note)
     lines = [output.table([_HEADINGS, *rows], screen.width).rstrip("\n"), note] if rows else []
@@ -54,27 +54,30 @@ def usage(invocation: Invocation) -> None:
 
 
 def _memory_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    """Yield the pairs about what happened to memories: learnt, changed, merged, removed, unused."""
     for name in ("learnt", "changed", "merged", "removed"):
-        yield name, _counted(answer[name])
-    yield "unused", _counted(answer["unused"])
+        yield name, _count_and_names(answer[name])
+    yield "unused", _count_and_names(answer["unused"])
     if answer["unused"]["count"]:
         yield "", "in 90 days on which memd ran: memctl usage --unused"
 
 
 def _use_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    """Yield the pairs about how often memories were shown, read and acted on."""
     surfaced = answer["surfaced"]
     if surfaced["times"]:
         memories, sessions = surfaced["memories"], surfaced["sessions"]
-        words = f"{_many(memories, 'memory')} in {_many(sessions, 'session')}"
-        yield "surfaced", f"{_many(surfaced['times'], 'time')}: {words}"
+        words = f"{_count_noun(memories, 'memory')} in {_count_noun(sessions, 'session')}"
+        yield "surfaced", f"{_count_noun(surfaced['times'], 'time')}: {words}"
     for name, words in (("read", "read"), ("acted", "acted on")):
-        yield words, _many(answer[name], "time") if answer[name] else ""
-    for number, one in enumerate(answer["most"][:_SHOWN]):
-        times = one["surfaced"] + one["read"] + one["acted"]
-        yield "" if number else "most used", f"{_name(one)}, {_many(times, 'time')}"
+        yield words, _count_noun(answer[name], "time") if answer[name] else ""
+    for number, memory in enumerate(answer["most"][:_SHOWN]):
+        times = memory["surfaced"] + memory["read"] + memory["acted"]
+        yield "" if number else "most used", f"{_memory_name(memory)}, {_count_noun(times, 'time')}"
 
 
 def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    """Yield the pairs about suggestions, dreams, cost and questions to the person."""
     counts = [(count, name) for name, count in answer["suggestions"].items() if count]
     yield "suggestions", ", ".join(f"{count} {name}" for count, name in counts)
     if answer["suggestions"]["open"]:
@@ -82,29 +85,33 @@ def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     yield "dreams", answer["dreams"] or ""
     if answer["tokens"]:
         yield "spent", f"${answer['dollars']:.4f}, {answer['tokens']:,} tokens"
-    for one in answer["questions"]:
-        waits = f"{_many(one['proposals'], 'proposal')} for you in {one['cwd'] or one['directory']}"
+    for question in answer["questions"]:
+        place = question["cwd"] or question["directory"]
+        waits = f"{_count_noun(question['proposals'], 'proposal')} for you in {place}"
         yield "questions", f"{waits}: memctl dream review"
 
 
-def _counted(counted: Mapping[str, Any]) -> str:
+def _count_and_names(counted: Mapping[str, Any]) -> str:
     """Return the count of memories and the first few names, or "" if there are none."""
-    names = [_name(memory) for memory in counted["memories"][:_SHOWN]]
+    names = [_memory_name(memory) for memory in counted["memories"][:_SHOWN]]
     left = counted["count"] - len(names)
     more = [f"and {left} more"] if left > 0 else []
     return f"{counted['count']}: {', '.join([*names, *more])}" if names else ""
 
 
-def _name(memory: Mapping[str, Any]) -> str:
+def _memory_name(memory: Mapping[str, Any]) -> str:
+    """Return a memory's path with its project."""
     return f"{memory['path']} ({memory['project']})"
 
 
-def _many(count: int, noun: str) -> str:
+def _count_noun(count: int, noun: str) -> str:
+    """Return a count with a noun, in the plural unless it is 1."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
 
 
-def _row(memory: Mapping[str, Any]) -> tuple[str, ...]:
+def _usage_row(memory: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a memory in the table of usage."""
     last = max((memory[name] for name in _LASTS if memory[name]), default=None)
     counts = (str(memory[name]) for name in ("surfaced", "sessions", "read", "acted"))
     unused = "unused" if memory["unused"] else ""

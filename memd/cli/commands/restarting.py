@@ -61,12 +61,12 @@ def _stop_running(invocation: Invocation) -> str:
         raise NotStartableError(sys.executable, problem)
     # Several names of an interpreter in one folder are one installation.
     same_folder = os.path.dirname(program) == os.path.dirname(sys.executable)
-    if not same_folder or not _handed_over(invocation):
-        _replace(invocation, program)
+    if not same_folder or not _restart_itself(invocation):
+        _replace_daemon(invocation, program)
     return str(running["version"])
 
 
-def _handed_over(invocation: Invocation) -> bool:
+def _restart_itself(invocation: Invocation) -> bool:
     """Ask the daemon to restart itself; return ``False`` if it is too old to know the method."""
     try:
         invocation.stop("restart")
@@ -77,7 +77,7 @@ def _handed_over(invocation: Invocation) -> bool:
     return True
 
 
-def _replace(invocation: Invocation, program: str) -> None:
+def _replace_daemon(invocation: Invocation, program: str) -> None:
     """Restart the service, or end a daemon outside of it; the next call starts another."""
     unit = service.find(invocation)
     if not service.runs(invocation, unit):
@@ -86,4 +86,4 @@ def _replace(invocation: Invocation, program: str) -> None:
     if set(service_unit.states(unit).values()) != {"installed"}:
         raise OtherServiceError(program)
     invocation.close()
-    service.tell(invocation, unit.restart)
+    service.run_or_fail(invocation, unit.restart)

@@ -60,27 +60,34 @@ def off(invocation: Invocation) -> None:
 
 
 def _rule_lines(rule: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    """Yield the lines about a rule: its state and check, its memory, and how often it answered."""
     state = screen.paint(rule["state"], _STYLES.get(rule["state"], "dim"))
-    yield f"{screen.paint(rule['id'], 'bold')}  {state}  {rule['answer']}  {_shown(rule['check'])}"
+    name, check = screen.paint(rule["id"], "bold"), _shown_check(rule["check"])
+    yield f"{name}  {state}  {rule['answer']}  {check}"
     yield f"    {rule['path']}: {rule['words']}" if rule["words"] else f"    {rule['path']}"
     if rule["state"] in _WHY:
         yield f"    {_WHY[rule['state']]}"
     if rule["state"] == "changed":
         yield f"    agree to what it says now: memctl rule add {shlex.quote(rule['path'])}"
     if rule["answered"]:
-        last = output.ago(iso_time(rule["last_at"]))
-        yield f"    answered {rule['answered']} times, last {last}"
+        when = output.ago(iso_time(rule["last_at"]))
+        yield f"    answered {rule['answered']} times, last {when}"
 
 
-def _candidate_lines(each: Mapping[str, Any]) -> Iterator[str]:
-    path, check = each["path"], each["check"]
-    said = f"you said it again {each['repeated']} times" if each["repeated"] else "it has a check"
-    yield f"{path} could be a rule, {said}: {_shown(check)}"
-    option = "" if each["written"] else f" --check {shlex.quote(check)}"
+def _candidate_lines(candidate: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines about a memory that could be a rule, with the command that adds it."""
+    path, check = candidate["path"], candidate["check"]
+    why = (
+        f"you said it again {candidate['repeated']} times"
+        if candidate["repeated"]
+        else "it has a check"
+    )
+    yield f"{path} could be a rule, {why}: {_shown_check(check)}"
+    option = "" if candidate["written"] else f" --check {shlex.quote(check)}"
     yield f"    memctl rule add {shlex.quote(path)}{option}"
 
 
-def _shown(check: str) -> str:
+def _shown_check(check: str) -> str:
     """Return a check with the code points of its non-ASCII letters, which may look like others."""
     codes = dict.fromkeys(f"U+{ord(letter):04X}" for letter in check if not letter.isascii())
     return f"{check} (with {', '.join(codes)})" if codes else check

@@ -34,7 +34,7 @@ def install(invocation: Invocation) -> int:
         shown = "\n".join(f"# {path}\n{text}" for path, text in texts.items())
         screen.answer({"supervisor": service.supervisor, "files": texts}, shown)
         return 0
-    problem = "" if options.no_enable else _run(invocation, service.reach)
+    problem = "" if options.no_enable else _run_supervisor(invocation, service.reach)
     # Without its program there is no such supervisor, so no files are written for it.
     changed = () if problem.startswith(_NO_PROGRAM) else service_unit.write(service)
     variables = [
@@ -71,15 +71,15 @@ def uninstall(invocation: Invocation) -> None:
         text = "\n".join(f"would remove {path}" for path in written)
         invocation.screen.answer(result, text or "nothing to remove")
         return
-    reachable = bool(written) and _run(invocation, service.reach) == ""
+    reachable = bool(written) and _run_supervisor(invocation, service.reach) == ""
     if reachable:
         for command in service.disable:
             # A service that never ran cannot be stopped; its files are removed anyway.
-            _run(invocation, command)
+            _run_supervisor(invocation, command)
     service_unit.remove(service)
     if reachable:
         for command in service.forget:
-            _run(invocation, command)
+            _run_supervisor(invocation, command)
     text = "\n".join(f"removed {path}" for path in written)
     invocation.screen.answer(result, text or "nothing to remove")
 
@@ -107,10 +107,10 @@ def check(invocation: Invocation) -> dict[str, str]:
         state, detail = "off", "memd is no service; clients start it"
     elif states != {"installed"}:
         detail = "the service's files are not this version's"
-    elif problem := _run(invocation, service.reach):
+    elif problem := _run_supervisor(invocation, service.reach):
         detail = f"its files are in place, but {service.supervisor} does not run them: {problem}"
         remedy = "clients start memd all the same; memctl service uninstall removes the files"
-    elif _run(invocation, service.active):
+    elif _run_supervisor(invocation, service.active):
         detail = f"its files are in place, but {service.supervisor} does not run memd"
     else:
         state, detail, remedy = "ok", f"{service.supervisor} runs memd", ""
@@ -147,7 +147,7 @@ def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
     elif not changed:
         return
     for command in service.reset:  # its failure does not matter
-        _run(invocation, command)
+        _run_supervisor(invocation, command)
     commands = service.enable
     if running:
         commands = (
@@ -156,22 +156,22 @@ def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
             else (*service.enable, service.restart)
         )
     for command in commands:
-        tell(invocation, command)
+        run_or_fail(invocation, command)
 
 
-def tell(invocation: Invocation, command: Argv) -> None:
+def run_or_fail(invocation: Invocation, command: Argv) -> None:
     """Run a command of the supervisor. Raises SupervisorFailedError."""
-    words = _run(invocation, command)
+    words = _run_supervisor(invocation, command)
     if words:
         raise SupervisorFailedError(command, words)
 
 
 def runs(invocation: Invocation, service: Service) -> bool:
     """Return whether the supervisor runs memd now."""
-    return _run(invocation, service.active) == ""
+    return _run_supervisor(invocation, service.active) == ""
 
 
-def _run(invocation: Invocation, command: Argv) -> str:
+def _run_supervisor(invocation: Invocation, command: Argv) -> str:
     """Run a command of the supervisor and return why it failed, or "" if it succeeded."""
     environ = invocation.environ
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))

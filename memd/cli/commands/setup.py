@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.cli import output, service_unit
-from memd.cli.asking import agreed, present
+from memd.cli.asking import agreed, can_ask
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
@@ -60,24 +60,26 @@ class SetupReport(Struct):
 def setup(invocation: Invocation) -> int:
     """Connect or disconnect the named client, or every client in use; 78 if one failed."""
     options, screen = invocation.options, invocation.screen
-    removes = _removes(invocation)
-    everyone = clients(invocation)
-    named = [_with_path(row, options.settings) for row in everyone if row.name == options.client]
+    removes = _removes_all(invocation)
+    known = clients(invocation)
+    named = [
+        _with_settings_file(row, options.settings) for row in known if row.name == options.client
+    ]
     if options.status:
-        return _status(invocation, named or everyone)
-    here = [client for client in everyone if in_use(client, invocation.environ)]
-    chosen = named or ([c for c in everyone if _connected(c)] if options.remove else here)
+        return _print_status(invocation, named or known)
+    installed = [client for client in known if in_use(client, invocation.environ)]
+    chosen = named or ([c for c in known if _connected(c)] if options.remove else installed)
     if not chosen and removes:
         screen.note("no client is set up")
     elif not chosen:
-        names = ", ".join(client.name for client in everyone)
+        names = ", ".join(client.name for client in known)
         screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
-    chosen = _with_extras(invocation, chosen, named)
+    chosen = _with_duties(invocation, chosen, named)
     if not removes:
         chosen = _with_deadline(invocation, chosen)
-    reports = [_report(invocation, client) for client in chosen]
+    reports = [_set_up_client(invocation, client) for client in chosen]
     changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
-    if removes and not options.dry_run and not hooks_are_used([*everyone, *named]):
+    if removes and not options.dry_run and not hooks_are_used([*known, *named]):
         hook_file.remove(invocation.places)
     if changed and not (removes or options.dry_run):
         _check_chain(invocation, changed)
@@ -95,7 +97,7 @@ def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
     context = service_unit.settings_table(invocation.places.config, "context") or {}
     spills = context.get("hook_spill") is True
     agents = service_unit.settings_table(invocation.places.config, "agents") or {}
-    memctl, subagents = _memctl(home), bool(agents.get("memory"))
+    memctl, subagents = _memctl_path(home), bool(agents.get("memory"))
     return table(Around(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents))
 
 
@@ -107,19 +109,19 @@ def check(invocation: Invocation) -> list[dict[str, str]]:
     return rows or [nobody]
 
 
-def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
+def _set_up_client(invocation: Invocation, client: ClientRow) -> SetupReport:
     """Plan one client's set-up or removal, carry it out if wanted, and return the report."""
     options, report = invocation.options, SetupReport(client.name)
     try:
-        plan = changes(client, remove=_removes(invocation))
-        hook = not _removes(invocation) and uses_hooks(client)
+        plan = changes(client, remove=_removes_all(invocation))
+        hook = not _removes_all(invocation) and uses_hooks(client)
         enabled = "" if options.rules else plugin(client)  # which asks before no tool
-        if not _removes(invocation) and state(client) == ABSENT and enabled:
+        if not _removes_all(invocation) and state(client) == ABSENT and enabled:
             report.lines.append(f"{client.title}: {enabled}, nothing else is needed")
         elif plan or (hook and not hook_file.is_current(invocation.places)):
-            _carry_out(invocation, client, plan, report)
+            _apply_plan(invocation, client, plan, report)
         else:
-            words = "nothing of memd is there" if _removes(invocation) else "already set up"
+            words = "nothing of memd is there" if _removes_all(invocation) else "already set up"
             report.lines.append(f"{client.title}: {words}")
     except MemdError as error:
         if options.client:
@@ -129,7 +131,7 @@ def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
     return report
 
 
-def _carry_out(
+def _apply_plan(
     invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, ...], report: SetupReport
 ) -> None:
     """Apply a plan and report it; only report with ``--dry-run`` or if the person says no."""
@@ -139,15 +141,15 @@ def _carry_out(
     if options.dry_run:
         report.changed = True
         report.lines += diffs
-    elif not (options.client or options.yes or _removes(invocation)) and not _agreed(
+    elif not (options.client or options.yes or _removes_all(invocation)) and not _ask_person(
         invocation, client, diffs
     ):
         report.lines.append(f"{client.title}: not set up; memctl setup {client.name} does it")
     else:
         report.changed = True
-        if uses_hooks(client) and not _removes(invocation):
+        if uses_hooks(client) and not _removes_all(invocation):
             hook_file.write(invocation.places)
-        words = "took memd out of" if _removes(invocation) else "wrote"
+        words = "took memd out of" if _removes_all(invocation) else "wrote"
         for change, file in zip(plan, report.files, strict=True):
             file["backup"] = change.apply()
             report.lines.append(f"{client.title}: {words} {change.piece.path}")
@@ -155,13 +157,13 @@ def _carry_out(
                 screen.note(f"as it was before: {file['backup']}")
         if not plan:
             report.lines.append(f"{client.title}: wrote its hook anew")
-        if not _removes(invocation):
+        if not _removes_all(invocation):
             screen.note(f"{client.title}: {client.then}")
 
 
-def _agreed(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
+def _ask_person(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
     """Show the diffs and return whether the person agrees; ``False`` without a terminal."""
-    if not present(invocation):
+    if not can_ask(invocation):
         return False
     for diff in diffs:
         invocation.screen.line(diff)
@@ -227,18 +229,18 @@ def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[Clie
     return [_with_pieces(client, JsonFile, wait=int(probe["deadline_ms"])) for client in chosen]
 
 
-def _removes(invocation: Invocation) -> bool:
+def _removes_all(invocation: Invocation) -> bool:
     """Return whether all of memd is removed, and not only ``--messages`` or ``--rules``."""
     options = invocation.options
     return bool(options.remove and not (options.messages or options.rules))
 
 
-def _with_extras(
+def _with_duties(
     invocation: Invocation, chosen: list[ClientRow], named: Sequence[ClientRow]
 ) -> list[ClientRow]:
-    """Return the clients that support the wanted extras, with these switched on or off.
+    """Return the clients that support the wanted duties, with these switched on or off.
 
-    The extras are ``--messages`` and ``--rules``. Raises CommandLineError if a named client lacks
+    The duties are ``--messages`` and ``--rules``. Raises CommandLineError if a named client lacks
     one of them.
     """
     on = not invocation.options.remove
@@ -260,37 +262,43 @@ def _connected(client: ClientRow) -> bool:
         return True
 
 
-def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
+def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
     """Print how each client is set up; return 1 unless all named or used ones are, and work."""
-    rows, result, whole = [], [], True
+    rows, result, complete = [], [], True
     for client in chosen:
-        here = in_use(client, invocation.environ)
+        installed = in_use(client, invocation.environ)
         try:
-            now = state(client)
+            set_up = state(client)
         except MemdError as error:
-            now = "failed"
+            set_up = "failed"
             invocation.screen.note(str(error))
-        if here or invocation.options.client:
-            whole = whole and now == INSTALLED
+        if installed or invocation.options.client:
+            complete = complete and set_up == INSTALLED
         remarks = [client.untried] if client.untried else []
-        if now not in {"failed", ABSENT}:
+        if set_up not in {"failed", ABSENT}:
             remarks += [f"with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
-        if now != ABSENT:
+        if set_up != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]
-            remarks, whole = [*problems, *remarks], whole and not problems
+            remarks, complete = [*problems, *remarks], complete and not problems
         paths = [piece.path for piece in client.pieces]
         result.append(
-            {"client": client.name, "here": here, "state": now, "files": paths, "remarks": remarks}
+            {
+                "client": client.name,
+                "here": installed,
+                "state": set_up,
+                "files": paths,
+                "remarks": remarks,
+            }
         )
-        painted = invocation.screen.paint(now, _STYLES.get(now, "dim"))
+        painted = invocation.screen.paint(set_up, _STYLES.get(set_up, "dim"))
         words = "; ".join([*paths[:1], *remarks])
-        rows.append((client.name, painted, "here" if here else "", words))
+        rows.append((client.name, painted, "here" if installed else "", words))
     invocation.screen.answer({"clients": result}, output.table(rows, invocation.screen.width))
-    return 0 if whole else 1
+    return 0 if complete else 1
 
 
-def _with_path(client: ClientRow, path: str | None) -> ClientRow:
+def _with_settings_file(client: ClientRow, path: str | None) -> ClientRow:
     """Return a client with ``path`` as its only file. Raises CommandLineError for several."""
     if path and len(client.pieces) != 1:
         raise CommandLineError(_SEVERAL, client.name, hint="leave --settings out")
@@ -303,7 +311,7 @@ def _with_pieces(client: ClientRow, kinds: Any, **values: Any) -> ClientRow:
     return replace(client, pieces=tuple(pieces))
 
 
-def _memctl(home: str) -> str:
+def _memctl_path(home: str) -> str:
     """Return the path of this memctl, by the link in ~/.local/bin, which outlives an upgrade."""
     installed = os.path.join(os.path.dirname(sys.executable), "memctl")
     linked = f"{home}/.local/bin/memctl"

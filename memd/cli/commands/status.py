@@ -1,4 +1,4 @@
-"""status: one screen with memd's health, what waits for the person, and the running work.
+"""status: one screen with memd's health, open decisions and running work.
 
 The most important lines come first; on a terminal the last ones are left out if they do not fit.
 """
@@ -23,7 +23,7 @@ def status(invocation: Invocation) -> None:
     screen = invocation.screen
     lines = output.facts(view.pairs(screen), screen.width).splitlines()
     if screen.height:
-        del lines[screen.height - 1 :]  # the last one is the shell's
+        del lines[screen.height - 1 :]  # the last line of the screen is for the shell's prompt
     screen.answer(answer, "\n".join(lines))
 
 
@@ -47,22 +47,26 @@ class StatusView:
         yield answer["name"], ", ".join(filter(None, facts))
         if self._other_version:
             yield "", f"{self._other_version}: {TAKE_OVER}"
-        yield from _named("health", self._health(screen), "")
-        yield from _named("waiting", self._waiting(), "nothing for you")
-        yield from _named("working", self._working(), "nothing runs")
-        yield from _named("paused", self._paused(), "")
-        yield from _named("no model", _few(self._breakers(), "memctl resume asks at once"), "")
-        yield from self._model()
-        yield "last dream", self._last_dream()
-        yield "sessions", self._sessions()
-        yield "projects", self._projects()
-        yield "context", self._contexts()
-        yield from _named("note", _few(list(answer["notes"])[::-1], "memctl logs"), "")
+        yield from _name_first_line("health", self._health_lines(screen), "")
+        yield from _name_first_line("waiting", self._decision_lines(), "nothing for you")
+        yield from _name_first_line("working", self._work_lines(), "nothing runs")
+        yield from _name_first_line("paused", self._pause_line(), "")
+        yield from _name_first_line(
+            "no model", _first_lines(self._breaker_lines(), "memctl resume asks at once"), ""
+        )
+        yield from self._model_pairs()
+        yield "last dream", self._last_dream_words()
+        yield "sessions", self._session_words()
+        yield "projects", self._project_words()
+        yield "context", self._context_words()
+        yield from _name_first_line(
+            "note", _first_lines(list(answer["notes"])[::-1], "memctl logs"), ""
+        )
         yield "socket", answer["socket"]
         yield "state", answer["state_dir"]
 
-    def _health(self, screen: output.Screen) -> Iterator[str]:
-        """Yield the worst of what is wrong with its remedy, and how much more is."""
+    def _health_lines(self, screen: output.Screen) -> Iterator[str]:
+        """Yield the worst failed check with its remedy, and the number of others."""
         checks = self._answer.get("health")
         if checks is None:  # an older daemon
             return
@@ -75,20 +79,24 @@ class StatusView:
         more = f" ({len(checks) - 1} more: memctl doctor)" if len(checks) > 1 else ""
         yield f"→ {worst['remedy'] or 'memctl doctor'}{more}"
 
-    def _waiting(self) -> Iterator[str]:
+    def _decision_lines(self) -> Iterator[str]:
         """Yield the counts of what a person has to decide, each with its command."""
         answer = self._answer
         proposals = answer.get("proposals") or {}
         conflicts = answer.get("conflicts") or {}
         suggestions = (answer.get("suggestions") or {}).get("open", 0)
         where = f" in {', '.join(map(self.place, list(proposals)[:_FEW]))}" if proposals else ""
-        yield from _counted(sum(proposals.values()), "proposal", where, "memctl dream review")
-        yield from _counted(suggestions, "suggestion", "", "memctl suggestions")
-        yield from _counted(answer.get("held", 0), "message", " for agents", "memctl message held")
-        yield from _counted(sum(conflicts.values()), "team file", "", "memctl team status")
+        yield from _counted_line(sum(proposals.values()), "proposal", where, "memctl dream review")
+        yield from _counted_line(suggestions, "suggestion", "", "memctl suggestions")
+        yield from _counted_line(
+            answer.get("held", 0), "message", " for agents", "memctl message held"
+        )
+        yield from _counted_line(sum(conflicts.values()), "team file", "", "memctl team status")
         rules = answer.get("rules") or {}
         broken = rules.get("changed", 0) + rules.get("gone", 0)
-        yield from _counted(broken, "rule", " whose memory changed or is gone", "memctl rule list")
+        yield from _counted_line(
+            broken, "rule", " whose memory changed or is gone", "memctl rule list"
+        )
         unequal = [
             f"{state} in {self.place(directory)}"
             for directory, state in (answer.get("teams") or {}).items()
@@ -97,7 +105,7 @@ class StatusView:
         if unequal:
             yield f"team: {', '.join(unequal[:_FEW])}: memctl team status"
 
-    def _working(self) -> Iterator[str]:
+    def _work_lines(self) -> Iterator[str]:
         """Yield the jobs that run, and how many others there are by state."""
         for job in self._answer.get("running") or ():
             yield f"{job['kind']} in {self.place(job['directory'])}: {job_words(job, self._now)}"
@@ -108,13 +116,14 @@ class StatusView:
         if waiting:
             yield ", ".join(waiting)
 
-    def _paused(self) -> Iterator[str]:
+    def _pause_line(self) -> Iterator[str]:
+        """Yield a line if a person has paused background work, with how long ago."""
         since = self._answer.get("paused_since")
         if since is not None:
             passed = output.duration(self._now - since)
             yield f"for {passed}; memctl resume lets background work go on"
 
-    def _breakers(self) -> list[str]:
+    def _breaker_lines(self) -> list[str]:
         """Return a line for each directory whose model calls are paused, with the reason."""
         return [
             f"for {self.place(row['directory'])} in the next "
@@ -122,7 +131,7 @@ class StatusView:
             for row in self._answer.get("breakers") or ()
         ]
 
-    def _model(self) -> Pairs:
+    def _model_pairs(self) -> Pairs:
         """Yield the money spent today and the model in use."""
         model, spend = self._answer.get("model"), self._answer.get("spend")
         if spend:
@@ -134,7 +143,8 @@ class StatusView:
             name = f"{names} at {model['host']}{by}" if model["configured"] else "none"
             yield "model", f"{name}: {model['problem']}" if model["problem"] else name
 
-    def _last_dream(self) -> str:
+    def _last_dream_words(self) -> str:
+        """Return when and where the last dream ran and what it did, or "" for none."""
         dream = self._answer.get("last_dream")
         if not dream:
             return ""
@@ -143,7 +153,8 @@ class StatusView:
         passed = output.age(self._now - dream["at"])
         return f"{passed} in {self.place(dream['directory'])}: {done}"
 
-    def _sessions(self) -> str:
+    def _session_words(self) -> str:
+        """Return the last few sessions: client, project and age."""
         seen = [
             f"{each['client']} in {self.place(each['project'])} "
             f"{output.age(self._now - each['at'])}"
@@ -151,13 +162,14 @@ class StatusView:
         ]
         return "; ".join(seen)
 
-    def _projects(self) -> str:
+    def _project_words(self) -> str:
+        """Return the number of projects and the first few of them."""
         projects = self._answer["projects"]
         more = f" and {len(projects) - _FEW} more" if len(projects) > _FEW else ""
         names = ", ".join(map(self.place, projects[:_FEW]))
         return f"{len(projects)}: {names}{more}" if projects else ""
 
-    def _contexts(self) -> str:
+    def _context_words(self) -> str:
         """Return the counts of conversations, stored results and lost caches, or "" for none."""
         totals = self._answer.get("contexts") or {}
         if not totals.get("conversations"):
@@ -181,18 +193,18 @@ def job_words(job: Mapping[str, Any], now: float) -> str:
 
 
 def bounded(today: Mapping[str, Any]) -> str:
-    """Return today's money and requests with the daily limits."""
+    """Return today's cost and requests beside the daily limits."""
     used, runs = today["used"], today.get("runs_per_day")
     money = f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}"
     return f"{money}, {used['requests']} {'requests' if runs is None else f'of {runs} runs'}"
 
 
 def standing_still(today: Mapping[str, Any]) -> list[str]:
-    """Return a line for each kind of work that a cap has stopped."""
+    """Return a line for each kind of work that a spending cap has stopped until tomorrow."""
     return [f"{kind} stands still until tomorrow: {cap}" for kind, cap in today["caps"].items()]
 
 
-def _named(name: str, lines: Iterator[str], nothing: str) -> Pairs:
+def _name_first_line(name: str, lines: Iterator[str], nothing: str) -> Pairs:
     """Yield lines with ``name`` before the first; without lines, yield ``nothing`` instead."""
     for index, line in enumerate(lines):
         yield (name if index == 0 else ""), line
@@ -200,13 +212,14 @@ def _named(name: str, lines: Iterator[str], nothing: str) -> Pairs:
     yield name, nothing
 
 
-def _few(lines: list[str], more: str) -> Iterator[str]:
+def _first_lines(lines: list[str], more: str) -> Iterator[str]:
     """Yield the first lines, and the number of the others with the command that shows them."""
     yield from lines[:_MANY]
     if len(lines) > _MANY:
         yield f"{len(lines) - _MANY} more: {more}"
 
 
-def _counted(count: int, what: str, where: str, command: str) -> Iterator[str]:
+def _counted_line(count: int, what: str, where: str, command: str) -> Iterator[str]:
+    """Yield one line with a count, its noun and the command that shows them; none for 0."""
     if count:
         yield f"{count} {what}{'s' * (count != 1)}{where}: {command}"

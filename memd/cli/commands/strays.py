@@ -1,10 +1,10 @@
-"""agent merge: move sub-agents' memories to the project from where their client was started."""
+"""agent merge: move memories of sub-agents from subdirectories to the project they belong to."""
 
 from memd.cli.invocation import Invocation
 
 
 def merge(invocation: Invocation) -> int:
-    """Move them, or in a dry run print that; return 1 if some could not be moved."""
+    """Move the memories, or with ``--dry-run`` print which; return 1 if some could not be moved."""
     answer = invocation.request()
     lines, left = [], False
     for stray in answer["strays"]:

@@ -38,11 +38,15 @@ def dismiss(invocation: Invocation) -> None:
     invocation.screen.answer(done, f"{done['suggestion']} is dismissed")
 
 
-def _suggestion_lines(each: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    kind = f", {each['type']}" if each["type"] else ""
+def _suggestion_lines(suggestion: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    """Yield the lines about a suggestion: its source, its text, and how to accept it."""
+    kind = f", {suggestion['type']}" if suggestion["type"] else ""
     source = (
-        "said" if each["origin"] == "user" else "a model's wording, not found in what was said,"
+        "said"
+        if suggestion["origin"] == "user"
+        else "a model's wording, not found in what was said,"
     )
-    yield f"{screen.paint(each['id'], 'bold')}  {source} {output.ago(iso_time(each['at']))}{kind}"
-    yield f'"{one_line(each["text"], _LINE)}"'
-    yield f"accept with: memctl suggestions accept {each['id']}"
+    name, age = screen.paint(suggestion["id"], "bold"), output.ago(iso_time(suggestion["at"]))
+    yield f"{name}  {source} {age}{kind}"
+    yield f'"{one_line(suggestion["text"], _LINE)}"'
+    yield f"accept with: memctl suggestions accept {suggestion['id']}"

@@ -1,4 +1,4 @@
-"""team …: joining a team, syncing with it, and deciding what waits for a person.
+"""team …: join a team, sync with it, and decide what waits for a person.
 
 Colleagues' texts are printed in diffs, where each line begins with a mark, or on one line behind a
 word of memd's.
@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from memd.cli import output
-from memd.cli.asking import agreed, present, secret
+from memd.cli.asking import agreed, can_ask, secret
 from memd.cli.commands.editing import edited
 from memd.cli.invocation import CommandLineError, Invocation
 from memd.core.errors import MemdError
@@ -94,14 +94,17 @@ def status(invocation: Invocation) -> None:
     pairs = [
         ("team", f"{answer['remote']} on {answer['server']}"),
         ("member", f"{answer['member']} by {answer['device']}"),
-        ("state", f"{state}{_why(answer)}{retry}"),
+        ("state", f"{state}{_why_waiting(answer)}{retry}"),
         ("entries", answer["entries"]),
-        ("taken", _when(answer["pulled_at"])),
-        ("sent", _when(answer["pushed_at"])),
-        ("goes out", _few(answer["outgoing"])),
-        *(("conflict", f"{_path(one)}: memctl team resolve") for one in answer["conflicts"]),
-        *(("held", _held(one)) for one in answer["held"]),
-        *(("left out", f"{_path(one)}: {one['rule']}") for one in answer["left_out"]),
+        ("taken", _age(answer["pulled_at"])),
+        ("sent", _age(answer["pushed_at"])),
+        ("goes out", _first_paths(answer["outgoing"])),
+        *(
+            ("conflict", f"{_team_path(entry)}: memctl team resolve")
+            for entry in answer["conflicts"]
+        ),
+        *(("held", _held_words(entry)) for entry in answer["held"]),
+        *(("left out", f"{_team_path(entry)}: {entry['rule']}") for entry in answer["left_out"]),
     ]
     invocation.screen.answer(answer, output.facts(pairs))
 
@@ -131,12 +134,16 @@ def log(invocation: Invocation) -> None:
     answer, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(str(one["revision"]), "bold"),
-            _when(one["at"]),
-            f"{one['member']} by {one['device']}" if one["device"] else one["member"],
-            output.size(one["size"]) if one["hash"] else "removed: " + _line(one["reason"]),
+            screen.paint(str(version["revision"]), "bold"),
+            _age(version["at"]),
+            f"{version['member']} by {version['device']}"
+            if version["device"]
+            else version["member"],
+            output.size(version["size"])
+            if version["hash"]
+            else "removed: " + _one_line(version["reason"]),
         )
-        for one in answer["versions"]
+        for version in answer["versions"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
@@ -198,12 +205,12 @@ def members(invocation: Invocation) -> None:
     answer, screen = invocation.request(), invocation.screen
     rows = [
         (
-            screen.paint(_line(one["member"]), "bold"),
-            f"{one['entries']} entries",
-            f"last {_when(one['at'])}",
-            ", ".join(map(_line, one["devices"])),
+            screen.paint(_one_line(member["member"]), "bold"),
+            f"{member['entries']} entries",
+            f"last {_age(member['at'])}",
+            ", ".join(map(_one_line, member["devices"])),
         )
-        for one in answer["members"]
+        for member in answer["members"]
     ]
     screen.answer(answer, output.table(rows, screen.width))
 
@@ -212,7 +219,7 @@ def _confirmed(invocation: Invocation, question: str) -> bool:
     """Return whether ``--yes`` or the person confirms. Raises CommandLineError if nobody can."""
     if invocation.options.yes:
         return True
-    if not present(invocation):
+    if not can_ask(invocation):
         raise CommandLineError(_UNANSWERED, _AGREE)
     if agreed(invocation, question):
         return True
@@ -241,19 +248,22 @@ def _call_and_print(invocation: Invocation, **more: object) -> int:
 
 def _print_waiting(invocation: Invocation, done: Mapping[str, Any]) -> int:
     """Print the conflicts and the question that a sync left; return 1 if there are any."""
-    for one in done["conflicts"]:
-        invocation.screen.error(f"conflict: {_path(one)}: memctl team resolve {_path(one)} HOW")
+    for conflict in done["conflicts"]:
+        invocation.screen.error(
+            f"conflict: {_team_path(conflict)}: memctl team resolve {_team_path(conflict)} HOW"
+        )
     if done["waits"]:
         invocation.screen.error(f"{done['waits']}: memctl team accept")
     return 1 if done["conflicts"] or done["waits"] else 0
 
 
 def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that report what a sync took, merged, removed, sent and left."""
     for words in ("taken", "merged", "removed", "sent"):
         if sync[words]:
-            yield f"{words}: {_few(sync[words])}"
-    yield from (f"held: {_held(one)}" for one in sync["held"])
-    yield from (f"left out: {_path(one)}: {one['rule']}" for one in sync["left_out"])
+            yield f"{words}: {_first_paths(sync[words])}"
+    yield from (f"held: {_held_words(file)}" for file in sync["held"])
+    yield from (f"left out: {_team_path(file)}: {file['rule']}" for file in sync["left_out"])
     if sync["left"]:
         yield f"{sync['left']} more go out later"
     if sync["change"]:
@@ -261,21 +271,25 @@ def _sync_lines(sync: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _preview_pairs(preview: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield the pairs that tell the person what joining will do."""
     yield "server", preview["server"]
     yield "repository", preview["remote"]
     yield "project", preview["root"]
     yield "device", preview["device"]
     sends = preview["sends"]
     size = output.size(preview["bytes"])
-    yield "sends", f"{len(sends)} files, {size}: {_few(sends)}" if sends else "nothing yet"
-    yield from (("keeps back", _held(one)) for one in preview["left"])
+    yield "sends", f"{len(sends)} files, {size}: {_first_paths(sends)}" if sends else "nothing yet"
+    yield from (("keeps back", _held_words(file)) for file in preview["left"])
     yield "code", "" if preview["code_needed"] else "none is needed: this device has a token"
 
 
 def _newest_pairs(entries: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
-    for one in entries:
-        words = f"{_line(one['member'])}, {_when(one['at'])}: {_line(one['description'])}"
-        yield one["path"], words
+    """Yield a pair for each of the team's newest memories."""
+    for entry in entries:
+        words = (
+            f"{_one_line(entry['member'])}, {_age(entry['at'])}: {_one_line(entry['description'])}"
+        )
+        yield entry["path"], words
 
 
 def _with_conflict_marks(ours: str, theirs: str) -> str:
@@ -287,38 +301,49 @@ def _with_conflict_marks(ours: str, theirs: str) -> str:
             lines += left[a:b]
         else:
             start, middle, end = _BORDERS
-            lines += [start, *_ended(left[a:b]), middle, *_ended(right[c:d]), end]
+            lines += [
+                start,
+                *_end_with_newline(left[a:b]),
+                middle,
+                *_end_with_newline(right[c:d]),
+                end,
+            ]
     return "".join(lines)
 
 
-def _ended(lines: list[str]) -> list[str]:
+def _end_with_newline(lines: list[str]) -> list[str]:
     """Return lines that all end with a newline."""
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-def _held(one: Mapping[str, Any]) -> str:
-    detail = f" ({_line(one['detail'])})" if one["detail"] else ""
-    return f"{_path(one)}: {one['reason'].replace('_', ' ')}{detail}"
+def _held_words(entry: Mapping[str, Any]) -> str:
+    """Return a held file's path and why it is not sent."""
+    detail = f" ({_one_line(entry['detail'])})" if entry["detail"] else ""
+    return f"{_team_path(entry)}: {entry['reason'].replace('_', ' ')}{detail}"
 
 
-def _why(answer: Mapping[str, Any]) -> str:
+def _why_waiting(answer: Mapping[str, Any]) -> str:
+    """Return why a sync waits, from the server's last answer, or "" if it does not."""
     status = answer["paused"].removeprefix("push ")
     why = answer["waits"] or _REFUSALS.get(status, answer["paused"])
-    return f": {_line(why)}" if why else ""
+    return f": {_one_line(why)}" if why else ""
 
 
-def _path(one: Mapping[str, Any]) -> str:
-    return _line(f"team/{one['key']}")
+def _team_path(entry: Mapping[str, Any]) -> str:
+    """Return a team memory's path for display."""
+    return _one_line(f"team/{entry['key']}")
 
 
-def _few(paths: list[str]) -> str:
+def _first_paths(paths: list[str]) -> str:
+    """Return the first paths with commas, and how many more there are."""
     more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
     return ", ".join(paths[:_FEW]) + more
 
 
-def _when(at: float) -> str:
+def _age(at: float) -> str:
+    """Return how long ago a time in seconds since 1970 was, "never" for 0."""
     return output.ago(iso_time(at)) if at else "never"
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return one_line(text, _LINE)

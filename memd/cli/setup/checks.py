@@ -1,4 +1,8 @@
-"""What doctor says of each client: every broken link with its remedy."""
+"""The rows about each client in `memctl doctor`: whether its set-up works, with a remedy if not.
+
+A set-up is what ``memctl setup`` writes into the configuration files of a client, which is a
+program such as Claude Code that runs memd's hooks or its MCP server.
+"""
 
 import os
 import re
@@ -24,29 +28,29 @@ Check = dict[str, str]
 
 
 def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Yield the rows of one client; none for one that is not here and was never set up."""
+    """Yield the rows of ``doctor`` about one client; none if it is neither installed nor set up."""
     remedy = f"memctl setup {client.name}"
     try:
-        now = state(client)
+        set_up = state(client)
     except MemdError as error:
         yield _row(client, "failed", str(error), error.hint)
         return
-    if now == ABSENT:
+    if set_up == ABSENT:
         if enabled := plugin(client):
             yield _row(client, "ok", enabled, "")
         elif in_use(client, environ):
             yield _row(client, "off", "not set up", remedy)
         return
-    problems = [*_problems(client, now, places), *_others(client)]
-    for detail, help_ in problems:
-        yield _row(client, "warning", detail, help_ or remedy)
+    problems = [*_problems(client, set_up, places), *_other_memories(client)]
+    for detail, fix in problems:
+        yield _row(client, "warning", detail, fix or remedy)
     if not problems:
-        more = [f", with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
-        yield _row(client, "ok", "".join([client.pieces[0].path, *more]), "")
+        extras = [f", with {extra}" for extra in (MESSAGES, RULES) if has(client, extra)]
+        yield _row(client, "ok", "".join([client.pieces[0].path, *extras]), "")
 
 
 def value(path: str, keys: jsonc.Path) -> Any:
-    """Return a value of a JSON or TOML file, ``None`` where there is none to be read."""
+    """Return the value under the keys of a JSON or TOML file, ``None`` if it cannot be read."""
     data: Any = None
     with suppress(ValueError, MemdError):
         text = (files.read(path) or b"").decode("utf-8-sig")
@@ -58,18 +62,23 @@ def value(path: str, keys: jsonc.Path) -> Any:
 
 
 def plugin(client: ClientRow) -> str:
-    """Return that memd's plugin does the work, empty where it is not enabled."""
-    for name, enabled in _enabled(client).items():
+    """Return a sentence that names memd's enabled plugin, empty if the client has none."""
+    for name, enabled in _plugin_switches(client).items():
         if enabled is True and name.startswith("memd@"):
             return f"memd's plugin {name} is enabled"
     return ""
 
 
 def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str, str]]:
+    """Yield each fault of a client's set-up with its remedy, empty for "run setup again".
+
+    ``now`` is the state of the set-up; see ``plan.state``.
+    """
     if now != INSTALLED:
         yield f"{client.pieces[0].path} is {now}: it is not all that this memd writes", ""
     if not uses_hooks(client):
         return
+    # A link that the set-up made: hooks run this interpreter, whatever PATH says.
     python = f"{places.data_dir}/python"
     if os.path.lexists(python) and not os.path.exists(python):
         yield f"the Python of the hook is gone: {os.readlink(python)}", ""
@@ -78,7 +87,10 @@ def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str
     for switch in client.switches:
         if value(switch.path, switch.keys) is switch.off:
             name = ".".join(switch.keys)
-            yield f"{switch.path} keeps hooks from running", f"see {name} there{_owner(switch)}"
+            yield (
+                f"{switch.path} keeps hooks from running",
+                f"see {name} there{_policy_note(switch)}",
+            )
     if enabled := plugin(client):
         yield (
             f"{enabled}, and its settings have the hooks too",
@@ -86,20 +98,26 @@ def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str
         )
 
 
-def _owner(switch: Switch) -> str:
+def _policy_note(switch: Switch) -> str:
+    """Return a note that the administrator owns a switch's file, empty if the user may write it."""
     return "" if os.access(switch.path, os.W_OK) else "; whoever runs this machine decides that"
 
 
-def _enabled(client: ClientRow) -> Mapping[str, Any]:
+def _plugin_switches(client: ClientRow) -> Mapping[str, Any]:
+    """Return the client's plugins by name, each with whether it is enabled."""
     plugins = value(client.pieces[0].path, ("enabledPlugins",)) if client.pieces else None
     return plugins if isinstance(plugins, dict) else {}
 
 
-def _others(client: ClientRow) -> Iterator[tuple[str, str]]:
-    """Yield what else remembers in this client: two that learn from the same talk disagree."""
-    names = [name for name, enabled in _enabled(client).items() if enabled is True]
+def _other_memories(client: ClientRow) -> Iterator[tuple[str, str]]:
+    """Yield a warning for each other memory program in this client.
+
+    Two programs that learn from the same conversation contradict each other.
+    """
+    names = [name for name, enabled in _plugin_switches(client).items() if enabled is True]
     for piece in client.pieces:
         if isinstance(piece, JsonFile):
+            # The group that holds memd's server holds those of other programs too.
             servers = (value(piece.path, path[:-1]) for path in piece.values)
             names += [name for group in servers if isinstance(group, dict) for name in group]
     for name in names:
@@ -108,4 +126,5 @@ def _others(client: ClientRow) -> Iterator[tuple[str, str]]:
 
 
 def _row(client: ClientRow, state_: str, detail: str, remedy: str) -> Check:
+    """Return one row of ``doctor``; ``state_`` is ok, warning, off or failed."""
     return {"name": client.name, "state": state_, "detail": detail, "remedy": remedy}

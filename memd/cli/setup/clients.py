@@ -1,7 +1,7 @@
-"""The table of clients: where each keeps its configuration, and what memd keeps in it.
+"""The table of clients: the configuration files of each, and what memd writes into them.
 
-An environment variable that moves a client's folder is honoured. What nobody has tried with the
-program itself says so in ``untried``: the place and the shape are those of its documentation.
+An environment variable that moves a client's folder is honoured. ``untried`` marks a client that
+was set up by its documentation only, never tested with the program itself.
 """
 
 import os
@@ -22,7 +22,9 @@ _REPOSITORY = _HERE.rsplit("/", 4)[0]
 _COMPLETIONS = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "completions")
 _STARTS = "startup|resume|clear|compact|fork"
 _WRITES = "Write|Edit|MultiEdit"
-_SPILLED = "|Grep|WebFetch|mcp__.*"  # whose results memd stores, where the settings say so
+_SPILLED = (
+    "|Grep|WebFetch|mcp__.*"  # memd stores large results of these if context.hook_spill is on
+)
 _CLAUDE = {
     "SessionStart": _STARTS,
     "UserPromptSubmit": None,
@@ -38,10 +40,10 @@ _CODEX: dict[str, str | None] = {
 }
 _GEMINI: dict[str, str | None] = {
     **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")),
-    "PreCompress": "manual",  # the other ones come with every request and compress nothing
+    "PreCompress": "manual",  # automatic ones come with every request and compress nothing
     "AfterTool": "write_file|replace",
 }
-# What messages of other agents need besides: every tool, and sub-agents.
+# Events added to deliver messages of other agents: every tool, and sub-agents.
 _CLAUDE_REACHING: dict[str, str | None] = dict.fromkeys(
     ("PostToolUse", "SubagentStart", "SubagentStop")
 )
@@ -51,7 +53,7 @@ _DOCUMENTED = "by its documentation; not tried with the program itself"
 
 
 class Switch(Struct, frozen=True):
-    """A value in a JSON or TOML file with which somebody keeps a client from running hooks."""
+    """A value in a JSON or TOML file; while it equals ``off``, the client runs no hooks."""
 
     path: str
     keys: tuple[str, ...]
@@ -59,10 +61,10 @@ class Switch(Struct, frozen=True):
 
 
 class Around(Struct, frozen=True):
-    """What the table is made from: this user's environment and home, memd's hook and program.
+    """The machine that a table is made for: the user's environment and folders, memd's programs.
 
-    ``cwd`` is the project that ``doctor`` looks at; ``spills`` is the setting context.hook_spill,
-    ``subagents`` says that agents.memory names any.
+    ``cwd`` is the project that ``doctor`` looks at. ``spills`` is the setting context.hook_spill,
+    ``subagents`` says whether the setting agents.memory names any sub-agent.
     """
 
     environ: Mapping[str, str]
@@ -75,22 +77,23 @@ class Around(Struct, frozen=True):
     platform: str = sys.platform
 
     def folder(self, variable: str, default: str) -> str:
-        """Return an absolute folder that a variable may name; ``default`` is below the home."""
+        """Return the absolute folder that a variable names, else ``default`` below home."""
         value = self.environ.get(variable, "")
         return value.rstrip("/") if value.startswith("/") else f"{self.home}/{default}"
 
     @property
     def config(self) -> str:
-        """Where programs of a desktop keep what they are told."""
+        """The folder in which desktop programs keep their configuration."""
         if self.platform == "darwin":
             return f"{self.home}/Library/Application Support"
         return self.folder("XDG_CONFIG_HOME", ".config")
 
 
 class ClientRow(Struct, frozen=True):
-    """One client. Its ``folder`` or one of its ``programs`` (words) tells that it is in use.
+    """One client: its configuration files, and how to tell that it is installed.
 
-    ``then`` says what the person does after the set-up.
+    It counts as installed if its ``folder`` exists or one of ``programs``, names separated by
+    spaces, is on PATH. ``then`` says what the person does after the set-up.
     """
 
     name: str
@@ -110,6 +113,7 @@ def table(around: Around) -> tuple[ClientRow, ...]:
 
 
 def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
+    """Return the clients that run memd's hook: Claude Code, Codex CLI and Gemini CLI."""
     claude = around.folder("CLAUDE_CONFIG_DIR", ".claude")
     codex = around.folder("CODEX_HOME", ".codex")
     gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
@@ -122,13 +126,13 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
         milliseconds=True,
         more={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
     )
-    used = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
-    started: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
-    asking: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
-    events = _CLAUDE | used | started
-    of_claude = Hooks("claude-code", hook, events, more={MESSAGES: _CLAUDE_REACHING, **asking})
-    of_codex = Hooks("codex", hook, _CODEX, more={MESSAGES: {"PostToolUse": None}, **asking})
-    add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
+    result_events = {"PostToolUse": _WRITES + _SPILLED} if around.spills else {}
+    subagent_events: dict[str, str | None] = {"SubagentStart": None} if around.subagents else {}
+    rule_events: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
+    events = _CLAUDE | result_events | subagent_events
+    of_claude = Hooks("claude-code", hook, events, more={MESSAGES: _CLAUDE_REACHING, **rule_events})
+    of_codex = Hooks("codex", hook, _CODEX, more={MESSAGES: {"PostToolUse": None}, **rule_events})
+    command = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(
             "claude-code",
@@ -136,7 +140,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
             "claude",
             claude,
             (JsonFile(f"{claude}/settings.json", of_claude),),
-            f"it reads its hooks when it starts: start it anew. Its tools for memories: {add}",
+            f"it reads its hooks when it starts: start it anew. Its tools for memories: {command}",
             switches=_claude_switches(claude, around),
         ),
         ClientRow(
@@ -166,6 +170,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
 
 
 def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
+    """Return the settings with which a user or administrator turns Claude Code's hooks off."""
     policy = (
         "/Library/Application Support/ClaudeCode"
         if around.platform == "darwin"
@@ -181,41 +186,49 @@ def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
 
 
 def _with_servers(around: Around) -> tuple[ClientRow, ...]:
+    """Return the clients that get memd's MCP server and no hooks."""
     server = {"command": around.memctl, "args": ["mcp"]}
     home, config = around.home, around.folder("XDG_CONFIG_HOME", ".config")
-    code = f"{around.config}/Code/User"
+    vscode = f"{around.config}/Code/User"
     zed = f"{home}/.config/zed" if around.platform == "darwin" else f"{config}/zed"
-    typed, local = {"type": "stdio", **server}, {"type": "local", **server, "tools": ["*"]}
+    vscode_server, copilot_server = (
+        {"type": "stdio", **server},
+        {"type": "local", **server, "tools": ["*"]},
+    )
     desktop = f"{around.config}/Claude/claude_desktop_config.json"
     copilot = f"{around.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
     extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": around.memctl}
     extension |= {"args": ["mcp"], "timeout": 60}
     goose = TableEntry(f"{config}/goose/config.yaml", yaml, "extensions", extension)
     return (
-        _server("cursor", "Cursor", "cursor cursor-agent", f"{home}/.cursor/mcp.json", server),
-        _server("vscode", "Visual Studio Code", "code", f"{code}/mcp.json", typed),
-        _server("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
-        _server("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
-        _server("copilot", "Copilot CLI", "copilot", copilot, local),
+        _server_client(
+            "cursor", "Cursor", "cursor cursor-agent", f"{home}/.cursor/mcp.json", server
+        ),
+        _server_client("vscode", "Visual Studio Code", "code", f"{vscode}/mcp.json", vscode_server),
+        _server_client("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
+        _server_client("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
+        _server_client("copilot", "Copilot CLI", "copilot", copilot, copilot_server),
         ClientRow("goose", "goose", "goose", f"{config}/goose", (goose,), untried=_DOCUMENTED),
     )
 
 
-def _server(
+def _server_client(
     name: str, title: str, programs: str, path: str, value: Mapping[str, object]
 ) -> ClientRow:
+    """Return the row of a client whose one JSON file gets the server ``value`` under "memd"."""
     file = JsonFile(path, None, {(_GROUPS.get(name, "mcpServers"), "memd"): value})
     return ClientRow(name, title, programs, os.path.dirname(path), (file,), untried=_DOCUMENTED)
 
 
 def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
+    """Return the clients that get a plugin: OpenCode and Neovim."""
     config = around.folder("XDG_CONFIG_HOME", ".config")
     packages = f"{around.folder('XDG_DATA_HOME', '.local/share')}/nvim/site/pack/memd/start/memd"
     opencode = f"{config}/opencode"
-    # It reads both names; the one that is there is the person's.
+    # OpenCode reads both names; if one exists, the person uses that one.
     names = (f"{opencode}/opencode.json", f"{opencode}/opencode.jsonc")
     settings = next((name for name in names if os.path.exists(name)), names[0])
-    local = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
+    server = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
     return (
         ClientRow(
             "opencode",
@@ -223,8 +236,8 @@ def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
             "opencode",
             opencode,
             (
-                *_copies("opencode", "memd.js", f"{opencode}/plugins"),
-                JsonFile(settings, None, {("mcp", "memd"): local}),
+                *_plugin_files("opencode", "memd.js", f"{opencode}/plugins"),
+                JsonFile(settings, None, {("mcp", "memd"): server}),
             ),
         ),
         ClientRow(
@@ -232,14 +245,14 @@ def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
             "Neovim",
             "nvim",
             f"{config}/nvim",
-            _copies("neovim", "plugin/memd.lua", packages),
+            _plugin_files("neovim", "plugin/memd.lua", packages),
             "it loads the plugin when it starts: start it anew, and :helptags ALL once",
         ),
     )
 
 
 def _shells(around: Around) -> tuple[ClientRow, ...]:
-    """Return the shells, whose completion of memctl is a file; of zsh a line of its own as well."""
+    """Return the shells; each gets a completion file for memctl, zsh a line in .zshrc as well."""
     config = f"{around.folder('XDG_CONFIG_HOME', '.config')}/fish"
     data = around.folder("XDG_DATA_HOME", ".local/share")
     functions = f"{data}/zsh/site-functions"
@@ -254,7 +267,9 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
         "fish": f"{config}/completions/memctl.fish",
     }
     needs = {"bash": "the package bash-completion", "zsh": "compinit in .zshrc"}
-    login = os.path.basename(around.environ.get("SHELL", ""))  # the others are everywhere
+    login = os.path.basename(
+        around.environ.get("SHELL", "")
+    )  # every machine has bash; only the login shell counts as in use
     return tuple(
         ClientRow(
             shell,
@@ -271,11 +286,11 @@ def _shells(around: Around) -> tuple[ClientRow, ...]:
     )
 
 
-def _copies(name: str, main: str, to: str) -> tuple[Copy, ...]:
-    """Return the files of a client's plugin, to be copied into a folder of the client.
+def _plugin_files(name: str, main: str, to: str) -> tuple[Copy, ...]:
+    """Return the files of a client's plugin, each with the place in ``to`` it is copied to.
 
-    They are beside the package in a checkout, and where the installer puts data otherwise; where
-    they are not, ``main`` stands for them, so that copying it fails.
+    The sources are in ``clients/`` of a checkout, or where the installer put data files. If there
+    are none, ``main`` is returned with a path that does not exist, so that copying it fails.
     """
     data = (sysconfig.get_path("data"), sysconfig.get_path("data", "posix_user"))
     folders = (f"{_REPOSITORY}/clients", *(f"{folder}/share/memd-clients" for folder in data))

@@ -1,10 +1,10 @@
-"""The files of clients: read as they are, kept beside, replaced in one step.
+"""Read, back up and replace the configuration files of clients.
 
 Rules of this file
-- What is no plain file of reasonable size is refused, and so is writing one without write
-  permission, even for a user who may write everything.
-- New content takes the old one's place in one step, and only if the old is still what was read.
-  Mode and link stay.
+- Anything but a plain file of at most MAX_BYTES is refused. A file without write permission is not
+  written, even by a user who may write everything.
+- New content replaces the old in one rename, and only if the file still holds what was read.
+  The file's mode stays; a link stays a link.
 """
 
 import os
@@ -21,7 +21,7 @@ _READ_ONLY = "it is read-only"
 
 
 class FileRefusedError(MemdError):
-    """A client's file cannot be edited without losing something of it."""
+    """A client's file cannot be edited without loss."""
 
     hint = "mend it, or add what memctl setup --dry-run shows by hand; nothing was written"
     exit_status = 78
@@ -31,7 +31,7 @@ class FileRefusedError(MemdError):
 
 
 class FileChangedError(MemdError):
-    """Another program wrote the file meanwhile."""
+    """Another program wrote the file while it was being edited."""
 
     retryable = True
     hint = "run it again"
@@ -42,8 +42,9 @@ class FileChangedError(MemdError):
 
 
 def read(path: str) -> bytes | None:
-    """Return the bytes of a file, ``None`` for no file. Raises FileRefusedError."""
+    """Return the bytes of a file, ``None`` if it does not exist. Raise FileRefusedError."""
     try:
+        # O_NONBLOCK: opening a named pipe must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
@@ -58,9 +59,9 @@ def read(path: str) -> bytes | None:
 
 
 def write(path: str, content: bytes | None, base: bytes | None) -> None:
-    """Replace the file, or the one a link leads to, if it still holds ``base``.
+    """Replace the file at a path, or the target of a link, if it still holds ``base``.
 
-    ``None`` removes it. Raises FileChangedError and FileRefusedError.
+    ``None`` as content deletes the file. Raise FileChangedError and FileRefusedError.
     """
     real = os.path.realpath(path)
     try:
@@ -70,7 +71,7 @@ def write(path: str, content: bytes | None, base: bytes | None) -> None:
 
 
 def back_up(path: str, content: bytes) -> str:
-    """Write the bytes of a file beside it and return where: the first free number."""
+    """Copy the bytes to the first free ``<path>.memd-backup-<number>`` and return that path."""
     mode = os.stat(path).st_mode & 0o7777
     number = 1
     while True:
@@ -86,7 +87,10 @@ def back_up(path: str, content: bytes) -> str:
 
 
 def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
-    """Return the newest backup that holds nothing of memd, ``None`` if there is none."""
+    """Return the newest backup without memd's part, ``None`` if there is none.
+
+    ``is_ours`` tells whether a content has memd's part.
+    """
     number = 1
     result = None
     while (content := read(f"{path}.memd-backup-{number}")) is not None:
@@ -97,13 +101,14 @@ def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
 
 
 def refuse_read_only(path: str) -> None:
-    """Raise FileRefusedError for a file that its mode protects."""
+    """Raise FileRefusedError if the file exists and its mode has no write permission."""
     with suppress(FileNotFoundError):
         if not os.stat(path).st_mode & 0o222:
             raise FileRefusedError(path, _READ_ONLY)
 
 
 def _write(path: str, real: str, content: bytes | None, base: bytes | None) -> None:
+    """Write the content to a draft beside the real file, then rename it over that."""
     folder = os.path.dirname(real)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     draft = f"{folder}/.{os.path.basename(real)}.memd-{os.getpid()}"
@@ -120,6 +125,10 @@ def _write(path: str, real: str, content: bytes | None, base: bytes | None) -> N
 
 
 def _replace(path: str, real: str, draft: str | None, base: bytes | None) -> None:
+    """Rename the draft over the real file, or delete that if there is no draft.
+
+    Raise FileChangedError if the file no longer holds ``base``.
+    """
     if read(path) != base:
         raise FileChangedError(path)
     if draft is None:
@@ -129,6 +138,8 @@ def _replace(path: str, real: str, draft: str | None, base: bytes | None) -> Non
 
 
 def _create(path: str, content: bytes, mode: int) -> None:
+    """Create a file with these bytes and this mode and sync it. Raise FileExistsError."""
+    # 0600 until the content is in: a settings file can hold credentials.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "wb") as file:
         os.fchmod(descriptor, mode)
@@ -138,6 +149,7 @@ def _create(path: str, content: bytes, mode: int) -> None:
 
 
 def _sync_directory(path: str) -> None:
+    """Sync a directory, so that a rename in it survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""memd's hooks as a client's configuration names them: one command for each event."""
+"""The commands with which a client's configuration runs memd's hook, one for each event."""
 
 import re
 import shlex
@@ -11,20 +11,21 @@ from msgspec.structs import replace
 
 _DEADLINE = "MEMD_HOOK_DEADLINE_MS"
 _WAITS = re.compile(rf"\b{_DEADLINE}=([0-9]{{1,5}}) ")
-# The hook in its own place, and in the package, where the settings of older versions name it.
+# Where the hook file is now, and where older versions had it: in the package.
 _OURS = ("memd/hook.py", "memd/cli/hook.py")
-MESSAGES, RULES = "messages", "rules"  # what hooks may do besides
-# Seconds after which a client gives a hook up; the hook itself gives up earlier.
+MESSAGES, RULES = "messages", "rules"  # optional duties of hooks; ``Hooks.more`` has their events
+# Seconds after which a client stops a hook; the hook itself gives up earlier.
 TIMEOUT = 3
 
 
 class Hooks(Struct, frozen=True):
     """The hooks of one client; ``file`` is the absolute path of the hook file.
 
-    ``events`` are the client's names, with a matcher where only some cases of one count; ``prompt``
-    is the one at which a person waits. ``milliseconds``: the client's time limits are in these.
-    ``more`` are the events that there are besides, or with a wider matcher, for messages of other
-    agents, and those before a tool runs, for rules. ``messages`` has the hook deliver messages.
+    ``events`` maps the client's event names to a matcher, a regex for tool names or sources, or
+    ``None`` for all. ``prompt`` is the event for which a person waits. ``milliseconds`` says that
+    the client's time limits are in ms, not s. ``more`` has further events, or wider matchers, for
+    the duties MESSAGES (deliver messages of agents) and RULES (ask before a tool runs).
+    ``messages`` says whether the hook delivers messages.
     """
 
     client: str
@@ -35,15 +36,15 @@ class Hooks(Struct, frozen=True):
     more: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     messages: bool = False
 
-    def doing(self, extra: str) -> "Hooks":
-        """Return the same hooks, which deliver messages, or ask before a tool runs, as well."""
-        events = {**self.events, **self.more.get(extra, {})}
-        return replace(self, events=events, messages=self.messages or extra == MESSAGES)
+    def with_duty(self, duty: str) -> "Hooks":
+        """Return the same hooks with one more duty: MESSAGES or RULES."""
+        events = {**self.events, **self.more.get(duty, {})}
+        return replace(self, events=events, messages=self.messages or duty == MESSAGES)
 
     def group(self, event: str, wait: int = 0) -> dict[str, Any]:
-        """Return what stands in the list of an event.
+        """Return the entry for an event's list in the client's configuration.
 
-        ``wait`` is what the hook gives a prompt in ms, 0 for the usual time.
+        ``wait`` is how long the hook may keep a prompt waiting in ms, 0 for the usual time.
         """
         matcher = self.events[event]
         group: dict[str, Any] = {} if matcher is None else {"matcher": matcher}
@@ -52,13 +53,13 @@ class Hooks(Struct, frozen=True):
         return group | {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
     def _command(self, event: str, wait: int) -> str:
-        """Return the command that a shell runs.
+        """Return the shell command that runs the hook for an event.
 
-        It ends with 0 in silence whatever is missing: Python ends with 2 for a missing script, a
-        shell with 2 where it cannot fork or redirect, and 2 blocks a prompt.
+        It exits with 0 and prints nothing whatever is missing. Status 2 would block a prompt, and
+        Python exits with 2 for a missing script, a shell if it cannot fork or redirect.
         """
-        # Without the interpreter another one says in the log how to remove the hook; macOS has a
-        # python3 that asks its user to install one.
+        # If memd's interpreter is gone, the system's python3 logs how to remove the hook. Not on
+        # macOS: there python3 may open a dialog that offers to install it.
         other = "exit 0" if sys.platform == "darwin" else "p=python3"
         deadline = f"{_DEADLINE}={wait} " if wait else ""
         words = f"{event} {MESSAGES}" if self.messages else event
@@ -66,12 +67,12 @@ class Hooks(Struct, frozen=True):
             f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(self.file)}; p=${{h%hook.py}}python"
             f'; [ -x "$p" ] || {other}; {deadline}"$p" -I -S "$h" {self.client} {words}; exit 0'
         )
-        # Codex asks the person's own shell, which need not be one that knows this language.
+        # Codex runs commands in the login shell, which may not understand this syntax (fish).
         return f"/bin/sh -c {shlex.quote(command)}" if self.client == "codex" else command
 
 
 def is_ours(item: object) -> bool:
-    """Return whether an item of a list of hooks runs memd's hook."""
+    """Return whether an item in a client's list of hooks runs memd's hook."""
     if not isinstance(item, dict):
         return False
     args = item.get("args")
@@ -80,11 +81,11 @@ def is_ours(item: object) -> bool:
 
 
 def deadline(item: Mapping[str, Any]) -> int:
-    """Return what a hook of ours gives a prompt in ms, 0 for the usual time."""
+    """Return how long memd's hook ``item`` may keep a prompt waiting in ms, 0 for the default."""
     match = _WAITS.search(str(item.get("command", "")))
     return int(match[1]) if match else 0
 
 
 def delivers(item: Mapping[str, Any]) -> bool:
-    """Return whether a hook of ours delivers messages."""
+    """Return whether memd's hook ``item`` delivers messages of other agents."""
     return f" {MESSAGES}; exit 0" in str(item.get("command", ""))

@@ -1,4 +1,4 @@
-"""A line of memd's own in a text file of a person, such as a shell's."""
+"""A line that memd adds to a text file of a person, such as .zshrc."""
 
 from msgspec import Struct
 
@@ -8,32 +8,35 @@ _MARK = b"# memd; memctl setup zsh --remove takes this line out"
 
 
 class Line(Struct, frozen=True):
-    """A line of memd's own at the end of a person's text file; it names memd."""
+    """One line of memd's at the end of a person's text file, found again by its comment."""
 
     path: str
     line: str
 
     def state(self, content: bytes | None) -> str:
-        """As in Piece."""
+        """Return whether the line is installed, outdated (changed) or absent in a content."""
         ours = [line for line in (content or b"").splitlines() if _MARK in line]
         if not ours:
             return ABSENT
         return INSTALLED if ours == [self._bytes] else OUTDATED
 
     def installed(self, content: bytes | None) -> bytes:
-        """As in Piece."""
+        """Return the content with the line at its end and without an older one."""
         if content and self.state(content) == INSTALLED:
             return content
-        left = _without_line(content or b"")
-        gap = b"" if not left or left.endswith(b"\n") else b"\n"
-        return b"%s%s%s\n" % (left, gap, self._bytes)
+        others = _without_line(content or b"")
+        gap = b"" if not others or others.endswith(b"\n") else b"\n"
+        return b"%s%s%s\n" % (others, gap, self._bytes)
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
-        """As in Piece."""
+        """Return the content without the line, ``None`` if nothing else was in the file.
+
+        ``original`` is the content before the set-up, if a backup has it.
+        """
         if original is not None and self.installed(original) == content:
             return original
-        left = _without_line(content)
-        return None if original is None and not left.strip() else left
+        others = _without_line(content)
+        return None if original is None and not others.strip() else others
 
     @property
     def _bytes(self) -> bytes:
@@ -41,4 +44,5 @@ class Line(Struct, frozen=True):
 
 
 def _without_line(content: bytes) -> bytes:
+    """Return the content without the lines that carry memd's comment."""
     return b"".join(line for line in content.splitlines(keepends=True) if _MARK not in line)

@@ -1,11 +1,10 @@
-"""What memd keeps in one file of a client, and how it gets in and out.
+"""The parts of a client's configuration files that memd writes, and how they are put in and out.
 
 Rules of this file
-- Hooks whose command names memd's hook file are ours, and so are values under the name ``memd``
-  that run memctl. A value of this name that runs something else is foreign: it stays.
-- ``removed`` gives back the very bytes that were there before ``installed``. Where the file has
-  changed since, all that is not ours stays; lists and objects that ours left empty go, unless the
-  backup has them.
+- memd's own are hooks whose command names memd's hook file, and values under the name ``memd`` that
+  run memctl. A value of this name that runs another program is foreign and stays.
+- ``removed`` returns the very bytes from before ``installed``. If the file has changed since then,
+  all that is not memd's stays; lists and objects that become empty go, unless the backup has them.
 - Installing what is installed changes nothing.
 """
 
@@ -29,27 +28,27 @@ _SILENT, _DELIVERS = b"const MESSAGES = false\n", b"const MESSAGES = true\n"
 
 
 class Piece(Protocol):
-    """One file of a client. Its methods raise FileRefusedError for what cannot be edited."""
+    """memd's part of one file of a client. Methods raise FileRefusedError if they cannot edit."""
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The absolute path of the file."""
 
     def state(self, content: bytes | None) -> str:
-        """Return whether memd's part is installed, outdated, absent or foreign in a content."""
+        """Return whether memd's part of a content is installed, outdated, absent or foreign."""
 
     def installed(self, content: bytes | None) -> bytes:
-        """Return the content with memd's part, and with nothing of an older one."""
+        """Return the content with memd's current part in place of any older one."""
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
-        """Return the content without memd's part, ``None`` if the file was memd's alone.
+        """Return the content without memd's part, ``None`` if the file held nothing else.
 
-        ``original`` is the content before the set-up, if a backup tells.
+        ``original`` is the content before the set-up, if a backup has it.
         """
 
 
 class _All:
-    """Holds every path."""
+    """A container that contains every path."""
 
     def __contains__(self, path: object) -> bool:
         return True
@@ -59,10 +58,11 @@ _ALL = _All()
 
 
 class JsonFile(Struct, frozen=True):
-    """A JSON file with hooks, with values at paths, or both.
+    """memd's part of a JSON file: hooks, values at paths, or both.
 
-    ``wait`` is what a prompt gets in ms, ``None`` for what it gets now; ``extras`` says whether the
-    hooks do more, by the names of ``Hooks.more``: what is not named stays as it is now.
+    ``wait`` is how long the hook may keep a prompt waiting in ms, ``None`` to leave it as it is in
+    the file. ``extras`` switches duties of the hooks (``Hooks.more``) on or off; a duty that is not
+    named stays as it is in the file.
     """
 
     path: str
@@ -72,69 +72,86 @@ class JsonFile(Struct, frozen=True):
     extras: Mapping[str, bool] = field(default_factory=dict)
 
     def can(self, extra: str) -> bool:
-        """Return whether the client has hooks for more."""
+        """Return whether the client has hooks for a duty: MESSAGES or RULES."""
         return bool(self.hooks and extra in self.hooks.more)
 
     def has(self, extra: str, content: bytes | None) -> bool:
-        """Return whether the hooks in a content do more."""
+        """Return whether the hooks in a file's content have a duty: MESSAGES or RULES."""
         return bool(_read(self.path, content, replace(self, extras={}).settled).extras[extra])
 
     def state(self, content: bytes | None) -> str:
-        """As in Piece."""
+        """Return INSTALLED, OUTDATED, ABSENT or FOREIGN for memd's part of a content."""
         return str(_read(self.path, content, self._state))
 
     def installed(self, content: bytes | None) -> bytes:
-        """As in Piece."""
+        """Return the content with memd's current hooks and values."""
         return _edit(self.path, content, self._installed)
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
-        """As in Piece."""
+        """Return the content without memd's hooks and values, ``None`` if nothing else is left."""
         same: JsonFile = _read(self.path, content, self.settled)
         if original is not None and same.installed(original) == content:
             return original
-        empty = _read(self.path, original, lambda text: [*jsonc.empty_containers(_root(text))])
-        left = _edit(self.path, content, lambda text: self._without(text, empty))
-        return None if original is None and left.strip() in {b"", b"{}"} else left
+        empty = _read(
+            self.path, original, lambda text: [*jsonc.empty_containers(_parse_object(text))]
+        )
+        others = _edit(self.path, content, lambda text: self._without(text, empty))
+        return None if original is None and others.strip() in {b"", b"{}"} else others
 
     def settled(self, text: str) -> "JsonFile":
-        """Return the same with what the hooks in a text do, where that is not said."""
+        """Return this piece with ``wait`` and ``extras`` filled in from the hooks in a text."""
         if self.hooks is None:
             return replace(self, wait=0, extras=dict.fromkeys((MESSAGES, RULES), False))
-        root, asking, prompt = _root(text), self.hooks.more.get(RULES, ()), self.hooks.prompt
-        ours = [(path[1], item) for path in _ours(root) for item in _as_group(root, path)["hooks"]]
-        now = {
+        root, rule_events, prompt = (
+            _parse_object(text),
+            self.hooks.more.get(RULES, ()),
+            self.hooks.prompt,
+        )
+        ours = [
+            (path[1], item)
+            for path in _our_hooks(root)
+            for item in _hook_group(root, path)["hooks"]
+        ]
+        duties = {
             MESSAGES: any(delivers(item) for _, item in ours),
-            RULES: any(event in asking for event, _ in ours),
+            RULES: any(event in rule_events for event, _ in ours),
         }
         wait = max((deadline(item) for event, item in ours if event == prompt), default=0)
         return replace(
-            self, wait=wait if self.wait is None else self.wait, extras={**now, **self.extras}
+            self, wait=wait if self.wait is None else self.wait, extras={**duties, **self.extras}
         )
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Return what stands in the list of each event; of a file that is ``settled``."""
+        """Return memd's entry for each event's list. The piece must be ``settled``."""
         hooks = self.hooks
-        for extra, wanted in self.extras.items():
-            hooks = hooks.doing(extra) if hooks and wanted else hooks
+        for duty, enabled in self.extras.items():
+            hooks = hooks.with_duty(duty) if hooks and enabled else hooks
         return (
             {event: hooks.group(event, self.wait or 0) for event in hooks.events} if hooks else {}
         )
 
     def _state(self, text: str) -> str:
-        root = _root(text)
-        there = self._there(root)
-        if any(not _runs_memctl(value) for value in there.values()):
+        """Return the state of memd's part in a text: INSTALLED, OUTDATED, ABSENT or FOREIGN."""
+        root = _parse_object(text)
+        values = self._present_values(root)
+        if any(not _runs_memctl(value) for value in values.values()):
             return FOREIGN
-        if not there and not [*_ours(root)]:
+        if not values and not [*_our_hooks(root)]:
             return ABSENT
         groups = self.settled(text).groups()
         return OUTDATED if self._stale(text, groups) or self._missing(text, groups) else INSTALLED
 
     def _installed(self, text: str) -> str:
+        """Return the text with stale parts removed and missing ones inserted.
+
+        Raise ValueError if a value under memd's name runs another program.
+        """
         if self._state(text) == FOREIGN:
             names = ", ".join(".".join(map(str, path)) for path in self.values)
-            raise ValueError(_foreign(names))
-        groups = self.settled(text).groups()  # the hooks that tell it may be replaced
+            raise ValueError(_foreign_message(names))
+        groups = self.settled(
+            text
+        ).groups()  # computed before the loop removes the hooks it depends on
         for path in self._stale(text, groups):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             stays = path in self.values or path[1] in groups
@@ -144,42 +161,48 @@ class JsonFile(Struct, frozen=True):
         return text
 
     def _without(self, text: str, stays: Container[jsonc.Path]) -> str:
-        root = _root(text)
-        there = self._there(root)
-        paths = [*_ours(root), *(path for path in there if _runs_memctl(there[path]))]
+        """Return the text without memd's parts; containers at paths in ``stays`` remain."""
+        root = _parse_object(text)
+        values = self._present_values(root)
+        paths = [*_our_hooks(root), *(path for path in values if _runs_memctl(values[path]))]
         for path in reversed(paths):
             text = jsonc.remove(text, path, stays)
         return text
 
-    def _there(self, root: jsonc.Node | None) -> dict[jsonc.Path, Any]:
-        """Return the values under our names, whoever made them."""
+    def _present_values(self, root: jsonc.Node | None) -> dict[jsonc.Path, Any]:
+        """Return the values in the file at memd's paths, whoever wrote them."""
         nodes = ((path, jsonc.find(root, path)) for path in self.values)
         return {path: node.value for path, node in nodes if node is not None}
 
     def _stale(self, text: str, groups: Mapping[str, Any]) -> list[jsonc.Path]:
-        """Return what is ours and not as it ought to be, the last first."""
-        root = _root(text)
-        there = self._there(root)
-        stale: list[jsonc.Path] = [path for path in there if there[path] != self.values[path]]
-        ours = [*_ours(root)]
+        """Return the paths of memd's parts that differ from the current version, the last first."""
+        root = _parse_object(text)
+        present = self._present_values(root)
+        stale: list[jsonc.Path] = [path for path in present if present[path] != self.values[path]]
+        ours = [*_our_hooks(root)]
         for event in dict.fromkeys(path[1] for path in ours):
-            mine = [path for path in ours if path[1] == event]
-            if [_as_group(root, path) for path in mine] != [groups.get(str(event))]:
-                stale += mine
+            event_hooks = [path for path in ours if path[1] == event]
+            if [_hook_group(root, path) for path in event_hooks] != [groups.get(str(event))]:
+                stale += event_hooks
         return stale[::-1]
 
     def _missing(self, text: str, groups: Mapping[str, Any]) -> list[tuple[jsonc.Path, Any]]:
-        """Return what ought to be there and is not: paths as ``insert`` takes them, and values."""
-        root = _root(text)
-        there, present = self._there(root), {path[1] for path in _ours(root)}
+        """Return the parts that are missing: paths for ``jsonc.insert``, with their values."""
+        root = _parse_object(text)
+        values, events = self._present_values(root), {path[1] for path in _our_hooks(root)}
         missing: list[tuple[jsonc.Path, Any]] = [
-            (("hooks", event, ""), group) for event, group in groups.items() if event not in present
+            (("hooks", event, ""), group) for event, group in groups.items() if event not in events
         ]
-        return missing + [pair for pair in self.values.items() if pair[0] not in there]
+        return missing + [
+            (path, value) for path, value in self.values.items() if path not in values
+        ]
 
 
 class TableEntry(Struct, frozen=True):
-    """An entry under the name ``memd`` in a group of a TOML or YAML file."""
+    """An entry under the name ``memd`` in a group of a TOML or YAML file.
+
+    ``language`` is the module ``toml`` or ``yaml``.
+    """
 
     path: str
     language: Any
@@ -187,33 +210,38 @@ class TableEntry(Struct, frozen=True):
     values: Mapping[str, Any]
 
     def state(self, content: bytes | None) -> str:
-        """As in Piece."""
+        """Return INSTALLED, OUTDATED, ABSENT or FOREIGN for memd's entry in a content."""
         return str(_read(self.path, content, self._state))
 
     def installed(self, content: bytes | None) -> bytes:
-        """As in Piece."""
+        """Return the content with memd's current entry."""
         return _edit(self.path, content, self._installed)
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
-        """As in Piece."""
+        """Return the content without memd's entry, ``None`` if nothing else is left."""
         if self.state(content) in {ABSENT, FOREIGN}:
             return content
-        left = _edit(self.path, content, lambda text: self.language.remove(text, self.group, _NAME))
-        return None if original is None and not left.strip() else left
+        others = _edit(
+            self.path, content, lambda text: self.language.remove(text, self.group, _NAME)
+        )
+        return None if original is None and not others.strip() else others
 
     def _state(self, text: str) -> str:
-        there = self.language.find(text, self.group, _NAME)
-        if there is None:
+        """Return the state of memd's entry in a text."""
+        present = self.language.find(text, self.group, _NAME)
+        if present is None:
             return ABSENT
-        blank = self.language.insert("", self.group, _NAME, self.values)
-        if there == self.language.find(blank, self.group, _NAME):
+        # Compare with what ``insert`` makes, because YAML values are read as they are written.
+        fresh = self.language.insert("", self.group, _NAME, self.values)
+        if present == self.language.find(fresh, self.group, _NAME):
             return INSTALLED
-        return OUTDATED if _runs_memctl(there) else FOREIGN
+        return OUTDATED if _runs_memctl(present) else FOREIGN
 
     def _installed(self, text: str) -> str:
+        """Return the text with the current entry. Raise ValueError if it is foreign."""
         state = self._state(text)
         if state == FOREIGN:
-            raise ValueError(_foreign(f"{self.group}.{_NAME}"))
+            raise ValueError(_foreign_message(f"{self.group}.{_NAME}"))
         if state == INSTALLED:
             return text
         text = self.language.remove(text, self.group, _NAME)
@@ -221,9 +249,10 @@ class TableEntry(Struct, frozen=True):
 
 
 class Copy(Struct, frozen=True):
-    """A file of memd's own in a folder of a client; ``source`` is where memd has it.
+    """A file that memd copies into a folder of a client from ``source``.
 
-    ``extras`` as in JsonFile: a plugin that can deliver messages has a line that says so.
+    ``extras`` as in JsonFile: a plugin that can deliver messages has a line that says whether it
+    does.
     """
 
     path: str
@@ -231,18 +260,18 @@ class Copy(Struct, frozen=True):
     extras: Mapping[str, bool] = field(default_factory=dict)
 
     def can(self, extra: str) -> bool:
-        """Return whether the plugin can do more. Raises FileRefusedError."""
+        """Return whether the plugin can take on a duty. Raise FileRefusedError."""
         with_it, without = (
             replace(self, extras={extra: on}).installed(None) for on in (True, False)
         )
         return with_it != without
 
     def has(self, extra: str, content: bytes | None) -> bool:
-        """Return whether the plugin in a content does more."""
+        """Return whether the plugin in a content has a duty."""
         return extra == MESSAGES and _DELIVERS in (content or b"")
 
     def state(self, content: bytes | None) -> str:
-        """As in Piece; what nobody changed since an older memd cannot be told from changed."""
+        """Return the state of the file; OUTDATED if it differs from memd's, whoever changed it."""
         if content is None:
             return ABSENT
         if _NAME.encode() not in content:
@@ -250,9 +279,9 @@ class Copy(Struct, frozen=True):
         return INSTALLED if content == self.installed(content) else OUTDATED
 
     def installed(self, content: bytes | None) -> bytes:
-        """As in Piece."""
+        """Return the bytes of the source, with delivery of messages on or off."""
         if content and _NAME.encode() not in content:
-            raise FileRefusedError(self.path, _foreign("it"))
+            raise FileRefusedError(self.path, _foreign_message("it"))
         try:
             with open(self.source, "rb") as file:
                 plain = file.read()
@@ -263,63 +292,66 @@ class Copy(Struct, frozen=True):
         return plain.replace(_SILENT, _DELIVERS) if on else plain
 
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
-        """As in Piece."""
+        """Return the original file, ``None`` if there was none; a foreign file stays."""
         return original if self.state(content) != FOREIGN else content
 
 
-def _foreign(name: str) -> str:
+def _foreign_message(name: str) -> str:
     return f"{name} is there already and not memd's own"
 
 
 def _runs_memctl(value: Any) -> bool:
+    """Return whether the command of a server's entry is memctl."""
     command = value.get("command", value.get("cmd")) if isinstance(value, dict) else None
     words = command if isinstance(command, list) else [command]
     return any(os.path.basename(str(word).strip('"')) == "memctl" for word in words)
 
 
-def _root(text: str) -> jsonc.Node | None:
+def _parse_object(text: str) -> jsonc.Node | None:
+    """Return the root of a JSON text. Raise ValueError if it is not an object."""
     root = jsonc.parse(text)
     if root is not None and not isinstance(root.value, dict):
         raise ValueError(_NO_OBJECT)
     return root
 
 
-def _ours(root: jsonc.Node | None) -> Iterator[jsonc.Path]:
-    """Yield the places of our hooks: a whole group where it has no others, else the item."""
+def _our_hooks(root: jsonc.Node | None) -> Iterator[jsonc.Path]:
+    """Yield the paths of memd's hooks: a whole group if all in it are memd's, else the item."""
     events = jsonc.find(root, ("hooks",))
     for event in events.value if events and isinstance(events.value, dict) else ():
         groups = jsonc.find(events, (event,))
         for index, group in enumerate(groups.value if groups and groups.children else ()):
             items = group.get("hooks") if isinstance(group, dict) else None
-            mine = [is_ours(item) for item in items] if isinstance(items, list) else []
-            if mine and all(mine):
+            own = [is_ours(item) for item in items] if isinstance(items, list) else []
+            if own and all(own):
                 yield ("hooks", event, index)
             else:
                 yield from (
-                    ("hooks", event, index, "hooks", at) for at, ours in enumerate(mine) if ours
+                    ("hooks", event, index, "hooks", at) for at, ours in enumerate(own) if ours
                 )
 
 
-def _as_group(root: jsonc.Node | None, path: jsonc.Path) -> dict[str, Any]:
-    """Return a hook at a place of ``_ours`` as a group, with the matcher that it stands under."""
+def _hook_group(root: jsonc.Node | None, path: jsonc.Path) -> dict[str, Any]:
+    """Return the hook at a path of ``_our_hooks`` as a group, with its group's matcher."""
     group = jsonc.find(root, path[:3])
     item = jsonc.find(root, path[3:] and path)
     value = dict(group.value) if group else {}
     return value | {"hooks": [item.value]} if path[3:] and item else value
 
 
-def _read(path: str, content: bytes | None, question: Callable[[str], Any]) -> Any:
-    """Return what a question about the text of a file's content gives."""
+def _read(path: str, content: bytes | None, function: Callable[[str], Any]) -> Any:
+    """Return ``function(text)`` for the content. Raise FileRefusedError for its ValueError."""
     try:
         text = (content or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileRefusedError(path, _NOT_UTF8) from error
     try:
-        return question(text)
+        return function(text)
     except ValueError as error:
         raise FileRefusedError(path, str(error)) from error
 
 
 def _edit(path: str, content: bytes | None, change: Callable[[str], str]) -> bytes:
+    """Return the content after ``change(text)``, with its byte order mark if it had one."""
     mark = codecs.BOM_UTF8 if content and content.startswith(codecs.BOM_UTF8) else b""
     return mark + str(_read(path, content, change)).encode()

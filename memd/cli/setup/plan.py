@@ -1,4 +1,4 @@
-"""What a set-up would change, file by file, and doing it."""
+"""Plan and apply what ``memctl setup`` changes in the files of a client."""
 
 import difflib
 import os
@@ -16,7 +16,7 @@ from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, OUTDATED, Copy, Js
 
 
 class ClientEdit(Struct, frozen=True):
-    """One file of a client, its bytes now and as they are to be; ``None`` for no file."""
+    """One file of a client with its bytes before and after the edit; ``None`` for no file."""
 
     piece: Piece
     before: bytes | None
@@ -24,7 +24,7 @@ class ClientEdit(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The change as a unified diff."""
+        """The edit as a unified diff."""
         path = self.piece.path
         old, new = (
             (content or b"").decode(errors="replace").splitlines(keepends=True)
@@ -34,27 +34,31 @@ class ClientEdit(Struct, frozen=True):
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
     def apply(self) -> str | None:
-        """Write the file and return where it is as it was, if there was one.
+        """Write the file and return the path of its backup, ``None`` if none was made.
 
-        Raises FileRefusedError and FileChangedError.
+        Raise FileRefusedError and FileChangedError.
         """
         path, ours = self.piece.path, isinstance(self.piece, Copy)
+        # Nothing to back up for a new file, a deleted one, or a file that is memd's own.
         backup = None
         if self.before is not None and self.after is not None and not ours:
             backup = files.back_up(path, self.before)
         files.write(path, self.after, self.before)
         if ours and self.after is None:
             with suppress(OSError):
-                os.removedirs(os.path.dirname(path))  # as far as nothing else is in them
+                os.removedirs(os.path.dirname(path))  # deletes only folders that are empty
         return backup
 
 
 def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
-    """Return what a set-up, or its removal, changes. Raises FileRefusedError, then for all."""
+    """Return the edits that set a client up, or remove its set-up.
+
+    Raise FileRefusedError if any one file cannot be edited: then none is.
+    """
     plan = []
     for piece in client.pieces:
         before = files.read(piece.path)
-        after = _removed(piece, before) if remove else piece.installed(before)
+        after = _without_piece(piece, before) if remove else piece.installed(before)
         if after != before:
             files.refuse_read_only(piece.path)
             plan.append(ClientEdit(piece, before, after))
@@ -62,38 +66,38 @@ def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
 
 
 def state(client: ClientRow) -> str:
-    """Return whether a client is set up: what all its files say, else outdated.
+    """Return the state that all of a client's files share; if they differ, foreign or outdated.
 
-    Raises FileRefusedError.
+    Raise FileRefusedError.
     """
     states = {piece.state(files.read(piece.path)) for piece in client.pieces}
     return states.pop() if len(states) == 1 else FOREIGN if FOREIGN in states else OUTDATED
 
 
 def in_use(client: ClientRow, environ: Mapping[str, str]) -> bool:
-    """Return whether a client seems to be installed here."""
+    """Return whether a client seems installed: a program on PATH, or its folder exists."""
     path = environ.get("PATH", os.defpath)
     programs = (shutil.which(name, path=path) for name in client.programs.split())
     return any(programs) or os.path.isdir(client.folder)
 
 
 def uses_hooks(client: ClientRow) -> bool:
-    """Return whether a client runs memd's hook file."""
+    """Return whether a client's configuration runs memd's hook file."""
     return any(getattr(piece, "hooks", None) for piece in client.pieces)
 
 
 def can(client: ClientRow, extra: str) -> bool:
-    """Return whether memd can bring messages, or be asked by rules, in a client."""
-    return any(piece.can(extra) for piece in _with_extras(client))
+    """Return whether memd can take on a duty, MESSAGES or RULES, in a client."""
+    return any(piece.can(extra) for piece in _pieces_with_duties(client))
 
 
 def has(client: ClientRow, extra: str) -> bool:
-    """Return whether a client is set up with messages, or rules. Raises FileRefusedError."""
-    return any(piece.has(extra, files.read(piece.path)) for piece in _with_extras(client))
+    """Return whether a client is set up for a duty, MESSAGES or RULES. Raise FileRefusedError."""
+    return any(piece.has(extra, files.read(piece.path)) for piece in _pieces_with_duties(client))
 
 
 def delivers(client: ClientRow) -> bool:
-    """Return whether a client is set up with messages. Raises FileRefusedError."""
+    """Return whether a client is set up to deliver messages. Raise FileRefusedError."""
     return has(client, MESSAGES)
 
 
@@ -108,18 +112,21 @@ def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
     return False
 
 
-def _with_extras(client: ClientRow) -> list[JsonFile | Copy]:
+def _pieces_with_duties(client: ClientRow) -> list[JsonFile | Copy]:
+    """Return the files of a client that can have duties: MESSAGES or RULES."""
     return [piece for piece in client.pieces if isinstance(piece, JsonFile | Copy)]
 
 
-def _removed(piece: Piece, before: bytes | None) -> bytes | None:
+def _without_piece(piece: Piece, before: bytes | None) -> bytes | None:
+    """Return a file's content without memd's part; ``before`` itself if memd has no part in it."""
     if before is None or piece.state(before) not in {INSTALLED, OUTDATED}:
         return before
-    return piece.removed(before, files.original(piece.path, partial(_is_ours, piece)))
+    return piece.removed(before, files.original(piece.path, partial(_has_piece, piece)))
 
 
-def _is_ours(piece: Piece, content: bytes) -> bool:
+def _has_piece(piece: Piece, content: bytes) -> bool:
+    """Return whether a content has memd's part; also if it cannot be read."""
     try:
         return piece.state(content) in {INSTALLED, OUTDATED}
     except files.FileRefusedError:
-        return True  # of no use as an original
+        return True  # unreadable: cannot serve as the original

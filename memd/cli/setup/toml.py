@@ -1,7 +1,7 @@
-"""A table of a TOML file, put in at its end and taken out by its place.
+"""Insert a table at the end of a TOML file and remove it again, leaving the rest of the text.
 
-``remove`` is the inverse of ``insert``; each reads what it made and raises NotTomlError where
-anything but the one table would change, so a file of another shape is refused, never harmed.
+``remove`` is the inverse of ``insert``. Both parse their result and raise NotTomlError if anything
+but the one table would change.
 """
 
 import json
@@ -11,15 +11,16 @@ from contextlib import suppress
 from typing import Any
 
 _OTHER_SHAPE = "its tables stand in a way that cannot be edited without loss"
+# A blank line or one with only a comment.
 _SKIPPED = re.compile(r"[ \t]*(#.*)?\r?\n?")
 
 
 class NotTomlError(ValueError):
-    """A text is no TOML, or its tables stand in a way that is not edited."""
+    """A text is not TOML, or its tables are written in a way that cannot be edited."""
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return what a text says. Raises NotTomlError."""
+    """Return the data of a TOML text. Raise NotTomlError."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -27,7 +28,10 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def insert(text: str, group: str, name: str, table: dict[str, Any]) -> str:
-    """Return a text with the table ``[group.name]`` at its end."""
+    """Return the text with the table ``[group.name]`` at its end.
+
+    Raise NotTomlError if the table exists already.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{group}.{name}]"]
     lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
@@ -36,59 +40,61 @@ def insert(text: str, group: str, name: str, table: dict[str, Any]) -> str:
         lines.append("")
     else:
         separator = newline * 2
-    wanted = parse(text)
-    others = wanted.get(group, {})
-    if not isinstance(others, dict) or name in others:
+    data = parse(text)
+    siblings = data.get(group, {})
+    if not isinstance(siblings, dict) or name in siblings:
         cause = f"{group}.{name} is there already"
         raise NotTomlError(cause)
     new = text + separator + newline.join(lines)
-    added = wanted | {group: {**others, name: table}}
-    if not _says(new, added) or remove(new, group, name) != text:
+    expected = data | {group: {**siblings, name: table}}
+    if not _means(new, expected) or remove(new, group, name) != text:
         raise NotTomlError(_OTHER_SHAPE)
     return new
 
 
 def find(text: str, group: str, name: str) -> dict[str, Any] | None:
-    """Return a table, ``None`` if there is none."""
+    """Return the values of the table ``[group.name]``, ``None`` if there is none."""
     tables = parse(text).get(group, {})
     table = tables.get(name) if isinstance(tables, dict) else None
     return table if isinstance(table, dict) else None
 
 
 def remove(text: str, group: str, name: str) -> str:
-    """Return a text without the table ``[group.name]`` and the tables below it."""
-    wanted = parse(text)
-    if name not in wanted.get(group, {}):
+    """Return the text without the table ``[group.name]`` and the tables below it."""
+    data = parse(text)
+    if name not in data.get(group, {}):
         return text
-    others = {other: table for other, table in wanted[group].items() if other != name}
+    siblings = {other: table for other, table in data[group].items() if other != name}
     header = re.compile(rf"""[ \t]*\[\s*{group}\s*\.\s*(["']?){name}\1\s*[.\]]""")
     lines = text.splitlines(keepends=True)
-    left: list[str] = []
+    kept_lines: list[str] = []
     place = 0
     while place < len(lines):
         if not header.match(lines[place]):
-            left.append(lines[place])
+            kept_lines.append(lines[place])
             place += 1
             continue
         end = place + 1
         while end < len(lines) and not lines[end].lstrip().startswith("["):
             end += 1
-        while _SKIPPED.fullmatch(lines[end - 1]):  # what stands before the next table is its own
+        while _SKIPPED.fullmatch(
+            lines[end - 1]
+        ):  # comments before the next table belong to that one
             end -= 1
-        if left and not left[-1].strip():
-            left.pop()
-        if left and not lines[end - 1].endswith("\n"):
-            left[-1] = left[-1].rstrip("\r\n")
+        if kept_lines and not kept_lines[-1].strip():
+            kept_lines.pop()
+        if kept_lines and not lines[end - 1].endswith("\n"):
+            kept_lines[-1] = kept_lines[-1].rstrip("\r\n")
         place = end
-    new = "".join(left)
-    if not _says(new, wanted | {group: others}):
+    new = "".join(kept_lines)
+    if not _means(new, data | {group: siblings}):
         raise NotTomlError(_OTHER_SHAPE)
     return new
 
 
-def _says(text: str, wanted: dict[str, Any]) -> bool:
-    """Return whether a text says this; a group without tables counts as none."""
+def _means(text: str, expected: dict[str, Any]) -> bool:
+    """Return whether a text parses to this data; an empty group equals a missing one."""
     with suppress(NotTomlError):
         data = parse(text)
-        return all(data.get(key, {}) == wanted.get(key, {}) for key in {*data, *wanted})
+        return all(data.get(key, {}) == expected.get(key, {}) for key in {*data, *expected})
     return False

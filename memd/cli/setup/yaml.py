@@ -1,7 +1,7 @@
-"""An entry below a key of a plain YAML mapping, put in and taken out line by line.
+"""Insert an entry below a key of a plain YAML mapping and remove it again, line by line.
 
-Only block style is edited, the way the client itself writes its file; what is written otherwise is
-refused. ``remove`` is the inverse of ``insert``.
+Only block style is edited, the way the client itself writes its file; other styles raise
+NotYamlError. ``remove`` is the inverse of ``insert``.
 """
 
 import json
@@ -13,13 +13,13 @@ _TOP = re.compile(r"""(["']?[\w.-]+["']?)[ ]*:([ ].*)?""")
 
 
 class NotYamlError(ValueError):
-    """A text is no YAML of the plain shape that is edited."""
+    """A text is not YAML of the plain block style that can be edited."""
 
 
 def find(text: str, group: str, name: str) -> dict[str, str] | None:
-    """Return the values of an entry as they are written, ``None`` if there is none."""
+    """Return the values of an entry as written, by key; ``None`` if there is no entry."""
     lines = text.splitlines()
-    span = _span(lines, group, name)
+    span = _find_entry(lines, group, name)
     if span is None:
         return None
     pairs = (line.strip().partition(":") for line in lines[span[0] + 1 : span[1]])
@@ -27,80 +27,88 @@ def find(text: str, group: str, name: str) -> dict[str, str] | None:
 
 
 def insert(text: str, group: str, name: str, entry: dict[str, Any]) -> str:
-    """Return a text with an entry right below a key, which is made at the end if it is missing."""
+    """Return the text with an entry right below the key ``group``.
+
+    The key is added at the end if it is missing.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines(keepends=True)
-    at = _group(lines, group)
-    inner = "  " if at is None else _indents(lines, at)
-    made = [f"{inner}{name}:"]
-    made += [f"{inner * 2}{key}: {json.dumps(value)}" for key, value in entry.items()]
-    if at is not None:
-        lines[at + 1 : at + 1] = [line + newline for line in made]
+    group_line = _find_key(lines, group)
+    indent = "  " if group_line is None else _entry_indent(lines, group_line)
+    entry_lines = [f"{indent}{name}:"]
+    entry_lines += [f"{indent * 2}{key}: {json.dumps(value)}" for key, value in entry.items()]
+    if group_line is not None:
+        lines[group_line + 1 : group_line + 1] = [line + newline for line in entry_lines]
         return "".join(lines)
     start = newline if lines and not lines[-1].endswith("\n") else ""
     end = "" if start else newline
-    return text + start + newline.join([f"{group}:", *made]) + end
+    return text + start + newline.join([f"{group}:", *entry_lines]) + end
 
 
 def remove(text: str, group: str, name: str) -> str:
-    """Return a text without an entry, and without its key if nothing else is below that."""
+    """Return the text without an entry, and without its key if nothing else is below that."""
     lines = text.splitlines(keepends=True)
-    at = _group(lines, group)
-    span = _span(lines, group, name)
-    if at is None or span is None:
+    group_line = _find_key(lines, group)
+    span = _find_entry(lines, group, name)
+    if group_line is None or span is None:
         return text
     start, end = span
-    below = lines[at + 1 : start] + lines[end:]
+    below = lines[group_line + 1 : start] + lines[end:]
     if not below or not below[0].startswith((" ", "\t")):
-        start = at
-    left = lines[:start] + lines[end:]
-    if left and end == len(lines) and not lines[-1].endswith("\n"):
-        left[-1] = left[-1].rstrip("\r\n")
-    return "".join(left)
+        start = group_line
+    others = lines[:start] + lines[end:]
+    if others and end == len(lines) and not lines[-1].endswith("\n"):
+        others[-1] = others[-1].rstrip("\r\n")
+    return "".join(others)
 
 
-def _group(lines: list[str], group: str) -> int | None:
-    """Return the line of a key of the top level. Raises NotYamlError for another style."""
+def _find_key(lines: list[str], group: str) -> int | None:
+    """Return the line number of a top-level key, ``None`` if missing.
+
+    Raise NotYamlError for a style that cannot be edited.
+    """
     result = top = None
     for number, line in enumerate(lines):
         bare = line.rstrip("\r\n")
         if _BLANK.fullmatch(bare) or (bare == "---" and not number):
             continue
+        # Lines below a top-level key belong to it; their content does not matter here.
         if top and bare.startswith((" ", "- ")):
             continue
         top = _TOP.fullmatch(bare)
         if top is None:
-            raise NotYamlError(_other(number))
+            raise NotYamlError(_refusal(number))
         if top[1].strip("\"'") == group:
             if result is not None or not _BLANK.fullmatch(top[2] or ""):
-                raise NotYamlError(_other(number))
+                raise NotYamlError(_refusal(number))
             result = number
     return result
 
 
-def _other(number: int) -> str:
+def _refusal(number: int) -> str:
+    """Return the message that refuses the line with this index."""
     return f"line {number + 1} is YAML of a kind that is not edited"
 
 
-def _indents(lines: list[str], at: int) -> str:
-    """Return how far the entries below a line stand in."""
+def _entry_indent(lines: list[str], at: int) -> str:
+    """Return the indentation of the entries below the line ``at``."""
     below = next((line for line in lines[at + 1 :] if not _BLANK.fullmatch(line.rstrip())), "")
     space = below[: len(below) - len(below.lstrip(" "))]
     if not space or below.lstrip(" ").startswith("- "):
-        raise NotYamlError(_other(at))
+        raise NotYamlError(_refusal(at))
     return space
 
 
-def _span(lines: list[str], group: str, name: str) -> tuple[int, int] | None:
-    """Return the lines of an entry, first and behind the last."""
-    at = _group(lines, group)
-    if at is None:
+def _find_entry(lines: list[str], group: str, name: str) -> tuple[int, int] | None:
+    """Return the line range of an entry, end exclusive; ``None`` if there is no entry."""
+    group_line = _find_key(lines, group)
+    if group_line is None:
         return None
-    inner = _indents(lines, at) if len(lines) > at + 1 else ""
-    for start in range(at + 1, len(lines)):
-        if re.fullmatch(rf"{inner}[\"']?{name}[\"']?:\s*", lines[start]):
+    indent = _entry_indent(lines, group_line) if len(lines) > group_line + 1 else ""
+    for start in range(group_line + 1, len(lines)):
+        if re.fullmatch(rf"{indent}[\"']?{name}[\"']?:\s*", lines[start]):
             end = start + 1
-            while end < len(lines) and lines[end].startswith(inner + " "):
+            while end < len(lines) and lines[end].startswith(indent + " "):
                 end += 1
             return start, end
         if lines[start][:1] not in {" ", "#", "\r", "\n"}:

@@ -107,7 +107,7 @@ def test_the_status_tells_what_keeps_a_dream(home: Home, proposals: int, words: 
         "running      j5: memctl job wait j5",
         f"proposals    {words}: memctl dream review",
     ]
-    assert dreaming._moment(now, now + 0.9) == f"just now ({iso_time(now)})"
+    assert dreaming._time_words(now, now + 0.9) == f"just now ({iso_time(now)})"
 
 
 @pytest.mark.parametrize(

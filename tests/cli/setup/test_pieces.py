@@ -168,7 +168,7 @@ def test_each_hook_s_event_is_one_that_memd_knows(home: Home) -> None:
         assert isinstance(piece, JsonFile)
         assert piece.hooks
         events = {event.split()[0] for event in dialect.events}
-        assert {*piece.hooks.doing("messages").doing("rules").events} == events
+        assert {*piece.hooks.with_duty("messages").with_duty("rules").events} == events
     plugin = Path(setup.__file__).parents[3] / "clients/claude-code/hooks/hooks.json"
     claude = hooks["claude-code"]
     assert isinstance(claude, JsonFile)
