@@ -1,6 +1,6 @@
-"""Leave out what a project's instruction files say already. Pure.
+"""Leave out texts that a project's instruction files (such as CLAUDE.md) say already. Pure.
 
-A ``Covered``, which the daemon passes in, returns the file that says a text, "" for none.
+``Covered`` is a function from the daemon that returns the file that says a text, "" for none.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _MESSAGES = 50  # newest messages of the person that are searched for them
 
 
 def already_said(text: str, covered: Covered) -> Iterator[CoveredText]:
-    """Yield a text with the instruction file that says it, or nothing if none does."""
+    """Yield a text with the instruction file that says it; yield nothing if none does."""
     file = covered(undated(text))
     if file:
         yield shown(text, file)
@@ -35,15 +35,15 @@ def shown(text: str, file: str) -> CoveredText:
 
 
 def without(result: Candidates, covered: Covered) -> Candidates:
-    """Return the result without suggestions that files say; these are in ``already_said``."""
-    rest: list[Suggestion] = []
+    """Return a result whose suggestions that files say are moved to ``already_said``."""
+    remaining: list[Suggestion] = []
     covered_texts: list[CoveredText] = []
     for suggestion in result.suggestions:
-        covering = [*already_said(suggestion.text, covered)]
-        covered_texts += covering
-        if not covering:
-            rest.append(suggestion)
-    return replace(result, suggestions=tuple(rest), already_said=tuple(covered_texts))
+        matches = [*already_said(suggestion.text, covered)]
+        covered_texts += matches
+        if not matches:
+            remaining.append(suggestion)
+    return replace(result, suggestions=tuple(remaining), already_said=tuple(covered_texts))
 
 
 def in_messages(messages: Sequence[Message], covered: Covered) -> tuple[CoveredText, ...]:
@@ -61,7 +61,7 @@ def in_messages(messages: Sequence[Message], covered: Covered) -> tuple[CoveredT
 def in_memory(old: Document, new: Document, covered: Covered) -> str:
     """Return the instruction file that says all new lines of a memory, "" if none does.
 
-    "" too for a memory that loses a line, since that corrects it.
+    Also "" for a memory that loses a line, since that is a correction.
     """
     before, after = (
         dict.fromkeys(f"{each.description}\n\n{each.body}".splitlines()) for each in (old, new)

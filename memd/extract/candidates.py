@@ -101,7 +101,7 @@ def find(
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
             place = SentencePlace(characters=len(message.text), first=first, before=before)
-            parts.append(_in_message(message.text, at, session, place, score))
+            parts.append(_find_in_message(message.text, at, session, place, score))
             first = False
         elif message.origin == "assistant":
             before = message.text
@@ -146,11 +146,11 @@ def _is_rule(item: "_Scored") -> bool:
 
 
 def _is_pasted(text: str, own: Sequence[Sentence]) -> bool:
-    """Return whether a message is longer than a person types, so that most of it is pasted."""
+    """Return whether a message is longer than what a person types, so mostly pasted."""
     return len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
 
 
-def _in_message(
+def _find_in_message(
     text: str,
     at: float,
     session: str,
@@ -167,21 +167,23 @@ def _in_message(
         for n, item in enumerate(own)
     ]
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
-    states = len(own) <= _STATED_SENTENCES and all(item.states for item in scored)
-    least = (OPENING if place.first else STATED) if states else inf
-    rest = [
-        item for item in scored if item not in saved and _is_suggested(item, least, pasted=pasted)
+    only_states = len(own) <= _STATED_SENTENCES and all(item.states for item in scored)
+    least_stated = (OPENING if place.first else STATED) if only_states else inf
+    suggested = [
+        item
+        for item in scored
+        if item not in saved and _is_suggested(item, least_stated, pasted=pasted)
     ]
-    rest.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
+    suggested.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
     retained, refused = [], []
-    for item in (*saved, *rest[:_MOST_OF_A_MESSAGE]):
+    for item in (*saved, *suggested[:_MOST_OF_A_MESSAGE]):
         secret = secrets.find(item.sentence.text)
         (refused.append(secret[0].rule) if secret else retained.append(item))
     if not retained:
         return Candidates(
             (),
             refused=tuple(refused),
-            passed_over=() if refused else (_why_not(scored, pasted=pasted),),
+            passed_over=() if refused else (_skip_reason(scored, pasted=pasted),),
         )
     return Candidates(
         tuple(Candidate(item.type, item.sentence.text, at) for item in retained if item in saved),
@@ -220,10 +222,10 @@ def _is_spoken_by_another(plain: str) -> bool:
 
 
 def _is_standing(names: frozenset[str]) -> bool:
-    """Return whether the markers of a sentence ask for something that holds from now on.
+    """Return whether a sentence's markers ask for something that holds from now on.
 
-    One marker is enough if it opens the sentence, asks to remember or asks for consent. "Always",
-    a later "in future" and a preference need a second marker that addresses the assistant.
+    One marker is enough if it opens the sentence, asks to remember or asks for consent. "Always", a
+    later "in future" and a preference need a second marker that addresses the assistant.
     """
     if names & {"starts:never", "starts:always", "starts:future", "remember", "consent"}:
         return True
@@ -251,7 +253,7 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
     return (marked and not pasted) or item.scores.lasting >= LASTING or item.scores.stated >= least
 
 
-def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
+def _skip_reason(scored: Sequence["_Scored"], *, pasted: bool) -> str:
     """Return the reason why a message has no result."""
     if pasted:
         return PASTED
@@ -267,32 +269,32 @@ class _Scored(Struct, frozen=True, eq=False):
 
     @property
     def plain(self) -> str:
-        """Its text without quotations."""
+        """The sentence's text without quotations."""
         return self.sentence.plain
 
     @property
     def asks(self) -> bool:
-        """Whether it is a question."""
+        """Whether the sentence is a question."""
         return is_question(self.plain)
 
     @property
     def states(self) -> bool:
-        """Whether it only states something: no question, task, error or doubt."""
+        """Whether the sentence only states something: no question, task, error or doubt."""
         return not self.asks and not self.names & _NO_STATEMENT
 
     @property
     def opens_text(self) -> bool:
-        """Whether it ends with a colon, so that its meaning follows in the next sentence."""
+        """Whether the sentence ends with a colon, so that the next one completes it."""
         return self.plain.rstrip().endswith((":", "\uff1a"))
 
     @property
     def length(self) -> int:
-        """Its number of characters; a Chinese, Japanese or Korean one counts twice."""
+        """The number of characters; a Chinese, Japanese or Korean one counts twice."""
         return len(self.plain) + len(_WIDE.findall(self.plain))
 
     @property
     def says_something(self) -> bool:
-        """Whether it has enough telling words: "never do that again" has not."""
+        """Whether the sentence has enough telling words: "never do that again" has not."""
         least = _LEAST_WORDS + ("deictic" in self.names)
         return (
             len(_WIDE.findall(self.plain)) >= _LEAST_WIDE
@@ -301,7 +303,7 @@ class _Scored(Struct, frozen=True, eq=False):
 
     @property
     def type(self) -> MemoryType:
-        """Its likely type, by its markers."""
+        """The likely type of a memory of this sentence, by its markers."""
         if self.names & _RULE:
             return MemoryType.FEEDBACK
         if "obligation" in self.names and not self.names & {"ours", "possession", "time"}:

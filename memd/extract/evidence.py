@@ -1,5 +1,7 @@
 """Find texts in a conversation: who said them, and whether they repeat what others said. Pure.
 
+A run here is eight words in a row.
+
 Rules of this file
 - Texts are compared word by word, without white space, case, quotation marks and typographic
   signs. A Chinese, Japanese or Korean character is a word, and counts as two thirds of one.
@@ -70,37 +72,41 @@ class Talk(Struct, frozen=True, dict=True):
         letters = sum(2 if _WIDE.match(word) else len(word) for word in words)
         if len(words) < _WORDS or letters < _LETTERS:
             return None
-        row = _row(words)
-        texts = zip(reversed(self.person), reversed(self._own), strict=True)
+        row = _as_row(words)
+        texts = zip(reversed(self.person), reversed(self._own_rows), strict=True)
         return next((message for message, text in texts if row in text), None)
 
     def nearest(self, quotation: str) -> Utterance | None:
-        """Return the person's line with most of a quotation's words, ``None`` below half of them.
+        """Return the person's line with most of a quotation's words.
 
-        A quotation has to share two words at least.
+        ``None`` if it has fewer than half of them, or fewer than two.
         """
-        wanted = set(_words(quotation))
+        words = set(_words(quotation))
         lines = [
             Utterance(line, message.at)
             for message in self.person
             for line in message.text.split("\n")
         ]
-        shares = [(len(wanted & set(_words(line.text))), line) for line in lines]
+        shares = [(len(words & set(_words(line.text))), line) for line in lines]
         most, line = max(shares, key=lambda share: share[0], default=(0, None))
-        return line if 2 * most >= max(len(wanted), _HALF) else None
+        return line if 2 * most >= max(len(words), _HALF) else None
 
     def repeats(self, lines: Iterable[str], exempt: str) -> bool:
-        """Return whether lines have eight words in a row, or a whole short line, of others.
+        """Return whether a line repeats eight words in a row, or a whole short line, of others.
 
         Words that the person said too or that are in the text ``exempt`` do not count.
         """
-        own = (*self._own, _row(_words(exempt)))
+        own = (*self._own_rows, _as_row(_words(exempt)))
         for words in map(_words, lines):
             yield_to_requests()
             if _LINE <= sum(map(_weight, words)) < _RUN:
-                repeated = [_row(words)] if _row(words) in self._others else []
+                repeated = [_as_row(words)] if _as_row(words) in self._others_row else []
             else:
-                repeated = [run for run in map(_row, _runs(words)) if hash(run) in self._foreign]
+                repeated = [
+                    run
+                    for run in map(_as_row, _runs(words))
+                    if hash(run) in self._foreign_run_hashes
+                ]
             if any(not any(run in text for text in own) for run in repeated):
                 return True
         return False
@@ -110,43 +116,45 @@ class Talk(Struct, frozen=True, dict=True):
 
         The second value says whether the person and the assistant did not say one of them.
         """
-        own = "\0".join((*self._own, self._reply, _row(_words(exempt))))
+        own = "\0".join((*self._own_rows, self._assistant_row, _as_row(_words(exempt))))
         details = (part for line in lines for part in _details(line))
         foreign = [
             part
             for part in details
-            if _row(_words(part)) not in own and not self._is_day(part, own)
+            if _as_row(_words(part)) not in own and not self._is_known_date(part, own)
         ]
-        missing = (part for part in foreign if _row(_words(part)) not in self._others)
+        missing = (part for part in foreign if _as_row(_words(part)) not in self._others_row)
         return next(missing, ""), bool(foreign)
 
     @cached_property
-    def _own(self) -> tuple[str, ...]:
-        """The words of each of the person's messages."""
-        return tuple(_row(_words(said.text)) for said in self.person)
+    def _own_rows(self) -> tuple[str, ...]:
+        """The words of each of the person's messages, as one text each."""
+        return tuple(_as_row(_words(said.text)) for said in self.person)
 
     @cached_property
-    def _reply(self) -> str:
+    def _assistant_row(self) -> str:
         """The assistant's words."""
-        return _row(_words(self.assistant))
+        return _as_row(_words(self.assistant))
 
     @cached_property
-    def _others(self) -> str:
+    def _others_row(self) -> str:
         """The words of all others."""
-        return _row(_words(f"{self.outside}\n{self.agents}"))
+        return _as_row(_words(f"{self.outside}\n{self.agents}"))
 
     @cached_property
-    def _foreign(self) -> frozenset[int]:
-        """The hashes of all runs of eight words that others said."""
-        return frozenset(hash(_row(run)) for run in _runs(_words(f"{self.outside}\n{self.agents}")))
+    def _foreign_run_hashes(self) -> frozenset[int]:
+        """The hashes of all runs of eight words in others' texts."""
+        return frozenset(
+            hash(_as_row(run)) for run in _runs(_words(f"{self.outside}\n{self.agents}"))
+        )
 
     @cached_property
-    def _resolved(self) -> str:
-        """The person's words with absolute dates behind relative ones; slow."""
+    def _own_with_dates(self) -> str:
+        """The person's words with absolute dates behind relative ones. Slow to compute."""
         texts = (dates.resolve(said.text, said.at) for said in self.person if said.at)
-        return _row(_words("\n".join(texts)))
+        return _as_row(_words("\n".join(texts)))
 
-    def _is_day(self, text: str, own: str) -> bool:
+    def _is_known_date(self, text: str, own: str) -> bool:
         """Return whether a date is near the conversation, or was said in other words."""
         if not _YEAR.match(text):
             return False
@@ -160,7 +168,7 @@ class Talk(Struct, frozen=True, dict=True):
             named = f" {day.day} " in own and (f" {day.month} " in own or f" {day.year} " in own)
             if named or any(abs(day - other) <= _NEAR for other in dates_of_talk):
                 return True
-        return _row(_words(text)) in self._resolved
+        return _as_row(_words(text)) in self._own_with_dates
 
 
 def _details(line: str) -> Iterator[str]:
@@ -190,6 +198,7 @@ def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _weight(word: str) -> int:
+    """Return the weight of a word: two thirds for a Chinese, Japanese or Korean character."""
     return 2 if _WIDE.match(word) else _WORD_WEIGHT
 
 
@@ -198,6 +207,6 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(normal(text.encode("utf-8", "replace").decode()).casefold())
 
 
-def _row(words: Sequence[str]) -> str:
+def _as_row(words: Sequence[str]) -> str:
     """Return words as a text with spaces around, in which whole words can be searched."""
     return f" {' '.join(words)} "

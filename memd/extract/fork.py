@@ -1,5 +1,8 @@
 """Write the request of an extraction to a model: a prefix that is cached, and the task. Pure.
 
+The prefix is the part of a request that is the same as in the last one, so that the server's cache
+has it.
+
 Rules of this file
 - With a client's own request (``cache``) the request begins with exactly that: system text, tools,
   model and messages. One message is added.
@@ -97,12 +100,14 @@ class News(Struct, frozen=True):
 def own(news: News, model: str, before: int) -> Task:
     """Return the run over memd's own prefix, of which ``before`` pieces may be cached."""
     last = len(news.dialogue.pieces)
-    return _own(news, model, tools.NAMES, {before - news.dialogue.dropped - 1, last - 1, last})
+    return _build_run(
+        news, model, tools.NAMES, {before - news.dialogue.dropped - 1, last - 1, last}
+    )
 
 
 def short(news: News, model: str) -> Task:
     """Return the short run: the new pieces, little else, and no cache marks."""
-    return _own(_tail(news), model, _SHORT_TOOLS)
+    return _build_run(_shortened(news), model, _SHORT_TOOLS)
 
 
 def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
@@ -115,20 +120,20 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
         bytes_left -= len(file.content)
         if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
-    tail = _tail(news)
+    tail = _shortened(news)
     pieces = map(rendered, tail.dialogue.pieces)
-    system = _filled("system", ("single",), news)
-    request = "\n\n".join((system, *pieces, _task(tail, "single")))
+    system = _fill("system", ("single",), news)
+    request = "\n\n".join((system, *pieces, _task_text(tail, "single")))
     return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
 
 
 def touched(news: News) -> tuple[str, ...]:
     """Return the paths of the three memories that share most words with the new pieces."""
-    return tuple(header.path for header in _likely(_tail(news))[:_WHOLE])
+    return tuple(header.path for header in _related_memories(_shortened(news))[:_WHOLE])
 
 
-def _tail(news: News) -> News:
-    """Return the news with only the new pieces and a few before, shortened."""
+def _shortened(news: News) -> News:
+    """Return the news with only the new pieces and the last four before, cut to a size."""
     new = squeezed(news.dialogue.pieces[news.start :], _NEWS * _BYTES_A_TOKEN)
     before = news.dialogue.pieces[: news.start][-_LAST:]
     before = squeezed(before, _BEFORE * _BYTES_A_TOKEN, strict=True)
@@ -138,41 +143,43 @@ def _tail(news: News) -> News:
 
 def shared(client: Task, news: News) -> Task:
     """Return the run over a client's own request, with the task added."""
-    task = {"role": "user", "content": _task(news, "shared")}
+    task = {"role": "user", "content": _task_text(news, "shared")}
     return replace(client, messages=(*client.messages, task), project=news.directory)
 
 
 def cheaper(
     news: News, model: str, client: Task | None, before: int, prices: str
 ) -> tuple[Task, bool]:
-    """Return the cheaper of the short and the long run, and whether it is the long one.
+    """Return the cheaper one of the short and the long run, and whether that is the long one.
 
     The cost of their first requests is compared; the long run is also chosen if it costs no more
     than 4,750 tokens. All of a ``client``'s request is taken to be cached, or ``before`` pieces of
     memd's own prefix.
     """
-    little = short(news, model)
+    short_run = short(news, model)
     if client is not None:
-        long, known = shared(client, news), client.messages
+        long, cached_parts = shared(client, news), client.messages
     else:
         long = own(news, model, before)
-        known = long.messages[0]["content"][: max(before - news.dialogue.dropped, 0)]
-    read = _tokens(long.system, long.tools, *known) if known else 0
-    rest = _tokens(long.system, long.tools, *long.messages) - read
-    plain, cached = (0, rest) if client is None else (rest, 0)
-    money = price(long.model, prices).money(plain, 0, read, cached)
-    least = max(_tokens(little.system, little.tools, *little.messages), _LITTLE_TOKENS)
-    whole = money <= price(model, prices).money(least, 0, 0, 0)
-    return long if whole else little, whole
+        cached_parts = long.messages[0]["content"][: max(before - news.dialogue.dropped, 0)]
+    cached_tokens = _count_tokens(long.system, long.tools, *cached_parts) if cached_parts else 0
+    new_tokens = _count_tokens(long.system, long.tools, *long.messages) - cached_tokens
+    uncached, cached = (0, new_tokens) if client is None else (new_tokens, 0)
+    long_cost = price(long.model, prices).money(uncached, 0, cached_tokens, cached)
+    short_tokens = max(
+        _count_tokens(short_run.system, short_run.tools, *short_run.messages), _LITTLE_TOKENS
+    )
+    long_is_cheaper = long_cost <= price(model, prices).money(short_tokens, 0, 0, 0)
+    return long if long_is_cheaper else short_run, long_is_cheaper
 
 
-def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] = ()) -> Task:
+def _build_run(news: News, model: str, names: frozenset[str], marked: Collection[int] = ()) -> Task:
     """Return a run with the tools ``names`` and cache marks behind the ``marked`` pieces.
 
     The task has the index behind the last piece.
     """
-    system = _filled("system", (), news)
-    texts = (*map(rendered, news.dialogue.pieces), _task(news))
+    system = _fill("system", (), news)
+    texts = (*map(rendered, news.dialogue.pieces), _task_text(news))
     blocks = [_block(text, marked=place in marked) for place, text in enumerate(texts)]
     return replace(
         _RUN,
@@ -190,7 +197,7 @@ def _block(text: str, *, marked: bool) -> Block:
     return {"type": "text", "text": text, **(_MARK if marked else {})}
 
 
-def _likely(news: News) -> list[Header]:
+def _related_memories(news: News) -> list[Header]:
     """Return the memories that share most words with the new pieces, up to 700 tokens."""
     wanted = frozenset(words(" ".join(map(rendered, news.dialogue.pieces[news.start :]))))
 
@@ -238,12 +245,12 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...
     return tuple(name for name, known in before.items() if not now[name].startswith(known))
 
 
-def _task(news: News, form: str = "") -> str:
+def _task_text(news: News, form: str = "") -> str:
     """Return the text of the task; ``form`` is "", ``single`` or ``shared``.
 
     Only with ``shared``, a client's own request, all memories are listed.
     """
-    listed = news.headers if form == "shared" else _likely(news)
+    listed = news.headers if form == "shared" else _related_memories(news)
     more = len(news.headers) - len(listed)
     values = {
         "count": str(news.count),
@@ -256,10 +263,10 @@ def _task(news: News, form: str = "") -> str:
     }
     parts = {"more": more, "waiting": news.waiting, "said": news.said}
     flags = (form, *(name for name, content in parts.items() if content))
-    return _filled("task", flags, news, values)
+    return _fill("task", flags, news, values)
 
 
-def _filled(
+def _fill(
     name: str, flags: Collection[str], news: News, values: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """Return the template ``name`` with values and the guidance that every prompt has."""
@@ -274,7 +281,7 @@ def _filled(
     return prose.fill(prose.template(name, _PACKAGE), flags, {**where, **guidance, **values})
 
 
-def _tokens(*parts: object) -> int:
+def _count_tokens(*parts: object) -> int:
     """Return the estimated tokens of parts of a request."""
     text = json.dumps(parts, ensure_ascii=False, default=dict)
     return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN

@@ -1,4 +1,4 @@
-"""Read the new part of a conversation, and remember what a model has read of it before.
+"""Read the new part of a conversation, and cache what a model has read of it before.
 
 Blocks: call it from a worker thread. Extractions of a directory run one at a time, so no two
 threads use it for one conversation.
@@ -42,7 +42,7 @@ _SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the pe
 
 
 class Heard(Struct, frozen=True):
-    """The new messages of a conversation, the cursor behind them, and the conversation.
+    """The new part of a conversation: its messages, the cursor behind them, and the dialogue.
 
     ``pieces`` is how many of the dialogue's last pieces are new. ``before`` is how many of all
     pieces the model's cache has from the last request, which had the fingerprints ``prefix``; the
@@ -68,7 +68,7 @@ class Heard(Struct, frozen=True):
 
 
 class ConversationReader:
-    """The conversations that were read last."""
+    """Reads conversations, and caches the last 16 that were read."""
 
     def __init__(self) -> None:
         self._known: Recent[tuple[str, str], Heard] = Recent(_CONVERSATIONS)
@@ -86,17 +86,17 @@ class ConversationReader:
 
         ``now`` is in monotonic seconds. Raises TranscriptRefusedError and InvalidMessagesError.
         """
-        known = self._known.get((directory, request.session)) if whole else None
+        cached = self._known.get((directory, request.session)) if whole else None
         # The state file does not store the message of a cursor, so it is not compared.
-        if known and (cursor is None or replace(known.cursor, message=cursor.message) != cursor):
-            known = None
+        if cached and (cursor is None or replace(cached.cursor, message=cursor.message) != cursor):
+            cached = None
         if request.transcript_path is None:
             heard = _from_messages(request, cursor)
         else:
-            dialogue = known.dialogue if known else _read_again(request, cursor, whole=whole)
+            dialogue = cached.dialogue if cached else _read_again(request, cursor, whole=whole)
             heard = _from_transcript(request, cursor, dialogue, whole=whole)
-        warm = known and known.prefix and now < known.until
-        return replace(heard, before=known.before) if known and warm else heard
+        warm = cached and cached.prefix and now < cached.until
+        return replace(heard, before=cached.before) if cached and warm else heard
 
     def save(
         self,
@@ -135,16 +135,16 @@ def _read_again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bo
 def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
     """Return the new messages of a request that has the messages themselves."""
     messages = from_messages(request.messages)
-    start = _start(messages, cursor)
+    start = _count_read(messages, cursor)
     new = messages[start:]
-    marker = _mark(messages[-1]) if messages else ""
-    moved = CursorMove(request.session, _MESSAGES, len(messages), marker, _last_said(new))
+    marker = _message_hash(messages[-1]) if messages else ""
+    moved = CursorMove(request.session, _MESSAGES, len(messages), marker, _last_message_id(new))
     before = extended(Dialogue(), messages[:start])
     outside = any(message.origin in _OUTSIDE for message in new)
-    return _heard(Heard(new, moved, outside=outside), before, extended(before, new))
+    return _with_dialogue(Heard(new, moved, outside=outside), before, extended(before, new))
 
 
-def _start(messages: Sequence[Message], cursor: CursorMove | None) -> int:
+def _count_read(messages: Sequence[Message], cursor: CursorMove | None) -> int:
     """Return how many of the messages a cursor counts as read.
 
     If the cursor's message has moved, its last position counts. If it has vanished, since the
@@ -152,18 +152,20 @@ def _start(messages: Sequence[Message], cursor: CursorMove | None) -> int:
     """
     if cursor is None or cursor.source != _MESSAGES:
         return 0
-    positions = [n for n, message in enumerate(messages, 1) if _mark(message) == cursor.marker]
+    positions = [
+        n for n, message in enumerate(messages, 1) if _message_hash(message) == cursor.marker
+    ]
     return cursor.position if cursor.position in positions else max(positions, default=0)
 
 
-def _mark(message: Message) -> str:
-    """Return a hash by which a message is found again."""
+def _message_hash(message: Message) -> str:
+    """Return a hash that identifies a message in a later list of messages."""
     # With the calls, since a message may have calls but no text.
     content = "\0".join((message.role, message.origin, message.text, *message.calls))
     return sha256(content.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]
 
 
-def _last_said(messages: Sequence[Message]) -> str:
+def _last_message_id(messages: Sequence[Message]) -> str:
     """Return the id of the person's last message with text, "" if there is none."""
     ids = (item.id for item in reversed(messages) if item.origin == "user" and item.text)
     return next(ids, "")
@@ -191,12 +193,12 @@ def _from_transcript(
             grown = extended(grown, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    moved = CursorMove(request.session, path, offset, marker, _last_said(retained))
+    moved = CursorMove(request.session, path, offset, marker, _last_message_id(retained))
     heard = Heard(tuple(retained), moved, outside=outside, problem=problem)
-    return _heard(heard, dialogue, grown)
+    return _with_dialogue(heard, dialogue, grown)
 
 
-def _heard(heard: Heard, before: Dialogue, now: Dialogue) -> Heard:
+def _with_dialogue(heard: Heard, before: Dialogue, now: Dialogue) -> Heard:
     """Return the new messages with the dialogue ``now`` and how many of its pieces are new."""
     return replace(heard, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
 
@@ -231,8 +233,8 @@ def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
 
     Only the ends of the four transcripts that changed last are searched.
     """
-    for messages in _recent(transcripts):
-        if message := Talk(_said(messages)).quoted(quotation):
+    for messages in _recent_messages(transcripts):
+        if message := Talk(_own_utterances(messages)).quoted(quotation):
             return message
     return None
 
@@ -243,14 +245,14 @@ def repeats_agents(transcripts: Iterable[str], text: str) -> bool:
     The same transcripts as for ``quoted`` are searched.
     """
     lines = [line for line in text.split("\n") if line.strip()]
-    for messages in _recent(transcripts):
+    for messages in _recent_messages(transcripts):
         agents = "\n".join(item.text for item in messages if item.origin == AGENT)
-        if agents and Talk(_said(messages), agents=agents).repeats(lines, ""):
+        if agents and Talk(_own_utterances(messages), agents=agents).repeats(lines, ""):
             return True
     return False
 
 
-def _recent(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
+def _recent_messages(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
     """Yield the messages at the ends of the four last changed transcripts, the newest first."""
     changed: list[tuple[float, str]] = []
     for path in transcripts:
@@ -261,7 +263,7 @@ def _recent(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
             yield reading.read(path, tail=_RECENT_BYTES).messages
 
 
-def _said(messages: Iterable[Message]) -> list[Utterance]:
+def _own_utterances(messages: Iterable[Message]) -> list[Utterance]:
     """Return the person's own words in each message of theirs."""
     of_person = (item for item in messages if item.origin == "user" and item.text)
     return [Utterance(own_words(item.text), item.at or 0.0) for item in of_person]

@@ -24,13 +24,13 @@ _CJK = re.compile(f"[{WIDE}]")
 
 def has_any(sentence: str, names: frozenset[str]) -> bool:
     """Return whether a sentence has any of these markers; faster than ``markers``."""
-    plain = _plain(sentence)
-    return _any(names, wide=not plain.isascii()).search(plain) is not None
+    plain = _normalised(sentence)
+    return _joint_pattern(names, wide=not plain.isascii()).search(plain) is not None
 
 
 def markers(sentence: str) -> frozenset[str]:
     """Return the names of the markers that a sentence has. Blocks at the first call."""
-    plain = _plain(sentence)
+    plain = _normalised(sentence)
     names: set[str] = set()
     for name, pattern in _patterns().items():
         if (match := pattern.search(plain)) is not None:
@@ -40,34 +40,34 @@ def markers(sentence: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _plain(sentence: str) -> str:
+def _normalised(sentence: str) -> str:
     """Return a sentence in lower case, as the lists are, without its opening words.
 
     Words with one wrong letter are corrected if they then are a word of some lists.
     """
-    opened = _opened(sentence.replace("\u2019", "'"))
-    return _WORD.sub(lambda match: _spelled(match.group()), opened.lower())
+    opened = _without_opening(sentence.replace("\u2019", "'"))
+    return _WORD.sub(lambda match: _corrected(match.group()), opened.lower())
 
 
 @lru_cache(maxsize=4_096)  # most words occur again
-def _spelled(typed: str) -> str:
+def _corrected(typed: str) -> str:
     """Return the marker word that a word misspells by one letter, or the word itself."""
-    words_by_form, correct = _spellings()
+    words_by_form, correct = _correct_spellings()
     if typed in correct or len(typed) < _LEAST_LETTERS - 1:
         return typed
-    near = (words_by_form[form] for form in _shortened(typed) if form in words_by_form)
+    near = (words_by_form[form] for form in _deletion_forms(typed) if form in words_by_form)
     return next((word for word in near if word[0] == typed[0]), typed)
 
 
-def _shortened(word: str) -> list[str]:
+def _deletion_forms(word: str) -> list[str]:
     """Return a word, and the word without each one of its letters."""
     return [word, *(word[:at] + word[at + 1 :] for at in range(len(word)))]
 
 
 @cache
-def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
+def _correct_spellings() -> tuple[Mapping[str, str], frozenset[str]]:
     """Return each long marker word by its shortened forms, and all words of all lists."""
-    lists = _lists()
+    lists = _marker_lists()
     long = {
         word
         for name in _CORRECTED
@@ -75,7 +75,7 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
         for word in _WORD.findall(entry)
         if len(word) >= _LEAST_LETTERS
     }
-    known = {form: word for word in sorted(long) for form in _shortened(word)}
+    known = {form: word for word in sorted(long) for form in _deletion_forms(word)}
     every = {
         word.lower()
         for entries in lists.values()
@@ -88,44 +88,47 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
 @cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
     """Return the pattern of each marker."""
-    return {name: re.compile(_pattern(entries)) for name, entries in _lists().items()}
+    return {name: re.compile(_list_pattern(entries)) for name, entries in _marker_lists().items()}
 
 
 @cache
-def _any(names: frozenset[str], *, wide: bool) -> re.Pattern[str]:
+def _joint_pattern(names: frozenset[str], *, wide: bool) -> re.Pattern[str]:
     """Return one pattern for several markers; CJK words are left out unless ``wide``."""
-    entries = (entry for name in sorted(names) for entry in _lists()[name])
-    return re.compile(_pattern([e for e in entries if wide or not _CJK.search(e)]))
+    entries = (entry for name in sorted(names) for entry in _marker_lists()[name])
+    return re.compile(_list_pattern([e for e in entries if wide or not _CJK.search(e)]))
 
 
 def is_question(plain: str) -> bool:
     """Return whether a sentence asks something; a final "…, ok?" does not count."""
     end = plain.rstrip(" ?\uff1f!.\"')")
-    nod = _nod().search(end)
+    nod = _nod_pattern().search(end)
     return _QUESTION.search(plain[: nod.start()] if nod else plain) is not None
 
 
 @cache
-def _nod() -> re.Pattern[str]:
+def _nod_pattern() -> re.Pattern[str]:
+    """Return the pattern of a final "…, ok?", which asks for agreement."""
     return re.compile(rf"[\s,\uff0c\u3001](?:{other('nod').pattern})$", re.IGNORECASE)
 
 
 @cache
 def other(name: str) -> re.Pattern[str]:
     """Return the pattern of another list: opening, asking, nod, denial, change or correction."""
-    return re.compile(_pattern(_tables()[_OTHER][name]), re.IGNORECASE)
+    return re.compile(_list_pattern(_read_tables()[_OTHER][name]), re.IGNORECASE)
 
 
 @cache
-def _tables() -> dict[str, Any]:
+def _read_tables() -> dict[str, Any]:
+    """Return the lists of ``markers.toml``, read once."""
     return tomllib.loads(files("memd.extract").joinpath("markers.toml").read_text("utf-8"))
 
 
-def _lists() -> dict[str, list[str]]:
-    return {name: entries for name, entries in _tables().items() if name != _OTHER}
+def _marker_lists() -> dict[str, list[str]]:
+    """Return the words of each marker, as patterns."""
+    return {name: entries for name, entries in _read_tables().items() if name != _OTHER}
 
 
-def _pattern(entries: list[str]) -> str:
+def _list_pattern(entries: list[str]) -> str:
     """Return one pattern for a list; only CJK entries match within a word."""
     whole = "|".join(entry for entry in entries if not _CJK.search(entry))
     anywhere = [entry for entry in entries if _CJK.search(entry)]
@@ -133,7 +136,7 @@ def _pattern(entries: list[str]) -> str:
     return "|".join([*words, *anywhere])
 
 
-def _opened(sentence: str) -> str:
+def _without_opening(sentence: str) -> str:
     """Return a sentence without up to four opening words, unless nothing else would be left."""
     plain = sentence.strip(_EDGES)
     for _ in range(_OPENINGS):

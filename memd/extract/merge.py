@@ -1,5 +1,7 @@
 """Plan the change set that adds candidates to the existing memories. Pure.
 
+A candidate is a sentence of the person that is to be saved.
+
 Rules of this file
 - A candidate that a memory already says is dropped, whatever its type; ``sameness`` compares.
   Memories of outside origin are not compared or updated with the person's words.
@@ -65,13 +67,13 @@ def merge(
     if not candidates:  # without reading the directory, which may be large
         return Merged(Draft())
     work = _Work(tree, session, text.iso_time(at), covered)
-    for statement, candidate in _last_words(candidates).items():
+    for statement, candidate in _latest_statements(candidates).items():
         yield_to_requests()
         work.add(candidate, statement)
     return Merged(work.draft(), tuple(work.already_said), tuple(work.said_again))
 
 
-def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
+def _latest_statements(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
     """Return the candidates that no later one corrects or repeats, by their statements."""
     retained: dict[str, Candidate] = {}
     for candidate in candidates:
@@ -107,29 +109,29 @@ class _Work:
 
     def add(self, candidate: Candidate, new: str) -> None:
         """Add a candidate, whose statement is ``new``, unless something says it already."""
-        near: MemoryFile | None = None
+        target: MemoryFile | None = None
         others: list[str] = []
-        for path in self._nearest(crude_words(new)):
+        for path in self._similar_memories(crude_words(new)):
             file = self._read(path)
             if file is None or not file.content:
                 continue  # it was removed meanwhile
-            statements = (file.header.description, _current(file.body))
+            statements = (file.header.description, _current_statement(file.body))
             others += statements
             results = [compare(new, statement) for statement in statements]
             if Sameness.NOTHING in results:
                 self.said_again.append(path)
                 return
             if Sameness.UPDATE in results and path not in self._edits:
-                near = near or file
-        covered = [] if near else [*already_said(new, self._covered)]
-        if covered and not any(_alike(new, other) for other in others):
+                target = target or file
+        covered = [] if target else [*already_said(new, self._covered)]
+        if covered and not any(_resemble(new, other) for other in others):
             self.already_said += covered
             return
         quotation = said_line(" ".join(candidate.text.split()), candidate.at)
         worded = self._word(new, candidate.type, quotation, self._taken)
-        if near:
+        if target:
             note = f"**Update {text.iso_time(candidate.at)[:10]}:** {new}\n\n{quotation}\n"
-            self._update(worded, note, near)
+            self._update(worded, note, target)
             return
         self._taken.add(worded.path.casefold())
         self._edits[worded.path] = FileEdit(worded.path, worded.content, base="")
@@ -139,7 +141,7 @@ class _Work:
         """Return the change set."""
         return Draft((*self._edits.values(), *self._index_edit()), self._pointers)
 
-    def _nearest(self, words: set[str]) -> list[str]:
+    def _similar_memories(self, words: set[str]) -> list[str]:
         """Return the paths of the memories whose descriptions share most words, best first."""
         alike = {
             path: len(words & own) / len(words | own)
@@ -191,11 +193,12 @@ def stated(candidate: Candidate) -> str:
     return resolve(plain[:1].upper() + plain[1:] if plain else text_line, candidate.at)
 
 
-def _alike(one: str, two: str) -> bool:
+def _resemble(one: str, two: str) -> bool:
+    """Return whether two statements share enough of their words."""
     return resemblance(Statement(one), Statement(two)) >= RESEMBLING
 
 
-def _current(body: str) -> str:
+def _current_statement(body: str) -> str:
     """Return the last dated update in a body, or its first paragraph if there is none."""
     updates = _UPDATE.findall(body)
     return str(updates[-1]) if updates else body.strip().split("\n\n", 1)[0]

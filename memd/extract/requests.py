@@ -70,7 +70,7 @@ class ExtractionResult(Struct, frozen=True):
     prefix_changed: tuple[str, ...] = ()
 
     def of(self, draft: Draft) -> "ExtractionResult":
-        """Return it with the paths that a change set creates, changes and removes."""
+        """Return the result with the paths that a change set creates, changes and removes."""
         memories = [edit for edit in draft.edits if edit.path != INDEX]
         written = [edit for edit in memories if edit.content is not None]
         return replace(
@@ -81,7 +81,7 @@ class ExtractionResult(Struct, frozen=True):
         )
 
     def without(self, said: Sequence[CoveredText]) -> "ExtractionResult":
-        """Return it with more texts that were left out since instruction files say them."""
+        """Return the result with more texts that instruction files say already."""
         return replace(
             self,
             already_said=(*self.already_said, *said),
@@ -89,7 +89,7 @@ class ExtractionResult(Struct, frozen=True):
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return it as a JSON object for a job's result and the wire."""
+        """Return the result as a JSON object for a job's result and for clients."""
         used = self.usage
         read = used["input"] + used["cache_read"] + used["cache_created"]
         facts = msgspec.json.decode(msgspec.json.encode(self)) | {

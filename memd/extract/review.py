@@ -109,7 +109,7 @@ class Review(Struct, frozen=True):
 
 
 class Reviewer:
-    """Reviews the changes of one run; ``answers``, the output of its tools, are others' words.
+    """Reviews the changes of one run; ``answers``, the tools' output, are others' words.
 
     ``shared`` are the texts of a team's memories that the run was shown; ``theirs`` are those that
     its tools returned. ``covered`` returns the instruction file that says a text.
@@ -133,7 +133,7 @@ class Reviewer:
     def problem(self, file: Proposed) -> str:
         """Return why a change is refused, in words for the model, "" if it is accepted."""
         if file.path == INDEX:
-            return ""  # only its titles and hooks are used, which ``_pointers`` checks
+            return ""  # only its titles and hooks are used, which ``_written_pointers`` checks
         result = self._review(file)
         if file.content is None and not result.fault:
             removed = self._removed | {file.path}
@@ -145,27 +145,27 @@ class Reviewer:
     def reviewed(
         self, proposal: RunProposal, refused: Sequence[Proposed], session: str
     ) -> "ReviewedRun":
-        """Return a run's accepted changes with their origin, and suggestions from the others.
+        """Return a run's accepted changes with their origin, and suggestions from the refused ones.
 
         ``refused`` are changes that ``problem`` refused during the run.
         """
-        talk = self._heard()
+        talk = self._talk_so_far()
         files = [file for file in proposal.files if file.path != INDEX]
         reviews = [(file, self._review(file)) for file in (*refused, *files)]
         accepted = tuple(
-            replace(_finished(file, talk), origin=result.origin)
+            replace(_with_dates(file, talk), origin=result.origin)
             for file, result in reviews[len(refused) :]
             if not result.fault
         )
         missed = [(file, result.fault) for file, result in reviews if result.fault]
-        suggested = (_suggestion(file, fault, talk, session) for file, fault in missed)
+        suggested = (_make_suggestion(file, fault, talk, session) for file, fault in missed)
         return ReviewedRun(
             RunProposal(accepted),
             least_trusted(*(file.origin for file in accepted)) or PERSON,
             tuple(fault for _, fault in missed),
             tuple(shown(_title(file), result.file) for file, result in reviews if result.file),
             tuple(filter(None, suggested)),
-            dict(_pointers(proposal, accepted, talk)),
+            dict(_written_pointers(proposal, accepted, talk)),
         )
 
     def _review(self, file: Proposed) -> Review:
@@ -173,14 +173,14 @@ class Reviewer:
         team = Talk(self._talk.person, outside="\n".join((*self._shared, *self.theirs)))
         old, new = (document.parse(text or b"", file.path) for text in (file.base, file.content))
         private = file.content is not None and not file.path.startswith(TEAM)
-        if private and team.repeats(_added(old, new), f"{old.description}\n{old.body}"):
+        if private and team.repeats(_new_lines(old, new), f"{old.description}\n{old.body}"):
             return Review(OTHERS_WORDS, _TEAM_HAS_IT)
         path = file.content is not None and in_memory(old, new, self._covered)
         if path:
             return Review(ALREADY_SAID, _IN_A_FILE.format(path), file=path)
-        return review(file, self._heard())
+        return review(file, self._talk_so_far())
 
-    def _heard(self) -> Talk:
+    def _talk_so_far(self) -> Talk:
         """Return the conversation with all output of the run's tools so far."""
         new = self.answers[self._known :]
         if new:
@@ -212,29 +212,29 @@ def review(file: Proposed, talk: Talk) -> Review:
         return Review(origin=PERSON) if taken_back else Review(NO_EVIDENCE, _NO_REASON)
     old = document.parse(file.base or b"", file.path)
     new = document.parse(file.content, file.path)
-    before, added = f"{old.description}\n{old.body}", _added(old, new)
+    before, added = f"{old.description}\n{old.body}", _new_lines(old, new)
     quoted = quotations(new.body)
     wrong = [text for line, text in quoted.items() if line not in before]
     wrong = [text for text in wrong if not talk.quoted(text)]
     own, personal = old.type in PERSONAL, new.type in PERSONAL
     if file.path.startswith(TEAM):
         talk = replace(talk, assistant="", outside=f"{talk.outside}\n{talk.assistant}")
-        result = _fact(talk, added, before)
+        result = _review_fact(talk, added, before)
         if result.origin != ASSISTANT:
             return result if result.fault else Review(OTHERS_WORDS, _REPEATED)
         own = own or old.type is new.type
     elif not (own or personal or _WANTS.search("\n".join(added))):
         exempt = f"{before}\n{new.name}\n{file.path.removesuffix('.md')}"
-        return _fact(talk, added, exempt) if not wrong else _unproven(wrong)
+        return _review_fact(talk, added, exempt) if not wrong else _unproven_review(wrong)
     # A memory that becomes a rule is checked as a whole, as an old line of it may be others' words.
-    if talk.repeats(added if own else _statements(new), before if own else ""):
+    if talk.repeats(added if own else _statement_lines(new), before if own else ""):
         return Review(OTHERS_WORDS, _REPEATED)
     if wrong or not any(talk.quoted(text) for text in quoted.values()):
-        return _unproven(wrong)
+        return _unproven_review(wrong)
     return Review(origin=PERSON)
 
 
-def _fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
+def _review_fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
     """Return the review of a memory that needs no quotation; ``added`` are its new lines.
 
     Details in the text ``exempt`` are not checked.
@@ -245,10 +245,10 @@ def _fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
     foreign = foreign or talk.repeats(added, exempt)
     if not (foreign and talk.agents):
         return Review(origin=OUTSIDE if foreign else ASSISTANT)
-    return _of_agents(talk, added, exempt)
+    return _review_with_agents(talk, added, exempt)
 
 
-def _of_agents(talk: Talk, added: Sequence[str], exempt: str) -> Review:
+def _review_with_agents(talk: Talk, added: Sequence[str], exempt: str) -> Review:
     """Return the review of a fact with others' words, if messages of agents were read."""
     no_agents, only_agents = replace(talk, agents=""), replace(talk, outside="")
     missing, foreign = no_agents.unknown(added, exempt)
@@ -258,18 +258,18 @@ def _of_agents(talk: Talk, added: Sequence[str], exempt: str) -> Review:
     return Review(origin=OUTSIDE if foreign else AGENT)
 
 
-def _unproven(wrong: Sequence[str]) -> Review:
+def _unproven_review(wrong: Sequence[str]) -> Review:
     """Return the review of a memory with ``wrong`` quotations, or without any."""
     return Review(NO_EVIDENCE, _WRONG.format(wrong[0][:80]) if wrong else _NONE)
 
 
-def _added(old: Document, new: Document) -> list[str]:
+def _new_lines(old: Document, new: Document) -> list[str]:
     """Return the lines that a memory states now and did not before."""
-    known = set(_statements(old))
-    return [line for line in _statements(new) if line not in known]
+    known = set(_statement_lines(old))
+    return [line for line in _statement_lines(new) if line not in known]
 
 
-def _statements(memory: Document) -> list[str]:
+def _statement_lines(memory: Document) -> list[str]:
     """Return a memory's description and the lines of its body that are no quotations."""
     lines = memory.body.split("\n")
     quoted = quotations(memory.body)
@@ -294,7 +294,7 @@ def _unquoted(text: str) -> str:
     return _DAY.sub("", result[1] if result else text).strip(_SIGNS)
 
 
-def _finished(file: Proposed, talk: Talk) -> Proposed:
+def _with_dates(file: Proposed, talk: Talk) -> Proposed:
     """Return a memory with relative dates made absolute, and the day behind each quotation."""
     if file.content is None:
         return file
@@ -313,7 +313,7 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
     return replace(file, content=content)
 
 
-def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
+def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
     """Return a suggestion from a refused memory for a person to decide, ``None`` for none.
 
     There is none for removals, others' words, covered texts and credentials.
@@ -330,7 +330,7 @@ def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggest
     return Suggestion(session, text, at, PERSON if spoken else ASSISTANT, kind, fault)
 
 
-def _pointers(
+def _written_pointers(
     proposal: RunProposal, accepted: Sequence[Proposed], talk: Talk
 ) -> Iterator[tuple[str, Pointer]]:
     """Yield the titles and hooks that a run wrote in the index for its accepted memories.

@@ -28,7 +28,7 @@ class Sameness(Enum):
 
 def compare(new: str, old: str) -> Sameness:
     """Return what to do with the statement ``new`` beside the known statement ``old``."""
-    (one, denials, changes), (two, denied, _) = _statement(new), _statement(old)
+    (one, denials, changes), (two, denied, _) = _parse_statement(new), _parse_statement(old)
     shared = one.words & two.words
     extra, lost = one.words - shared, two.words - shared
     if not shared or len(shared) < _SAME * len(one.words | two.words):
@@ -47,7 +47,7 @@ def compare(new: str, old: str) -> Sameness:
 
 
 @lru_cache(_CACHED)
-def _statement(text: str) -> tuple[Statement, int, bool]:
+def _parse_statement(text: str) -> tuple[Statement, int, bool]:
     """Return a text's statement without negations and signs of change.
 
     With it come the number of negations and whether there is a sign of change.

@@ -79,7 +79,7 @@ def score(features: frozenset[str]) -> Scores:
 
 
 def added(features: frozenset[str], weights: Mapping[str, Sequence[float]]) -> Scores:
-    """Return the sums of the features' weights; the weights of "" are added for every sentence."""
+    """Return the sums of the features' weights and of "", which counts for every sentence."""
     parts = [weights[feature] for feature in ("", *features) if feature in weights]
     return Scores(*map(sum, zip(*parts, strict=True)))
 
@@ -97,17 +97,17 @@ def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) ->
     elif not names & _NOT_PLAIN:
         result.add("plain")
     wide = sum(map(len, _CJK.findall(plain)))
-    result.add(f"length {_step(len(plain) + wide, _LENGTHS)}")
-    result.update(_around(place, answers=not (names & TASK)))
-    result.update(_words(sentence.masked))
+    result.add(f"length {_count_reached(len(plain) + wide, _LENGTHS)}")
+    result.update(_place_features(place, answers=not (names & TASK)))
+    result.update(_word_features(sentence.masked))
     return frozenset(result)
 
 
-def _around(place: SentencePlace, *, answers: bool) -> set[str]:
+def _place_features(place: SentencePlace, *, answers: bool) -> set[str]:
     """Return the features of a sentence's place; ``answers`` says that it may be an answer."""
     result = {
-        f"sentences {_step(place.sentences, _SENTENCES)}",
-        f"message {_step(place.characters, _MESSAGE_LENGTHS)}",
+        f"sentences {_count_reached(place.sentences, _SENTENCES)}",
+        f"message {_count_reached(place.characters, _MESSAGE_LENGTHS)}",
     }
     if place.first:
         result.add("first message")
@@ -120,7 +120,7 @@ def _around(place: SentencePlace, *, answers: bool) -> set[str]:
     return result
 
 
-def _words(masked: str) -> set[str]:
+def _word_features(masked: str) -> set[str]:
     """Return the features of words and pairs of words; of CJK text those of character pairs."""
     plain = masked.replace(BLANK, " Q ").lower().replace("\u2019", "'")
     runs = _CJK.findall(plain)
@@ -134,7 +134,7 @@ def _words(masked: str) -> set[str]:
     return result
 
 
-def _step(value: int, bounds: tuple[int, ...]) -> int:
+def _count_reached(value: int, bounds: tuple[int, ...]) -> int:
     """Return how many of the bounds a value reaches."""
     return sum(value >= bound for bound in bounds)
 

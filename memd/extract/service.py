@@ -157,13 +157,13 @@ class Extractions:
         elif heard.outside and settings.extract.skip_outside:
             reason = requests.OUTSIDE
         elif model is not None:
-            done = await self._by_model(query, model, progress)
+            done = await self._run_model(query, model, progress)
             if isinstance(done, ExtractionResult):
                 return done
             problem = done
         elif wanted is not None:
             problem = LEFT_ALONE
-        return await self._locally(query, reason, problem)
+        return await self._run_locally(query, reason, problem)
 
     async def has_read(self, directory: str, session: str) -> bool:
         """Return whether a session of a memory directory was ever read."""
@@ -177,14 +177,14 @@ class Extractions:
         The origin is the person only if all were there, else the assistant; it is an agent if
         the text repeats another agent's message. Raises StateUnusableError.
         """
-        search = partial(to_thread.run_sync, self._proven, project, body, said)
+        search = partial(to_thread.run_sync, self._verify_quotations, project, body, said)
         proven = await search()
         if proven[1] != PERSON and (said or quotations(body)):
             await anyio.sleep(_FLUSHED_SECONDS)  # the client may not have written it yet
             proven = await search()
         return proven
 
-    async def _locally(
+    async def _run_locally(
         self, request: "_Extraction", skipped: str, problem: str
     ) -> ExtractionResult:
         """Commit the local extractor's result; only the cursor for a reason ``skipped``."""
@@ -248,7 +248,7 @@ class Extractions:
             await to_thread.run_sync(self._said_again, directory, again, self._clock.now())
         return replace(done, change=committed.change)
 
-    async def _by_model(
+    async def _run_model(
         self, request: "_Extraction", model: Model, progress: Progress
     ) -> "ExtractionResult | str":
         """Have an agent extract; return the result, or the sentence why no model can be used.
@@ -261,13 +261,13 @@ class Extractions:
         suggest = request.settings.extract.suggest
         waiting = await self._waiting(directory) if suggest else ()
         covered = await self._covered(request.project, request.settings)
-        waiting, said = await to_thread.run_sync(_unsaid, waiting, heard, covered)
+        waiting, said = await to_thread.run_sync(_without_covered, waiting, heard, covered)
         joined = await to_thread.run_sync(self._joined, directory)
         team = request.settings.team.used(joined=joined)
         quotes = [each.text for each in waiting]
         news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, quotes, team, said)
         client = fork.prefix(request.request.cache)
-        task, whole, files = await self._request(request, model, client, news)
+        task, whole, files = await self._make_task(request, model, client, news)
         heads = [(header.path, f"{header.name}\n{header.description}") for header in headers]
         texts = [*heads, *((file.header.path, file.body) for file in files)]
         shown = [words for _, words in texts]
@@ -277,7 +277,7 @@ class Extractions:
         shared = [words for path, words in texts if path.startswith(TEAM)]
         reviewer = Reviewer(talk, shared=shared, covered=covered)
         async with agent.opened(
-            partial(_workspace, request.project, reviewer, team=team)
+            partial(_open_workspace, request.project, reviewer, team=team)
         ) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress)
             now = self._clock.now()
@@ -298,7 +298,7 @@ class Extractions:
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
-            prefix_changed=await to_thread.run_sync(self._compared, request, task, whole),
+            prefix_changed=await to_thread.run_sync(self._compare_prefix, request, task, whole),
         )
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
@@ -312,7 +312,7 @@ class Extractions:
 
         return await self._commit(request, extracted, run.suggestions, plan, run.origin)
 
-    async def _request(
+    async def _make_task(
         self, request: "_Extraction", model: Model, client: Task | None, news: fork.News
     ) -> tuple[Task, bool, Sequence[MemoryFile]]:
         """Return the task, whether it has the whole conversation, and the memories it shows."""
@@ -325,7 +325,7 @@ class Extractions:
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, files
 
-    def _proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
+    def _verify_quotations(self, project: Project, body: str, said: str) -> tuple[str, str]:
         """Return the text and origin for ``proven``. Blocks: runs in a worker thread."""
         folders, directory = transcript_folders(project), os.path.realpath(project.memory_dir)
         paths = {f"{folder}/{name}.jsonl" for folder in folders for name in sessions_of(folder)}
@@ -339,7 +339,7 @@ class Extractions:
         origin = AGENT if repeats_agents(paths, own) else PERSON if all_proven else ASSISTANT
         return "\n\n".join(filter(None, (own, *lines))), origin
 
-    def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
+    def _compare_prefix(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
         """Remember a run's prefix; return and log its parts that changed since the last run."""
         directory, session = request.project.memory_dir, request.request.session
         parts, now = fork.fingerprints(task) if whole else None, self._clock.monotonic()
@@ -361,7 +361,7 @@ class _Extraction(Struct, frozen=True):
     client: str
 
 
-def _workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace:
+def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace:
     """Return a run's workspace, in which each change is reviewed. Blocks."""
     workspace = Workspace(
         project.memory_dir,
@@ -376,7 +376,7 @@ def _workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace
     return workspace
 
 
-def _unsaid(
+def _without_covered(
     waiting: Sequence[OpenSuggestion], heard: Heard, covered: Covered
 ) -> tuple[Sequence[OpenSuggestion], Sequence[CoveredText]]:
     """Return the suggestions that no file covers, and the covered new sentences. Blocks."""
