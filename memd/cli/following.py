@@ -35,6 +35,8 @@ def follow(invocation: Invocation, topics: list[str], step: Callable[[], None]) 
             )
             while not invocation.screen.reader_gone:
                 for _ in invocation.client().notifications(_TICK_SECONDS):
+                    # The rest of the burst needs no step of its own: a step reads the current
+                    # state.
                     for _ in invocation.client().notifications(_SETTLED_SECONDS):
                         pass
                     step()

@@ -53,6 +53,7 @@ class FullScreen:
 
     def __enter__(self) -> Self:
         self._wake_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        # Each signal writes a byte into the pipe, which ends the wait in ``key``.
         self._old_wakeup = signal.set_wakeup_fd(self._wake_pipe[1], warn_on_full_buffer=False)
         for number in _ENDING:
             self._old_handlers[number] = signal.signal(number, _exit_on_signal)
@@ -89,6 +90,7 @@ class FullScreen:
             data = os.read(self._input, 32).decode(errors="replace")
         except OSError:  # the terminal was hung up
             return CLOSED
+        # Terminals send an arrow key in one of these two forms.
         if data.startswith(("\x1b[", "\x1bO")):
             return _ARROWS.get(data[2:3], "")
         return data[:1] or CLOSED

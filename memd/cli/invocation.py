@@ -204,6 +204,7 @@ class Invocation:
         except RequestUndeliveredError:
             pass
         except DaemonUnavailableError:
+            # The daemon answers a repeated request id with its stored result.
             repeatable = "request_id" in params or method in _REPEATABLE
             if self._client is None or not repeatable:  # never connected, or it may be done already
                 raise
@@ -284,6 +285,7 @@ class Invocation:
         answer: dict[str, Any] = self.call(method)
         seconds = self.options.timeout or STOP_SECONDS
         try:
+            # The daemon closes the connection when it ends, which raises DaemonUnavailableError.
             for _ in self.client().notifications(seconds):
                 pass
         except DaemonUnavailableError:

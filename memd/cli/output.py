@@ -205,6 +205,7 @@ def cut(text: str, room: int | None) -> str:
     """Return a text cut to at most ``room`` columns; ``…`` marks the cut."""
     if room is None or columns(text) <= room:
         return text
+    # One column is left for the sign of the cut.
     while columns(text) >= max(room, 1):
         text = text[:-1]
     style_open = text.count(_OPEN) > text.count(_CLOSE)

@@ -87,6 +87,7 @@ def trace(text: str) -> list[str]:
     for line in text.splitlines():
         if match := _FRAME.search(line):
             path, number, function = match.groups()
+            # A line in the log may look like a traceback, so only places in memd's own source stay.
             if os.path.isfile(f"{_PROGRAM}/{path}") and f"def {function}(" in _source(path):
                 result.append(f"memd/{path}:{number} {function}")
         elif match := _RAISED.match(line):

@@ -111,9 +111,11 @@ def launchd(python: str, home: str, uid: int) -> Service:
     """Return the launch agent of macOS."""
     path = f"{home}/Library/LaunchAgents/{LABEL}.plist"
     agent = plistlib.loads(_template(f"{LABEL}.plist"))
+    # -P: a file in the working directory must not replace a module of memd.
     agent["ProgramArguments"] = [python, "-P", "-m", "memd", "serve"]
     agent["StandardErrorPath"] = f"{home}/Library/Logs/memd.log"
     text = plistlib.dumps(agent, sort_keys=False)
+    # plistlib writes no comments, so the mark is put into its text.
     text = text.replace(b"<plist ", f"<!-- {MARK} -->\n<plist ".encode(), 1)
     domain, name = f"gui/{uid}", f"gui/{uid}/{LABEL}"
     return Service(
@@ -153,6 +155,7 @@ def write(service: Service) -> tuple[str, ...]:
     changed = tuple(path for path, state in current.items() if state != "installed")
     for path in changed:
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        # Renamed into place, so that the supervisor never reads half a file.
         draft = f"{path}.memd-{os.getpid()}"
         with open(draft, "wb") as file:
             file.write(service.files[path])

@@ -96,6 +96,7 @@ class TopInterval(Struct, frozen=True):
             before.status[name] == now.status[name] for name in identity
         )
         if before is None or not same_daemon or now.at <= before.at:
+            # The counters of a new daemon began at zero.
             before = TopReading(0.0, {}, {}, {}, 0.0)
             seconds = max(now.status["uptime"], 0.001)
         else:

@@ -142,6 +142,7 @@ def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
     """
     shown, bytes_left = [], _SHOWN_BYTES
     for file in files:
+        # A file that does not fit uses up the rest, so only the newest files are shown.
         bytes_left -= len(file.content)
         if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))

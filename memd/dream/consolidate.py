@@ -279,6 +279,7 @@ def _find_duplicates(
     )
     for memory in ranked:
         yield_to_requests()
+        # A memory that contains this one has its rarest statement too, so only such are compared.
         rarest = min(memory.keys, key=lambda key: (counts[key], key), default=("", ""))
         if memory.path not in pinned and 1 < counts[rarest] <= _TEMPLATE:
             hook = hooks.get(memory.path, "")

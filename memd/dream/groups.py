@@ -161,6 +161,7 @@ class Night:
         losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)  # by word
         for path in self.edits.keys() & self.before.keys():
             for old in _only_in(self.before[path], self.after.get(path)):
+                # A statement without telling words is found by its whole text.
                 for word in old.words or {old.key}:
                     losers[word].append((path, old))
         for path in self.edits.keys() & self.after.keys():

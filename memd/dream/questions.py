@@ -91,6 +91,7 @@ def _likely_pairs(holders: dict[str, list[int]], count: int) -> list[tuple[int, 
     work = 0
     for indexes in sorted(holders.values(), key=len):
         yield_to_requests()
+        # The number of pairs of memories that have this word.
         work += len(indexes) ** 2 // 2
         if work > _WORK:
             break

@@ -242,11 +242,13 @@ class Dreams:
 
         def plan(past: Past, tree: Tree) -> Draft:
             nonlocal result
+            # A file changed since the pass was judged: judge again, on the live tree.
             if not early.holds(tree):
                 result = self._judge_tree(dream, early.done, past, tree)
             dream.check()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
+            # All edits were kept back; their proposal is stored already.
             if result.report.problems and not result.judged.edits:
                 return Draft()
             facts = replace(result.report, proposal=proposal, unused=dream.question).facts()

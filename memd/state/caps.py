@@ -45,6 +45,7 @@ def reached(
     of its runs is limited too.
     """
     after, total = used.get(kind, Sum()) + more, sum(used.values(), Sum()) + more
+    # A program never answers prompts, so their requests are no runs.
     runs = total.requests - used.get(_PROMPTS, Sum()).requests if by_runs else 0
     caps = _caps(kind, after, total, settings, runs)
     return next((name for name, exceeded in caps if exceeded), "")

@@ -42,6 +42,7 @@ class Cursors:
 
         Raises StateUnusableError.
         """
+        # The source of a transcript's cursor is the transcript's absolute path.
         rows = self._database.read("SELECT * FROM cursors WHERE source LIKE '/%'")
         return tuple((row["directory"], CursorMove(*tuple(row)[1:])) for row in rows)
 

@@ -66,6 +66,7 @@ class JournalHistory:
         files = 0
         for record in self._journal.select(conditions, values, limit=limit):
             files += len(record.steps)
+            # At least one set, however many files it has.
             if result and files > _FILES:
                 break
             result.append(record.change())

@@ -139,6 +139,7 @@ class JobTable:
                 " WHERE number = ? AND state IN ('queued', 'running')",
                 (state, phase, text, error and json.dumps(error), at, parked, number),
             )
+            # The job's change set ended it already; this result says more.
             if cursor.rowcount == 0 and state is JobState.COMPLETED:
                 cursor.execute(
                     "UPDATE jobs SET phase = ?, result = ? WHERE number = ? AND state = ?",
@@ -163,6 +164,7 @@ class JobTable:
             )
             put_back = cursor.rowcount > 0
             if put_back:
+                # Deaths before a retry no longer count.
                 cursor.execute("DELETE FROM leases WHERE job = ?", (number_of(job),))
         result = self.get(job)
         if not put_back:

@@ -100,6 +100,7 @@ CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 _OTHERS = (blobs.SCHEMA, baseline.SCHEMA, roots.SCHEMA, teams.SCHEMA, imported.SCHEMA, uses.SCHEMA)
 SCHEMA = "".join((_TABLES, *_OTHERS))
 
+# External sets since a time whose files are all in a list of paths (JSON).
 _UNCLAIMED = """
 SELECT id FROM changes
 WHERE directory = ? AND state = 'applied' AND actor = 'external' AND at >= ? AND NOT EXISTS (

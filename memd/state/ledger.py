@@ -223,9 +223,12 @@ class Ledger:
             statements = [self._unwritten.popleft() for _ in range(waiting)]
             try:
                 with self._database.transaction(synced=False) as cursor:
+                    # In their order, since a mark may follow a reset; equal neighbours run as one
+                    # call.
                     for statement, same in groupby(statements, itemgetter(0)):
                         cursor.executemany(statement, map(itemgetter(1), same))
             except BaseException:
+                # In front of those that were added meanwhile.
                 self._unwritten.extendleft(reversed(statements))
                 raise
 
@@ -254,6 +257,7 @@ class Ledger:
         """Return a session's marks in memory; drop the least recently used sessions."""
         given = self._sessions.setdefault(session, _Given())
         self._sessions.move_to_end(session)
+        # Unwritten marks are only in memory, so no session is dropped before a flush.
         while len(self._sessions) > _SESSIONS and not self._unwritten:
             self._sessions.popitem(last=False)
         return given

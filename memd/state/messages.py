@@ -90,6 +90,7 @@ class MessageTable:
             number = _insert_message(cursor, message)
             for copy in copies:
                 _insert_copy(cursor, number, message, copy)
+            # This is the response, so none is due any more.
             if message.request:
                 cursor.execute(
                     "UPDATE messages SET answer_by = NULL WHERE number = ?", (message.request,)
@@ -266,6 +267,7 @@ class MessageTable:
         and ``state`` those with a copy in this state. ``before`` is a number that all results are
         below.
         """
+        # The condition has only fixed words; all input goes into ``values``.
         condition, values = "m.kind <> 'notice'", []  # type: ignore[var-annotated]
         if before:
             condition, values = f"{condition} AND m.number < ?", [*values, before]

@@ -131,6 +131,7 @@ def _convert_proposal(cursor: Cursor, row: Row) -> None:
         problems=tuple(map(_clean_text, problems)) if isinstance(problems, list) else (),
         reason=_decode(row["reason"]),
     )
+    # realpath raises for a null byte, which a damaged row may hold.
     real = os.path.realpath(directory) if "\0" not in directory else directory
     intent = replace(intent_of(real, proposal.at, author, edits or ()), request=f"p{row['number']}")
     note = note_of(proposal, edits or ())
@@ -176,6 +177,7 @@ def _read_edits(items: object) -> tuple[ProposedEdit, ...] | None:
         edits = tuple(map(_read_edit, msgspec.convert(items, type=list[_OldEdit])))
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
+    # Two edits of one path contradict each other, so the row is damaged.
     return edits if len(edits) == len({edit.path for edit in edits}) else None
 
 

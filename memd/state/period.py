@@ -167,6 +167,7 @@ class Period:
         for place, life in histories.items():
             kind = life.kind
             if kind:
+                # A dream removes the memories that it merges into another one.
                 kind = "merged" if kind == "removed" and place in merged_places else kind
                 getattr(events, kind).append(FileEvent(*place, life.at))
         return events

@@ -134,6 +134,7 @@ class ProposalTable:
         open_ = f"directory = ? AND state = '{PROPOSED}' AND reason = ?"
         with self._database.transaction() as cursor:
             name = self._propose(cursor, question, by) if question.edits else None
+            # At most one question is open in a directory.
             for row in self._rows(open_, _real(question.directory), UNUSED):
                 if row["name"] != name:
                     _close(cursor, row)
@@ -257,6 +258,7 @@ class ProposalTable:
         """Return the edits with their texts, ``None`` if they are damaged or a text is missing."""
         if len(steps) != len(note.files) or len(steps) > _IMPORT_FILES:
             return None
+        # Two steps of one path: the row is damaged.
         if len({step.path for step in steps}) < len(steps):
             return None
         edits = []

@@ -123,6 +123,7 @@ def _open_files(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> di
     """Return the notes of those files in ``wanted`` that are still open, by path."""
     cursor.execute("SELECT path FROM change_files WHERE change = ? ORDER BY number", (number,))
     paths = [row["path"] for row in cursor.fetchall()]
+    # The note describes other files than there are: none can be decided alone.
     if len(paths) != len(note.files):
         return {}
     pairs = zip(paths, note.files, strict=True)

@@ -150,6 +150,7 @@ class Purge:
             self._store_path_hashes(cursor, cleaned)
             for table, columns in tables.items():
                 _clean_table(cursor, table, columns, cleaned)
+        # Deleted text stays in free pages and in the log until both are rewritten.
         self._database.compact()
 
     def _store_path_hashes(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:

@@ -109,6 +109,7 @@ class Retention:
             for number in numbers:
                 cursor.execute("SELECT before, after FROM change_files WHERE change = ?", (number,))
                 rows = cursor.fetchall()
+                # At least one set for each batch, however many files it has.
                 if changes and files + len(rows) > _FILES:
                     break
                 files += len(rows)

@@ -130,6 +130,7 @@ class SpendTable:
         with self._database.transaction() as cursor:
             usage = self._usage_of_day(booking.day)
             _add_usage(cursor, booking.day, booking.account, change)
+            # The file has one day only; a late correction must not replace today's figures.
             if self._read_tally().day == booking.day:
                 self._write_tally(booking.day, usage, booking.account.kind, change)
 

@@ -50,6 +50,7 @@ _CLOSED_MOST = 1000  # decided or expired rows kept for a directory
 _LATEST = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
 _SECONDS = OPEN_DAYS * 86_400.0
 _SIGNS = re.compile(r"[\W_]+")
+# An expired suggestion opens again. An open one is replaced, except a person's words by a model's.
 _SAVE = """
 INSERT INTO suggestions (directory, hash, state, filed, session, text, at, origin, type, reason)
 VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)
@@ -68,6 +69,7 @@ DELETE FROM suggestions WHERE state <> 'open' AND number IN (
     SELECT number FROM suggestions WHERE directory = ? AND state <> 'open'
     ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
 """
+# Stores the session in the first free of two columns, unless it is there already.
 _SURFACE = """
 UPDATE suggestions SET
     offered_second = CASE WHEN offered_first IS NULL THEN NULL ELSE ?1 END,

@@ -169,6 +169,8 @@ class UsageTable:
             cursor.execute("INSERT OR IGNORE INTO usage_days VALUES (1, 0, -1, 0, 0)")
             cursor.execute("SELECT days, date, steady, before FROM usage_days")
             days, date, steady, before = cursor.fetchone()
+            # Seconds without a clock jump since the last counted day; after a jump ``steady``
+            # begins at 0.
             run = check.steady - (steady if check.steady >= steady else 0.0)
             today = int(check.at // DAY_SECONDS)
             if today != date and run >= _RUN_SECONDS:

@@ -161,6 +161,7 @@ def follow(
         if step.path not in renames and step.path not in renames.values():
             renames |= _find_other_half(cursor, directory, step, at)
     for old, new in renames.items():
+        # REPLACE, since an earlier memory may have left a row at the new path.
         for table in ("usage", "uses"):
             cursor.execute(
                 f"UPDATE OR REPLACE {table} SET path = ?3 WHERE directory = ?1 AND path = ?2",  # noqa: S608 - our own names

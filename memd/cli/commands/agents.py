@@ -12,7 +12,7 @@ from memd.core.text import one_line
 KEY_VARIABLE = "MEMD_AGENT_KEY"
 _WHOSE = "whose? An agent's key is needed"
 _GIVE_KEY = f"give --key, or put the agent's key into {KEY_VARIABLE}"
-_LINE = 120
+_LINE = 120  # characters of an agent's text in a list
 _DAY_SECONDS = 24 * 60 * 60.0
 _STYLES = {"live": "green", "idle": "yellow"}
 

@@ -23,7 +23,7 @@ from memd.core import settings
 from memd.core.errors import MemdError
 from memd.core.options import Layer, shareable
 
-_LOG_LINES, _LOG_BYTES = 500, 512 * 1024
+_LOG_LINES, _LOG_BYTES = 500, 512 * 1024  # of the log's end, whichever is less
 _KEY_BYTES = 32
 _FOLDER = "memd-debug"
 _SENTENCES = {
@@ -156,12 +156,14 @@ def _log(invocation: Invocation, redactor: Redactor) -> str:
 
 def _hash_key(invocation: Invocation) -> bytes:
     """Return the key of the hashes from the state directory, or a new one if that fails."""
+    # With O_EXCL only one of several bundles at once creates the key; the others read it.
     path, new = f"{invocation.places.state_dir}/debug-key", os.urandom(_KEY_BYTES)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     with suppress(OSError), os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(new)
     with suppress(OSError), open(path, "rb") as file:
         stored = file.read(_KEY_BYTES)
+        # A shorter key is damaged or not written yet.
         return stored if len(stored) == _KEY_BYTES else new
     return new
 

@@ -92,6 +92,7 @@ def _print_status(invocation: Invocation) -> int:
         ("running", f"{answer['running']}: memctl job wait {answer['running']}"),
         ("proposals", hint),
     ]
+    # These two lines are left out when there is nothing to say, unlike the others.
     shown = {"running": answer["running"], "proposals": waiting}
     pairs = [(name, value) for name, value in pairs if shown.get(name, True)]
     rows = [

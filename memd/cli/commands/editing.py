@@ -58,6 +58,7 @@ def edited(invocation: Invocation, name: str, text: str) -> Iterator[str]:
         try:
             _run_editor(invocation, draft)
             yield invocation.read(draft)
+        # The temporary folder is deleted, so the person's text is saved elsewhere first.
         except (MemdError, KeyboardInterrupt):
             _save_changed(invocation, draft, original)
             raise

@@ -34,6 +34,7 @@ def config(invocation: Invocation) -> int:
     rows = []
     for name, default, _ in settings.declared():
         value = attrgetter(name)(chosen)
+        # Keys and tokens are not printed, only that they are set.
         secret = value and name.endswith(("api_key", "auth_token"))
         if value != default or invocation.options.all:
             rows.append((name, "(set)" if secret else json.dumps(value, ensure_ascii=False)))
@@ -49,6 +50,7 @@ def logs(invocation: Invocation) -> None:
     """Print the last lines of a log, and follow it if asked to. Raises InputUnreadableError."""
     options, screen = invocation.options, invocation.screen
     path, log_filter = options.file or invocation.places.log, LogFilter(options)
+    # Standard input is never rotated, so it is read below like a file.
     if options.follow and path != "-":
         growing = GrowingFile(path)
         recent = deque(filter(log_filter.passes, growing.lines()), options.lines or _LOG_LINES)

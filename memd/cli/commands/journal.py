@@ -72,6 +72,7 @@ class _FollowedChanges:
             page = [change for change in page if change["id"]]  # an imported one has none
             new = [each for each in page if (each["id"], each["at"]) not in self._printed]
             result += new
+            # A page with a printed change ends the search: all older changes were printed too.
             if not self._started or not page or len(new) < len(page):
                 return result[::-1]
             before = page[-1]["id"]
@@ -140,6 +141,8 @@ def why(invocation: Invocation) -> None:
 def purge(invocation: Invocation) -> int:
     """Remove texts from the history for good; without ``--yes`` only show that and return 2."""
     options, screen = invocation.options, invocation.screen
+    # Without either option the request is a dry run as well, but the status says that it was
+    # refused.
     confirmed = options.yes or options.dry_run
     pattern = options.pattern
     if pattern == "-":

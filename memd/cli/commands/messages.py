@@ -43,6 +43,7 @@ def wait(invocation: Invocation) -> int:
     """Wait for a message and print it; return 1 if none came in time."""
     deadline = time.monotonic() + (invocation.options.wait or WAIT_SECONDS)
     while True:
+        # One request may wait WAIT_SECONDS at most, so a longer wait takes several.
         remaining = max(0.0, deadline - time.monotonic())
         received = _receive(invocation, min(remaining, WAIT_SECONDS))
         if received["messages"] or time.monotonic() >= deadline:

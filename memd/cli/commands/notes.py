@@ -99,6 +99,7 @@ def edit(invocation: Invocation) -> None:
         for title in changed:
             content = after[title].removeprefix(_fixed_lines(title, after[title]))
             change = {"section": title, "content": content, "base_hash": hash_}
+            # Each write changes the file, so the next one has to name the new hash.
             hash_ = invocation.ask("notes.write", session_id=session, **change)["hash"]
     words = f"wrote {', '.join(changed)}" if changed else "nothing was changed"
     invocation.screen.answer({"session": session, "sections": changed, "hash": hash_}, words)

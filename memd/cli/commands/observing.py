@@ -53,6 +53,7 @@ def _show_live(
     """Draw frames on the full screen every so many seconds until the person quits."""
     view, before = top.TopView(), None
     while True:
+        # Counted from here, so that keys and drawing do not delay the next reading.
         due = time.monotonic() + every
         interval, before = top.TopInterval.between(before, reading), reading
         key = RESIZED

@@ -54,6 +54,7 @@ def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:
 
 
 def _row(invocation: Invocation, row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one memory in an explanation: score, path, parts, words and result."""
     paint = invocation.screen.paint
     at = row["last_surfaced"]
     return (

@@ -10,7 +10,7 @@ from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.client.launch import startable
 from memd.core.errors import MemdError
 
-_UNKNOWN = -32601
+_UNKNOWN = -32601  # JSON-RPC's code for a method that the daemon does not know
 
 
 class NotStartableError(MemdError):

@@ -79,6 +79,7 @@ def setup(invocation: Invocation) -> int:
         chosen = _with_deadline(invocation, chosen)
     reports = [_set_up_client(invocation, client) for client in chosen]
     changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
+    # All clients share the hook file: it is deleted with the last set-up that names it.
     if removes and not options.dry_run and not hooks_are_used([*known, *named]):
         hook_file.remove(invocation.places)
     if changed and not (removes or options.dry_run):
@@ -214,6 +215,7 @@ def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[Clie
         return chosen
     try:
         with open(invocation.places.config, encoding="utf-8", errors="replace") as opened:
+            # A rough test is enough to spare people without a model the probe, which takes seconds.
             if "[model]" not in opened.read():
                 return chosen
         probe = invocation.call("recall.probe")

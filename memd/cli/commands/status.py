@@ -73,6 +73,7 @@ class StatusView:
         if not checks:
             yield screen.paint("all is well", "green")
             return
+        # The first failed check, or the first warning if none failed.
         worst = min(checks, key=lambda check: check["state"] != "failed")
         state = screen.paint(worst["state"], _STYLES.get(worst["state"], "dim"))
         yield f"{state}: {worst['name']}: {worst['detail']}"

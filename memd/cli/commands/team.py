@@ -180,6 +180,7 @@ def resolve(invocation: Invocation) -> int:
         return _call_and_print(invocation)
     if options.file:
         return _call_and_print(invocation, text=invocation.read(options.file))
+    # Only one file has this path; its diff has both texts.
     (conflict,) = invocation.ask("team.diff", path=options.path)["files"]
     both = _with_conflict_marks(conflict["ours"], conflict["theirs"])
     with edited(invocation, os.path.basename(conflict["path"]), both) as text:

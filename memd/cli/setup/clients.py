@@ -79,6 +79,7 @@ class Around(Struct, frozen=True):
     def folder(self, variable: str, default: str) -> str:
         """Return the absolute folder that a variable names, else ``default`` below home."""
         value = self.environ.get(variable, "")
+        # XDG says to ignore relative paths.
         return value.rstrip("/") if value.startswith("/") else f"{self.home}/{default}"
 
     @property
@@ -116,6 +117,7 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     """Return the clients that run memd's hook: Claude Code, Codex CLI and Gemini CLI."""
     claude = around.folder("CLAUDE_CONFIG_DIR", ".claude")
     codex = around.folder("CODEX_HOME", ".codex")
+    # GEMINI_CLI_HOME names the directory that holds .gemini.
     gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
     hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
     of_gemini = Hooks(
@@ -176,6 +178,7 @@ def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
         if around.platform == "darwin"
         else "/etc/claude-code"
     )
+    # An administrator's settings override those of users and projects.
     managed = f"{policy}/managed-settings.json"
     own = [f"{folder}/settings.json", managed]
     own += [f"{around.cwd}/.claude/settings{kind}.json" for kind in ("", ".local")]

@@ -103,6 +103,7 @@ def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
 def refuse_read_only(path: str) -> None:
     """Raise FileRefusedError if the file exists and its mode has no write permission."""
     with suppress(FileNotFoundError):
+        # By the mode and not by os.access, since root may write every file.
         if not os.stat(path).st_mode & 0o222:
             raise FileRefusedError(path, _READ_ONLY)
 

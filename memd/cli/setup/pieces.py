@@ -156,6 +156,7 @@ class JsonFile(Struct, frozen=True):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             stays = path in self.values or path[1] in groups
             text = jsonc.remove(text, path, _ALL if stays else ())
+        # Each is inserted as the first child, so the last one is inserted first.
         for path, value in reversed(self._missing(text, groups)):
             text = jsonc.insert(text, path, value)
         return text
@@ -165,6 +166,7 @@ class JsonFile(Struct, frozen=True):
         root = _parse_object(text)
         values = self._present_values(root)
         paths = [*_our_hooks(root), *(path for path in values if _runs_memctl(values[path]))]
+        # From the end, because removing an item changes the indices of those after it.
         for path in reversed(paths):
             text = jsonc.remove(text, path, stays)
         return text

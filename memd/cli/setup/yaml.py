@@ -111,6 +111,7 @@ def _find_entry(lines: list[str], group: str, name: str) -> tuple[int, int] | No
             while end < len(lines) and lines[end].startswith(indent + " "):
                 end += 1
             return start, end
+        # A line without indentation ends the entries of the group.
         if lines[start][:1] not in {" ", "#", "\r", "\n"}:
             break
     return None
