@@ -175,8 +175,10 @@ def _make_parser(factory: Any, *names: str, usage: str, **more: Any) -> Any:
     """Return a parser made by ``factory`` with the settings that all parsers share."""
     return factory(
         *names,
+        # argparse formats the usage with %.
         usage=usage.replace("%", "%%"),
         formatter_class=_Formatter,
+        # A new option must not change what an abbreviation in a script means.
         allow_abbrev=False,
         **more,
     )

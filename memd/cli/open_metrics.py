@@ -33,6 +33,7 @@ def _histogram_lines(
     """Yield the lines of a histogram's sample: cumulative buckets, count and sum."""
     total = 0
     for bound, count in zip((*map(float, bounds), "+Inf"), sample["counts"], strict=True):
+        # The buckets of OpenMetrics are cumulative.
         total += count
         yield f"{name}_bucket{_labels(sample, le=str(bound))} {total}"
     yield f"{name}_count{_labels(sample)} {total}"

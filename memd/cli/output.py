@@ -1,4 +1,4 @@
-"""What memctl prints: the answer on standard output, the rest on standard error.
+"""Print what a command answers on standard output, and all else on standard error.
 
 Rules of this file
 - With ``--json`` standard output holds exactly the result, one JSON object, on every path.
@@ -30,7 +30,7 @@ _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 
 
 class Screen:
-    """Standard output and standard error, with the rules for what each may show."""
+    """Standard output and standard error: what each may show, and in which form."""
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Screen:
         """Whether nobody reads standard output any more: the pipe's other end is closed."""
         try:
             poll = select.poll()
+            # Without requested events poll reports only errors and a closed other end.
             poll.register(self._stdout.fileno(), 0)
             return bool(poll.poll(0))
         except (OSError, ValueError):  # the stream has no descriptor

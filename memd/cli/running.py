@@ -75,6 +75,7 @@ def _run_command(arguments: Sequence[str], around: Surroundings) -> int:
     with closing(Invocation(options, around)) as invocation:
         memory = ""
         for operand in options.run.operands:
+            # A person may give a memory's name instead of its path.
             if operand.listed == MEMORIES and (given := getattr(options, operand.attribute)):
                 memory = invocation.memory(given)
                 setattr(options, operand.attribute, memory)

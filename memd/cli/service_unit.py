@@ -21,6 +21,7 @@ LABEL = "dev.memd.memd"
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")
 MARK = "Written by memctl service install; memctl service uninstall removes it."
 
+# The unit's limits that a model's program, which inherits them, would exceed.
 _LIMITS = r"^(MemoryDenyWriteExecute|MemoryHigh|MemoryMax|TasksMax)=.*\n"
 _WIDER_LIMITS = {
     "MemoryHigh": "MemoryHigh=2G\n",

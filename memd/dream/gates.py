@@ -18,6 +18,7 @@ Rules of this file
 """
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 from msgspec import Struct
 
@@ -229,13 +230,13 @@ class Gatekeeper:
         changed: set[str] = set()
         at, longest = self._clock.monotonic(), settings.dream.scan_minutes * _MINUTE
         for folder in transcript_folders(project):
-            scan = self._scans.get((project.memory_dir, folder))
-            if scan is None or at - scan[0] >= longest:
-                scan = at, self._sources.sessions(folder)
-                self._scans[project.memory_dir, folder] = scan
+            scanned_at, sessions = self._scans.get((project.memory_dir, folder), (-inf, {}))
+            if at - scanned_at >= longest:
+                sessions = self._sources.sessions(folder)
+                self._scans[project.memory_dir, folder] = at, sessions
             changed.update(
                 session
-                for session, mtime in scan[1].items()
+                for session, mtime in sessions.items()
                 if (since is None or mtime > since) and mtime <= now + _FUTURE_SECONDS
             )
         return len(changed - {without})

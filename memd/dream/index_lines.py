@@ -35,7 +35,7 @@ def judge(
     accepted: AbstractSet[str],
     waiting: Collection[str],
 ) -> tuple[bytes, list[str], bool]:
-    """Return the index to write, the problems of the rest, and whether any of it is kept back.
+    """Return the index to write, the problems of the rest, and whether some of it is kept back.
 
     ``texts`` are the memories as they will be, ``accepted`` the paths of those whose changes are
     accepted. Changes of the paths ``waiting`` are kept back, with their lines.

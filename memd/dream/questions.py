@@ -41,10 +41,12 @@ def questions(
     file that says all of a text, "" for none.
     """
     rules = {path for path, kind, _ in memories if kind in PERSONAL}
-    ranked = sorted(
-        _score_pairs(memories),
-        key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths),
-    )
+
+    def rank(scored: tuple[float, Question]) -> tuple[bool, float, tuple[str, str]]:
+        score, question = scored
+        return question.paths[0] not in rules, -score, question.paths
+
+    ranked = sorted(_score_pairs(memories), key=rank)
     contradictions = [question for _, question in ranked if question.kind == CONTRADICT]
     repetitions = [question for _, question in ranked if question.kind == REPEAT]
     in_files = islice(_covered_memories(memories, covered), _MOST)
@@ -116,7 +118,7 @@ def _make_question(
     if not one or not two:
         return None
     common = {first.key for first in one} & {second.key for second in two}
-    pairs = [("", 0.0, one[0], two[0])]
+    pairs = [("", 0.0, one[0], two[0])]  # shown if no two statements are related
     own, others = ([one for one in side if one.key not in common] for side in (one, two))
     pairs += [(*_compare(a, b), a, b) for a in own for b in others if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))

@@ -182,6 +182,7 @@ def span(value: object, limit: int = TEXT) -> str:
     """Return a text as a code span of at most ``limit`` characters, "" if it is no text."""
     if not isinstance(value, str):
         return ""
+    # Cut before and after: a huge text must cost little, and removed characters need room.
     line = one_line(value[: 8 * limit], 2 * limit).replace("`", _TICK)
     printable = "".join(char for char in removed(line) if char.isprintable())
     shown = one_line(printable, limit)

@@ -67,7 +67,7 @@ Note = Callable[..., None]
 
 
 def _quiet(*_: object, **__: object) -> None:
-    """Ignore what is reported."""
+    """Ignore a report of progress or a log entry."""
 
 
 class Dreams:

@@ -126,6 +126,7 @@ def _word_features(masked: str) -> set[str]:
     runs = _CJK.findall(plain)
     typed = _TOKEN.findall(_CJK.sub(" ", plain))[:_TOKENS]
     tokens = ["^", *("0" if token.isdigit() else token for token in typed)]
+    # "w:" marks a word or a pair of characters, "b:" a pair of words.
     result = {f"w:{token}" for token in tokens}
     result.update(f"b:{one} {other}" for one, other in pairwise(tokens))
     result.update(

@@ -87,7 +87,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     result: list[Sentence] = []
     if _CLIENT_MESSAGE.match(text):
         return ()
-    for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _without_tagged(text))):
+    for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _remove_tagged(text))):
         whole = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
@@ -105,9 +105,10 @@ def mask(text: str) -> str:
     return _MASKED.sub(lambda match: BLANK * len(match.group()), text)
 
 
-def _without_tagged(text: str) -> str:
-    """Return a text without tagged elements, in time proportional to the number of tags."""
+def _remove_tagged(text: str) -> str:
+    """Return a text without elements in tags, in time proportional to the number of tags."""
     tags = list(_TAG.finditer(text))
+    # By tag name, the ends of all closing tags; ``</`` is group 1, ``/>`` group 3 of a tag.
     ends: dict[str, list[int]] = {}
     for tag in tags:
         if tag.group(1):
@@ -118,6 +119,7 @@ def _without_tagged(text: str) -> str:
         if tag.start() < position or tag.group(1):
             continue
         closing = ends.get(tag.group(2).lower(), [])
+        # The first closing tag of this name after the opening one.
         behind = bisect_right(closing, tag.end())
         if tag.group(3) or behind < len(closing):
             parts += [text[position : tag.start()], "\n\n"]
@@ -128,7 +130,7 @@ def _without_tagged(text: str) -> str:
 def _paragraphs(text: str) -> Iterator[str]:
     """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own."""
     current: list[str] = []
-    for line in _own_lines(text):
+    for line in _typed_lines(text):
         stripped = _BULLET.sub("", line).strip()
         starts = _BULLET.match(line) or (stripped and not (stripped[0].islower() and current))
         if (not stripped or starts) and current:
@@ -140,26 +142,26 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield " ".join(current)
 
 
-def _own_lines(text: str) -> Iterator[str]:
+def _typed_lines(text: str) -> Iterator[str]:
     """Yield the lines that the person typed, and an empty line for each pasted or quoted one."""
     lines = text.splitlines()
-    inside: _Inside | None = None
+    inside: _ForeignBlock | None = None
     previous = ""
     for number, line in enumerate(lines):
         if inside is not None:
             inside = None if inside.ends(line) else inside
             previous = ""
         else:
-            inside = _opened(line)
+            inside = _opened_block(line)
             middle = len(lines) > _PASTED_LINES and _EDGE_LINES <= number < len(lines) - _EDGE_LINES
-            previous = "" if inside or middle or _pasted(line, previous) else line
+            previous = "" if inside or middle or _looks_pasted(line, previous) else line
         yield previous
 
 
-class _Inside(Struct, frozen=True):
-    """A block of lines that are not the person's.
+class _ForeignBlock(Struct, frozen=True):
+    """A block of lines that the person did not write: a fence, rule or letter.
 
-    Its closing line begins with ``closing`` and matches ``kind``; without one it has no end.
+    Its closing line begins with ``closing`` and matches ``kind``; without a ``kind`` it has no end.
     """
 
     closing: str = ""
@@ -174,17 +176,17 @@ class _Inside(Struct, frozen=True):
         return mark is not None and mark.group(1).startswith(self.closing)
 
 
-def _opened(line: str) -> _Inside | None:
+def _opened_block(line: str) -> _ForeignBlock | None:
     """Return the block that a line opens, if any."""
     if (fence := _FENCE.match(line)) is not None:
-        return _Inside(fence.group(1), _FENCE)
+        return _ForeignBlock(fence.group(1), _FENCE)
     if (rule := _RULE.match(line)) is not None:
-        return _Inside(rule.group(1), _RULE)
-    return _Inside() if _LETTER.match(line) else None
+        return _ForeignBlock(rule.group(1), _RULE)
+    return _ForeignBlock() if _LETTER.match(line) else None
 
 
-def _pasted(line: str, previous: str) -> bool:
-    """Return whether a line is quoted, output, too long, or begins an indented block."""
+def _looks_pasted(line: str, previous: str) -> bool:
+    """Return whether a line is quoted, a program's output, too long or starts an indented block."""
     if len(line) > _LINE_CHARACTERS or _QUOTED_LINE.match(line) or _OUTPUT.match(line):
         return True
     indented = _INDENTED.match(line) and not _BULLET.match(line)

@@ -61,7 +61,7 @@ Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # candidates in one extraction
 _MOST_AT_ONCE = 400  # a change set may have 500 files
 _QUOTATIONS = 5  # of one memory
-_FLUSHED_SECONDS = 0.5
+_FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
 
 class ExtractionFailedError(MemdError):

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
@@ -86,7 +86,7 @@ class StateFile:
         self.tell: Callable[[str], None] | None = None
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
-        self._identity: _Identity = (None, None)
+        self._identity = _Identity(None, None)
         self._damages = 0
         self._unmigrated: tuple[_Identity, tuple[int, int], str] | None = None
         self._ended = False
@@ -142,8 +142,10 @@ class StateFile:
 
     def _open_again(self) -> sqlite3.Connection:
         """Open the file; raise StateNotMigratedError at once if its migration failed before."""
-        if self._unmigrated is not None and self._unmigrated[0][0] == _identity(self.path)[0]:
-            raise StateNotMigratedError(self.path, *self._unmigrated[1:])
+        if self._unmigrated is not None:
+            identity, formats_, cause = self._unmigrated
+            if identity.file == _identity(self.path).file:
+                raise StateNotMigratedError(self.path, formats_, cause)
         try:
             return self._open()
         # The error itself is not stored, because its frames would keep the connection open.
@@ -197,9 +199,9 @@ class StateFile:
         if now == self._identity:
             return
         before = self._identity
-        file_replaced = now[0] != before[0]
+        file_replaced = now.file != before.file
         self.close()
-        if file_replaced and now[1] == before[1]:
+        if file_replaced and now.log == before.log:
             with suppress(FileNotFoundError):
                 os.unlink(self.path + _LOG)  # it belongs to the file that was removed
         lost = "state file" if file_replaced else "log of the state file"
@@ -362,20 +364,21 @@ def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
         raise sqlite3.DatabaseError(answer)
 
 
-_Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]
+class _Identity(NamedTuple):
+    """Device and inode of the state file and of its log, ``None`` for a missing one."""
+
+    file: tuple[int, int] | None
+    log: tuple[int, int] | None
 
 
 def _identity(path: str) -> _Identity:
-    """Return device and inode of the state file and of its log, ``None`` for a missing one.
-
-    Raises OSError.
-    """
+    """Return the identity of the state file and its log that are there now. Raises OSError."""
     inodes: list[tuple[int, int] | None] = [None, None]
     for index, name in enumerate((path, path + _LOG)):
         with suppress(FileNotFoundError):
             status = os.stat(name)
             inodes[index] = status.st_dev, status.st_ino
-    return inodes[0], inodes[1]
+    return _Identity(*inodes)
 
 
 @contextmanager

@@ -60,16 +60,17 @@ class StateTooNewError(MemdError):
     def __init__(
         self, path: str, formats: tuple[int, int], programs: tuple[str, str], copy: str
     ) -> None:
-        writer = f"memd {programs[0]}" if programs[0] else "a later memd"
+        (file_format, known_format), (writer, this) = formats, programs
+        name = f"memd {writer}" if writer else "a later memd"
         older = (
             f"put {copy}, which is from before it, in its place" if copy else "move the file away"
         )
         super().__init__(
-            f"the state file {path} was written by {writer} (format {formats[0]}), and this is"
-            f" memd {programs[1]}, which knows format {formats[1]}; nothing was changed. Start the"
+            f"the state file {path} was written by {name} (format {file_format}), and this is"
+            f" memd {this}, which knows format {known_format}; nothing was changed. Start the"
             f" newer memd again, or {older}: that costs history, never a memory",
             path=path,
-            version=formats[0],
-            writer=programs[0],
+            version=file_format,
+            writer=writer,
             copy=copy,
         )

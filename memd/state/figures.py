@@ -113,12 +113,15 @@ class Figures:
         Counting takes 40 ms for 100,000 memories, so a result is reused for a minute. ``now`` is in
         monotonic seconds.
         """
-        cached = self._size
-        if cached is None or now - cached[0] >= _SIZE_SECONDS:
-            uses = map(int, self._database.read(_USES)[0])
-            memories = self._number("SELECT count(*) FROM shadows") - self._number(_LISTS, *INDEXES)
-            cached = self._size = now, StateSize(used_bytes(self._database), memories, *uses)
-        return cached[1]
+        if self._size is not None:
+            counted_at, size = self._size
+            if now - counted_at < _SIZE_SECONDS:
+                return size
+        uses = map(int, self._database.read(_USES)[0])
+        memories = self._number("SELECT count(*) FROM shadows") - self._number(_LISTS, *INDEXES)
+        size = StateSize(used_bytes(self._database), memories, *uses)
+        self._size = now, size
+        return size
 
     def tables(self) -> StateTables:
         """Return sizes and the rows of every table; takes seconds if the file is very large."""

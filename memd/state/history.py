@@ -17,7 +17,7 @@ from memd.state.journal import Journal
 from memd.state.records import ChangeRecord, Step
 
 _FILES = 10_000  # in the sets of one result; older sets come with the next page
-_ALL = 2**63 - 1
+_ALL = 2**63 - 1  # a limit that is none
 
 
 class Filter(Struct, frozen=True):

@@ -111,7 +111,7 @@ _ATTRIBUTE = """
 UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ? WHERE id = ?
 """
 T = TypeVar("T")
-_ID = re.compile(r"c([0-9]{1,18})")
+_ID = re.compile(r"c([0-9]{1,18})")  # 18 digits fit SQLite's 64 bits
 
 
 class Journal:
@@ -263,6 +263,7 @@ class Journal:
             (path, directory),
         )
         others = (Actor.EXTERNAL, Actor.ASSISTANT)
+        # Also true without a row, as the docstring says.
         return all(row["after"] == key and row["actor"] not in others for row in rows)
 
     def keeps(self, key: str) -> bool:

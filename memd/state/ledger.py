@@ -208,7 +208,11 @@ class Ledger:
         ``but`` are absolute paths of memories that are still in its context.
         """
         given = self._marks_of(session)
-        given.items = {key: size for key, size in given.items.items() if key[0] in but}
+        given.items = {
+            (path, fingerprint): size
+            for (path, fingerprint), size in given.items.items()
+            if path in but
+        }
         self._unwritten.append((_RESET, (session, json.dumps(list(but)))))
 
     def flush(self) -> None:

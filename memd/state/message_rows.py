@@ -72,6 +72,7 @@ def stored_messages(rows: Iterable[Row]) -> tuple[StoredMessage, ...]:
     """Return the messages in rows, with the sender's columns as one member; skip damaged rows."""
     result: list[StoredMessage] = []
     for row in rows:
+        # Without NULLs, so that the defaults of the class apply.
         columns = {name: value for name, value in dict(row).items() if value is not None}
         sender = columns | {"agent": columns["sender"]}
         result += read_rows([columns | {"sender": sender}], StoredMessage)

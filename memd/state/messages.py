@@ -192,7 +192,7 @@ class MessageTable:
                 if cursor.rowcount:
                     newly_ended.add((number, receiver))
                     if notice := (notices or {}).get((number, receiver)):
-                        _insert_copy(cursor, _insert_message(cursor, notice[0]), *notice)
+                        _insert_notice(cursor, notice)
             _delete_unused_bodies(cursor, {number for number, _ in newly_ended})
         return frozenset(newly_ended)
 
@@ -226,7 +226,7 @@ class MessageTable:
             )
             closed = cursor.rowcount > 0
             for notice in notices if closed else ():
-                _insert_copy(cursor, _insert_message(cursor, notice[0]), *notice)
+                _insert_notice(cursor, notice)
         return closed
 
     def of_receiver(self, receiver: int) -> tuple[MessageCopy, ...]:
@@ -319,6 +319,12 @@ def _insert_message(cursor: Cursor, message: NewMessage) -> int:
     sender = asdict(columns.pop("sender"))
     columns |= {"sender": sender.pop("agent"), "request_id": message.request_id or None}
     return insert_row(cursor, "messages", columns | sender)
+
+
+def _insert_notice(cursor: Cursor, notice: Notice) -> None:
+    """Insert a notice of memd's own with its one copy."""
+    message, copy = notice
+    _insert_copy(cursor, _insert_message(cursor, message), message, copy)
 
 
 def _insert_copy(cursor: Cursor, number: int, message: NewMessage, copy: MessageCopy) -> None:

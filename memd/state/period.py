@@ -38,6 +38,7 @@ SELECT count(*) AS made, coalesce(sum(state = 'dismissed'), 0) AS dismissed,
     (SELECT count(*) FROM suggestions WHERE state = 'open' AND (?3 = '' OR directory = ?3)) AS open
 FROM suggestions WHERE filed >= ?1 AND filed <= ?2 AND (?3 = '' OR directory = ?3)
 """
+# An accepted suggestion is a change by a client whose reason says so.
 _ACCEPTED = """
 SELECT count(*) AS accepted, coalesce(sum(reason LIKE ?4), 0) AS edited FROM changes
 WHERE state = 'applied' AND actor = 'client' AND reason LIKE 'accepted suggestion %'

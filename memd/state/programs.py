@@ -42,7 +42,7 @@ class Programs:
             cursor.execute("INSERT OR REPLACE INTO programs VALUES (?, ?, ?)", row)
 
     def remove(self, program: StartedProgram) -> None:
-        """Delete the row of a program none of whose processes is left."""
+        """Delete the row of a program that has no process left."""
         with self._database.transaction(synced=False) as cursor:
             cursor.execute("DELETE FROM programs WHERE mark = ?", (program.mark,))
 

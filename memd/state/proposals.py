@@ -170,23 +170,22 @@ class ProposalTable:
 
     def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
         """Return the refused edits of a memory directory, the newest decision first."""
+        # By the time of the decision, the proposal's number and the reason.
         decisions: dict[tuple[float, int, str], list[tuple[str, str]]] = {}
         seen: set[tuple[str, str | None]] = set()
         for number, step, file in self._refused(directory):
+            # Only the newest decision about the same text counts.
             if (step.path, step.before) not in seen:
                 seen.add((step.path, step.before))
                 key = (file.decided or 0.0, number, file.refusal)
                 decisions.setdefault(key, []).append((step.path, _describe_request(step, file)))
-        newest = sorted(decisions, key=lambda key: key[:2], reverse=True)
-        return tuple(
-            RefusedEdits(
-                tuple(path for path, _ in decisions[key]),
-                one_line("; ".join(line for _, line in decisions[key]), _REQUEST_CHARACTERS),
-                key[2],
-                time_of(key[0]),
-            )
-            for key in newest[: max(0, limit)]
-        )
+        newest = sorted(decisions.items(), key=lambda item: item[0][:2], reverse=True)
+        result = []
+        for (at, _, reason), edits in newest[: max(0, limit)]:
+            paths, lines = zip(*edits, strict=True)
+            line = one_line("; ".join(lines), _REQUEST_CHARACTERS)
+            result.append(RefusedEdits(paths, line, reason, time_of(at)))
+        return tuple(result)
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
         """Return each refused edit as its path and the hash of the text before it.

@@ -156,7 +156,7 @@ class Purge:
     def _store_path_hashes(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:
         """Store the hashes of paths that are about to be cleaned, so that they stay known.
 
-        Without this an index line that names such a path would count as unknown.
+        An index line to a path that memd knew may be removed; one to an unknown path stays.
         """
         rows = self._database.read(
             "SELECT DISTINCT c.directory, f.path FROM change_files f JOIN changes c"  # noqa: S608 - fixed words
@@ -164,7 +164,11 @@ class Purge:
         )
         cursor.executemany(
             "INSERT OR IGNORE INTO purged_paths VALUES (?, ?)",
-            [(r[0], sha256(r[1].encode(errors="replace"))) for r in rows if cleaned(r[1]) != r[1]],
+            [
+                (directory, sha256(path.encode(errors="replace")))
+                for directory, path in rows
+                if cleaned(path) != path
+            ],
         )
 
     def _hashes(self, condition: str, values: tuple[object, ...] = ()) -> frozenset[str]:
@@ -192,6 +196,7 @@ class Purge:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         )
         result: dict[str, tuple[str, ...]] = {}
+        # From the schema, so that tables which are added later are searched too.
         for table in [row["name"] for row in tables]:
             columns = tuple(
                 column["name"]

@@ -133,6 +133,7 @@ def read_step(row: Row) -> Step:
         step = msgspec.convert(facts, Step)
     except msgspec.ValidationError:
         return Step(str(row["path"]), None, None, conflict=True)
+    # A damaged mode must not set special bits such as setuid.
     return step if step.mode is None else replace(step, mode=step.mode & _MODE_BITS)
 
 

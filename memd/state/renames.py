@@ -19,6 +19,7 @@ def renamed(steps: Sequence[Step]) -> dict[str, str]:
     gone = {step.path: step for step in steps if step.before is not None and step.after is None}
     new = {step.path: step for step in steps if step.before is None and step.after is not None}
     result: dict[str, str] = {}
+    # Each key is tried on the files that the ones before it did not match.
     for key in _KEYS if gone and new else ():
         unmatched: dict[Hashable, deque[str]] = defaultdict(deque)
         for path, step in new.items():

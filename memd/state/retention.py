@@ -82,7 +82,7 @@ class Retention:
             return self._batch()
 
     def _batch(self) -> Pruned:
-        """Delete the first kind of rows that has any too old, and return what was deleted."""
+        """Delete rows of the first kind that has old ones, and return what was deleted."""
         past = self._select_numbers(_PAST, (*self._old, _SETS))
         old = self._select_numbers(_OLD, (*self._old, _SETS))
         if not past and not old and used_bytes(self._database) > self._most:

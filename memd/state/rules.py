@@ -45,6 +45,7 @@ _SAY = """
 INSERT INTO said_again VALUES (?, ?, 1, ?)
 ON CONFLICT (directory, path) DO UPDATE SET times = times + 1, last_at = excluded.last_at
 """
+# All repeated memories of a directory but the latest _SAID_MOST.
 _FORGET = """
 DELETE FROM said_again WHERE directory = ?1 AND path IN (
     SELECT path FROM said_again WHERE directory = ?1 ORDER BY last_at DESC LIMIT -1 OFFSET ?2)

@@ -51,6 +51,7 @@ _SUMS = (
     "sum(requests) AS requests, sum(input) AS input, sum(output) AS output,"
     " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created, sum(money) AS money"
 )
+# A correction may be negative; rounding must not leave a sum of money below zero.
 _ADD = """
 INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (day, kind, project, model) DO UPDATE SET
@@ -170,6 +171,7 @@ class SpendTable:
     def _booking_day(self, now: float) -> str:
         """Return the day to which a booking made now belongs."""
         rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
+        # The day of the newest booking, from the tally file if there is one.
         booked = self._read_tally().day or (rows[0]["day"] if rows else "")
         check = ages.last_check(self._database)
         steady = check is not None and check.steady_at(now)

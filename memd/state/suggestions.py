@@ -60,6 +60,7 @@ ON CONFLICT (directory, hash) DO UPDATE SET
 WHERE state = 'expired' OR state = 'open' AND (origin <> 'user' OR excluded.origin = 'user')
 """
 _EXPIRE = "UPDATE suggestions SET state = 'expired', text = '', reason = '' WHERE state = 'open'"
+# All open ones of a directory but the newest OPEN_MOST.
 _TOO_MANY = """ AND number IN (
     SELECT number FROM suggestions WHERE directory = ? AND state = 'open'
     ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
@@ -76,6 +77,7 @@ UPDATE suggestions SET
     offered_first = coalesce(offered_first, ?1)
 WHERE number = ?2 AND state = 'open' AND offered_second IS NULL AND offered_first IS NOT ?1
 """
+# Rows that are too old count as expired, although their state is changed only later.
 _COUNTS = """
 SELECT CASE WHEN state = 'open' AND filed < ? THEN 'expired' ELSE state END AS state,
     count(*) AS rows, count(offered_first) + count(offered_second) AS offered

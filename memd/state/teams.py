@@ -95,6 +95,7 @@ class TeamTable:
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
             current = self.batch(directory)
+            # The answer to an older batch comes too late and is ignored.
             if current is not None and current.id == batch:
                 _delete_rows(cursor, real, PushBatch, [""])
                 _replace_bases(cursor, real, bases, ())
@@ -210,6 +211,7 @@ def _replace_bases(
 ) -> None:
     """Store new bases and delete those of the keys ``gone``, with their held and left-out rows."""
     bases, gone = list(bases), list(gone)
+    # A new base ends what was held back or refused for its key.
     for noun in (HeldEntry, LeftOut):
         _delete_rows(cursor, directory, noun, [*(base.key for base in bases), *gone])
     _delete_rows(cursor, directory, Base, gone)

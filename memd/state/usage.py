@@ -25,6 +25,7 @@ from memd.state.records import text_of, time_of
 from memd.state.uses import ACTED, BEGIN, GONE, PRUNE, READ, UNUSED_DAYS
 
 _RUN_SECONDS = 30 * 60.0  # memd must have run this long for a day to count
+# Memories whose last use, row and file are all from before the bound of 90 counted days.
 _OLD = f"""
 SELECT u.directory, u.path, u.at FROM usage_days d, usage u
 JOIN shadows s ON (s.directory, s.path) = (u.directory, u.path)
@@ -232,16 +233,16 @@ class UsageTable:
 
 def _read_use(row: Row) -> MemoryUse:
     """Return the totals of one memory in a row of ``usage``."""
-    times = [row[name] for name in ("last_surfaced", "last_read", "last_acted")]
-    at = [None if time is None else time_of(time) for time in times]
+    times = (row[name] for name in ("last_surfaced", "last_read", "last_acted"))
+    surfaced, read, acted = (None if time is None else time_of(time) for time in times)
     return MemoryUse(
         surfaced=row["surfaced"],
         sessions=row["sessions"],
         read=row["read"],
         acted=row["acted"],
-        last_surfaced=at[0],
-        last_read=at[1],
-        last_acted=at[2],
+        last_surfaced=surfaced,
+        last_read=read,
+        last_acted=acted,
     )
 
 

@@ -58,6 +58,7 @@ UNUSED_DAYS = 90
 _USES = 200_000  # single uses stored at most
 _HALF_SECONDS = 600.0  # at most, between noticing the two halves of a rename
 _ACTORS = (Actor.CLIENT, Actor.ASSISTANT, Actor.EXTRACT)
+# Whether the memory was surfaced to this session before.
 _HAD = """
 EXISTS (SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
     AND kind = 'surfaced')
@@ -100,6 +101,7 @@ UPDATE usage SET surfaced = max(0, surfaced - 1), sessions = max(0, sessions - N
     AND kind = 'surfaced')
 WHERE (directory, path) = (?1, ?2)
 """)  # noqa: S608 - our own words
+# Whether the memory was surfaced to the session, or the session has read it.
 _KNOWS = """
 SELECT 1 FROM uses WHERE directory = ?1 AND path = ?2 AND session = ?3
 AND kind IN ('surfaced', 'read') LIMIT 1

@@ -27,7 +27,7 @@ class NoNotesError(MemdError):
 
 
 class NoSuchSectionError(MemdError):
-    """No section, or more than one, is called what the command line says."""
+    """No section, or more than one, has the title given on the command line."""
 
     def __init__(self, section: str, titles: Sequence[str]) -> None:
         super().__init__(f"no section is {section}; there are: {', '.join(titles)}")

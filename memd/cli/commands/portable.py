@@ -1,4 +1,4 @@
-"""export and import: write memories into an archive, and bring them in from one."""
+"""export and import: write memories into an archive, and import them from one."""
 
 import os
 from collections import Counter
@@ -19,7 +19,7 @@ _ACTIONS = {
 
 
 def export(invocation: Invocation) -> None:
-    """Write an archive and print what is in it."""
+    """Write memories into an archive and print what it contains."""
     options, screen = invocation.options, invocation.screen
     project = os.path.abspath(options.project) if options.project else None
     invocation.progress = lambda value: screen.passing(_progress(value))
@@ -39,13 +39,13 @@ def export(invocation: Invocation) -> None:
 
 
 def import_(invocation: Invocation) -> None:
-    """Import memories and print what was done with each."""
+    """Import memories and print what happened to each."""
     options, screen = invocation.options, invocation.screen
     invocation.progress = lambda value: screen.passing(_progress(value))
     source = os.path.abspath(options.source)
-    places = [_absolute(each) for each in options.project or ()]
+    directories = [_absolute(each) for each in options.project or ()]
     try:
-        answer = invocation.request(seconds=JOB_SECONDS, source=source, project=places or None)
+        answer = invocation.request(seconds=JOB_SECONDS, source=source, project=directories or None)
     finally:
         screen.passing("")
     _print_left_out(invocation, answer)
@@ -55,6 +55,7 @@ def import_(invocation: Invocation) -> None:
 def _absolute(place: str) -> str:
     """Return ``DIR`` or ``ID=DIR`` with an absolute path."""
     name, equals, directory = place.partition("=")
+    # A directory may contain "=" too; an id of a project has no slash before it.
     if equals and "/" not in name:
         return f"{name}={os.path.abspath(directory)}"
     return os.path.abspath(place)
@@ -76,7 +77,7 @@ def _import_lines(answer: dict[str, Any]) -> Iterator[str]:
 
 
 def _folder_lines(folder: dict[str, Any], dry_run: bool, options: str) -> Iterator[str]:  # noqa: FBT001 - a member of the answer
-    """Yield the lines of one project or agent; ``options`` name it to other commands."""
+    """Yield the lines about one project or agent; ``options`` select it in other commands."""
     would = "would be " if dry_run or folder["proposal"] else ""
     counts = Counter(file["action"] for file in folder["files"])
     words = [f"{count} {would}{_ACTIONS[action]}" for action, count in sorted(counts.items())]

@@ -58,7 +58,7 @@ class SetupReport(Struct):
 
 
 def setup(invocation: Invocation) -> int:
-    """Connect or disconnect the named client, or every client in use; 78 if one failed."""
+    """Connect or disconnect the named client or all in use; return 78 if one failed."""
     options, screen = invocation.options, invocation.screen
     removes = _removes_all(invocation)
     known = clients(invocation)

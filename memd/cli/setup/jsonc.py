@@ -25,7 +25,7 @@ _GAP = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _CLOSING = {"{": "}", "[": "]"}
-_MAX_DEPTH = 100
+_MAX_DEPTH = 100  # containers in containers; the parser is recursive
 _TWICE = "the key {} is there twice"
 _TAKEN = "{} is there already"
 _NO_OBJECT = "{} is no object"
@@ -57,6 +57,7 @@ class Node(Struct):
         if isinstance(step, int):
             return self.children[step] if step < len(self.children) else None
         named = [child for child in self.children if child.key == step]
+        # Programs disagree about which of two equal keys counts.
         if len(named) > 1:
             raise JsonShapeError(named[1].start, _TWICE, step)
         return named[0] if named else None

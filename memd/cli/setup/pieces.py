@@ -90,6 +90,7 @@ class JsonFile(Struct, frozen=True):
     def removed(self, content: bytes, original: bytes | None) -> bytes | None:
         """Return the content without memd's hooks and values, ``None`` if nothing else is left."""
         same: JsonFile = _read(self.path, content, self.settled)
+        # Nothing else has changed since the set-up, so the backup is the exact original.
         if original is not None and same.installed(original) == content:
             return original
         empty = _read(

@@ -22,7 +22,8 @@ def find(text: str, group: str, name: str) -> dict[str, str] | None:
     span = _find_entry(lines, group, name)
     if span is None:
         return None
-    pairs = (line.strip().partition(":") for line in lines[span[0] + 1 : span[1]])
+    start, end = span
+    pairs = (line.strip().partition(":") for line in lines[start + 1 : end])
     return {key: value.strip() for key, _, value in pairs}
 
 
