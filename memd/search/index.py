@@ -72,8 +72,9 @@ class Index:
         self.near = near
         self._engine: Engine | None = None
         self._waiting: dict[str, _Change] = {}
-        self._holders: Counter[str] = Counter()  # waiting documents by word
-        self._added = 0  # number of waiting documents, without removals
+        # Waiting documents by word, None after a change: counted only if a prompt asks, since that
+        # was a quarter of the time that a first indexing takes.
+        self._holders: Counter[str] | None = None
         self._notes: list[str] = []
         self._lost = False
         self._committing = threading.Lock()
@@ -83,7 +84,8 @@ class Index:
     @property
     def count(self) -> int:
         """The approximate number of entries; those just replaced may count twice."""
-        return self._added + (0 if self._engine is None else self._engine.count)
+        waiting = sum(change is not None for change in self._waiting.values())
+        return waiting + (0 if self._engine is None else self._engine.count)
 
     def holders(self, word: str) -> int:
         """Return approximately how many entries have a word."""
@@ -93,6 +95,11 @@ class Index:
                 below = self._engine.holders(word)
             except EngineBrokenError as error:
                 self._give_up(error)
+        if self._holders is None:
+            documents = (change[0] for change in self._waiting.values() if change is not None)
+            self._holders = Counter(
+                word for document in documents for word in frozenset(document.words.split())
+            )
         return self._holders[word] + below
 
     def reconcile(self, known: Mapping[str, Fingerprint]) -> list[str]:
@@ -123,17 +130,14 @@ class Index:
 
     def update(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those of the same path."""
+        self._holders = None
         for entry in entries:
-            self._take_out(entry.path)
-            document = analyse(entry)
-            self._waiting[entry.path] = (document, mark(entry.path, entry.fingerprint))
-            self._holders.update(frozenset(document.words.split()))
-            self._added += 1
+            self._waiting[entry.path] = (analyse(entry), mark(entry.path, entry.fingerprint))
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove entries; unknown paths are ignored."""
+        self._holders = None
         for path in paths:
-            self._take_out(path)
             if self._engine is None:
                 self._waiting.pop(path, None)
             else:
@@ -201,9 +205,9 @@ class Index:
         except EngineBrokenError as error:
             self._give_up(error)
             return
+        self._holders = None
         for path, change in batch.changes.items():
             if path in self._waiting and self._waiting[path] is change:
-                self._take_out(path)
                 del self._waiting[path]
 
     def give_back(self, batch: Batch) -> None:
@@ -260,16 +264,6 @@ class Index:
             self._give_up(error)
             visible = []
         return result + visible[:most]
-
-    def _take_out(self, path: str) -> None:
-        """Remove a waiting document from the counts."""
-        change = self._waiting.get(path)
-        if change is not None:
-            self._added -= 1
-            for word in frozenset(change[0].words.split()):
-                self._holders[word] -= 1
-                if not self._holders[word]:
-                    del self._holders[word]
 
     def _stop_committing(self, error: Exception) -> None:
         """Commit no more; committed entries stay readable."""
