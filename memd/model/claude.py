@@ -1,14 +1,13 @@
-"""The one door to the Messages API's SDK.
+"""Send requests to a server of the Messages API. This is the only file that uses its SDK.
 
 Rules of this file
-- The library takes two seconds to import and is imported in a worker thread at first use, never
+- The library takes two seconds to import. It is imported in a worker thread at first use, never
   when memd starts.
-- The library is told everything: address, credentials, headers, time, that it shall not try again
-  by itself, trace or log. It finds nothing in files and in the environment (``endpoint.py`` says
-  what counts there).
-- No redirect is followed: a prompt goes to the address that the user configured or nowhere. Plain
-  http (this machine, by ``endpoint.py``) goes through no proxy either.
-- One request is one POST that is read in full, up to a bound. Whoever stops waiting closes it.
+- The library gets everything as arguments: address, credentials, headers, time, and that it must
+  not retry, trace or log. It reads nothing from files or the environment (``endpoint.py`` does).
+- No redirect is followed, so that a prompt only goes to the address that the user configured.
+  Plain http, which ``endpoint.py`` allows for this machine alone, goes through no proxy.
+- One request is one POST. The response is read in full, up to a limit. Cancelling closes it.
 - No credential is in an error, and no exception of the library leaves this file, since it carries
   the request's headers.
 """
@@ -31,7 +30,7 @@ from memd.model.errors import (
     ModelUnauthorisedError,
     SdkMissingError,
 )
-from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, cut, read
+from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, connection_error, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
@@ -41,14 +40,14 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 _PATH = "/v1/messages"
-_MODELS_PATH = "/v1/models"  # its list of models costs nothing
-_NO_KEY = "none"  # servers of this machine want a token and do not look at it
+_MODELS_PATH = "/v1/models"  # this list costs nothing
+_NO_KEY = "none"  # local servers require a token and do not check it
 
 
 class Connections:
-    """The open clients by endpoint, and what is known of the servers behind them.
+    """The open SDK clients by endpoint.
 
-    ``dropped`` holds, by address and model, the parts of requests that a server does not take.
+    ``dropped`` holds, by address and model, the parts of requests that the server refused.
     """
 
     def __init__(self) -> None:
@@ -59,23 +58,23 @@ class Connections:
 
     @asynccontextmanager
     async def use(self, endpoint: Endpoint) -> AsyncIterator["AsyncAnthropic"]:
-        """Hold the endpoint's client, made when it is not there; older ones that rest are closed.
+        """Lend the endpoint's client, created if needed; then close unused clients of others.
 
         Raises ModelNotConfiguredError.
         """
         async with self._lock:
-            used = self._open.get(endpoint)
-            if used is None:
+            lent = self._open.get(endpoint)
+            if lent is None:
                 client = await to_thread.run_sync(_connect, endpoint, abandon_on_cancel=True)
-                used = self._open[endpoint] = _OpenClient(client)
-            used.users += 1
+                lent = self._open[endpoint] = _OpenClient(client)
+            lent.users += 1
             self._newest = endpoint
         try:
-            yield used.client
+            yield lent.client
         finally:
-            used.users -= 1
-            resting = [key for key, opened in self._open.items() if not opened.users]
-            await self._close(key for key in resting if key != self._newest)
+            lent.users -= 1
+            unused = [key for key, opened in self._open.items() if not opened.users]
+            await self._close(key for key in unused if key != self._newest)
 
     async def forget(self, endpoint: Endpoint) -> None:
         """Close the endpoint's client, so that the next use reads its key again."""
@@ -86,22 +85,26 @@ class Connections:
         await self._close(list(self._open))
 
     async def _close(self, endpoints: Iterable[Endpoint]) -> None:
-        gone = [self._open.pop(endpoint, None) for endpoint in endpoints]
-        for opened in gone:
+        """Close the clients of some endpoints, waiting at most ``CLOSE_SECONDS`` for each."""
+        # All are removed before the first wait, so that nobody is lent a client that closes.
+        clients = [self._open.pop(endpoint, None) for endpoint in endpoints]
+        for opened in clients:
             if opened is not None:
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                     await opened.client.close()
 
 
 class _OpenClient(Struct):
+    """An open SDK client and how many requests use it now."""
+
     client: "AsyncAnthropic"
     users: int = 0
 
 
 class Claude:
-    """A server of the Messages API as a Model; one try for each request.
+    """A server of the Messages API as a Model; it does not retry (``patient.py`` does).
 
-    ``problem`` is why the last request failed for good, in words; empty when it did not.
+    ``problem`` is the sentence why the last request failed for good, "" if it did not.
     """
 
     calls_tools = True
@@ -118,11 +121,11 @@ class Claude:
 
     @property
     def source(self) -> str:
-        """What named it."""
+        """The setting or variable that names the server or its key."""
         return self.endpoint.source
 
     async def warm(self) -> None:
-        """Load the library and read the key; what goes wrong is in ``problem``."""
+        """Load the library and read the key; an error is stored in ``problem``."""
         try:
             async with self._connections.use(self.endpoint):
                 self.problem = ""
@@ -130,10 +133,7 @@ class Claude:
             self.problem = error.sentence
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply within ``ask.seconds``; ``ask.retries`` is for ``patient.py``.
-
-        Raises ModelError.
-        """
+        """Return the reply of one try within ``ask.seconds``. Raises ModelError."""
         try:
             with anyio.fail_after(ask.seconds):
                 async with self._connections.use(self.endpoint) as client:
@@ -143,7 +143,8 @@ class Claude:
         except (ModelNotConfiguredError, ModelUnauthorisedError) as error:
             self.problem = error.sentence
             if self.endpoint.key_file:
-                await self._connections.forget(self.endpoint)  # the file may hold another by then
+                # The person may put another key into the file, so that it has to be read again.
+                await self._connections.forget(self.endpoint)
             raise
         self.problem = ""
         if on_usage is not None:
@@ -151,25 +152,30 @@ class Claude:
         return wire.reply(payload)
 
     async def reach(self, seconds: float) -> ModelError | None:
-        """Return why the server cannot be used, ``None`` when it answers; no model is asked."""
+        """Return the error if the server cannot be used, by listing its models.
+
+        ``seconds`` limit the request, not the loading of the library.
+        """
         try:
             async with self._connections.use(self.endpoint) as client:
-                # The time is the server's: the first use of the library takes seconds to load it.
                 with anyio.fail_after(seconds):
                     answer = await _sent(client, seconds)
         except TimeoutError:
             return overdue(seconds)
         except ModelError as error:
             return error
-        # Not every server has that list: any other answer is one.
+        # Not every server has a list of models, so another status than these is no error.
         refused = answer.status in (401, 403)
         return wire.failure(answer, _secrets(client, self.endpoint)) if refused else None
 
     async def _requested(self, client: "AsyncAnthropic", ask: Ask) -> Any:
-        """Return the answer's body, leaving out what the server does not take."""
+        """Return the response's body; send again without the parts that the server refuses.
+
+        Raises the error of the first try if leaving out parts does not help.
+        """
         key = (self.endpoint.base_url, ask.model)
         dropped = known = self._connections.dropped.get(key, frozenset())
-        first: ModelError | None = None
+        first_error: ModelError | None = None
         while True:
             answer = await _sent(client, ask.seconds, wire.encode(ask, dropped))
             error = wire.failure(answer, _secrets(client, self.endpoint))
@@ -177,46 +183,50 @@ class Claude:
                 if dropped != known:
                     self._connections.dropped[key] = dropped
                 return answer.payload
-            first = first or error
+            first_error = first_error or error
             if not isinstance(error, ModelRefusedError) or answer.status not in probe.REFUSALS:
                 raise error
             part = probe.next_part(probe.parts(ask), dropped, error.sentence)
             if not part:
-                raise first
+                raise first_error
             dropped |= {part}
 
 
 async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> HttpAnswer:
-    """Return the answer to a request for a message, or without a body to one for the models."""
+    """Return the response to a request for a message, or for the models if ``body`` is empty.
+
+    Raises ModelUnavailableError and ModelReplyError.
+    """
     import anthropic  # noqa: PLC0415 - loaded by now, in a thread
     import httpx2  # noqa: PLC0415 - as above
 
-    how: dict[str, Any] = {
-        "cast_to": httpx2.Response,  # with this cast it is the bare response
+    options: dict[str, Any] = {
+        "cast_to": httpx2.Response,  # with this cast the SDK returns the response itself
         "options": {"timeout": seconds, "headers": {"Content-Type": "application/json"}},
         "stream": True,
         "stream_cls": anthropic.AsyncStream[Any],
     }
     try:
         if body:
-            return await read(await client.post(_PATH, content=body, **how))
-        return await read(await client.get(_MODELS_PATH, **how))
+            return await read(await client.post(_PATH, content=body, **options))
+        return await read(await client.get(_MODELS_PATH, **options))
     except anthropic.APIStatusError as error:
         status, headers = error.status_code, error.response.headers
         return HttpAnswer(status, error.body or "", wire.retry_after(headers))
     except anthropic.APIConnectionError as error:
-        raise cut(error.__cause__) from None
+        raise connection_error(error.__cause__) from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
-        raise cut(error) from None
+        raise connection_error(error) from None
 
 
 def _secrets(client: "AsyncAnthropic", endpoint: Endpoint) -> tuple[str, ...]:
-    given = (client.api_key, client.auth_token, *(value for _, value in endpoint.headers))
-    return tuple(secret for secret in given if secret and secret != _NO_KEY)
+    """Return the credentials that are sent, to remove them from the server's error messages."""
+    sent = (client.api_key, client.auth_token, *(value for _, value in endpoint.headers))
+    return tuple(secret for secret in sent if secret and secret != _NO_KEY)
 
 
 def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
-    """Return a client of the SDK; blocks. Raises ModelNotConfiguredError."""
+    """Return a new SDK client for an endpoint. Blocks. Raises ModelNotConfiguredError."""
     key = read_key(endpoint.key_file) if endpoint.key_file else endpoint.api_key
     try:
         import anthropic  # noqa: PLC0415 - two seconds, in a thread, only where a model is used
@@ -224,7 +234,7 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
     except ImportError:  # pragma: no cover - its test takes the library away in another process
         raise SdkMissingError from None
     for name in ("anthropic", "httpx2"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would log what is sent
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would log prompts
     remote = endpoint.base_url.startswith("https:")
     client = anthropic.AsyncAnthropic(
         api_key=key or None,
@@ -238,6 +248,6 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
             limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
         ),
     )
-    # The SDK takes headers from its process's environment whatever it is told.
+    # The SDK adds headers from the environment, whatever its arguments are; these replace them.
     client._custom_headers = dict(endpoint.headers)  # noqa: SLF001 - there is no public way
     return client

@@ -5,8 +5,8 @@ Rules of this file
   reply its standard output; both are bounded.
 - The process starts in an empty directory and a process group of its own, with a mark in its
   environment, and is recorded in the state file before that.
-- When it ends, is late, prints too much or is cancelled, all processes that it left are killed
-  before anything else. Those of a killed daemon are killed at the next start.
+- When it ends, exceeds its time, prints too much or is cancelled, all processes that it left are
+  killed first. Processes that a killed daemon left are killed at the next start.
 """
 
 import os
@@ -35,18 +35,18 @@ from memd.model.presets import Program
 from memd.state.database import StateUnusableError
 from memd.state.tables import Programs, StartedProgram
 
-SECONDS = 120.0  # one run
+SECONDS = 120.0  # the longest time of one run
 _ANSWER_BYTES = 4 * 1024 * 1024
 _ERROR_BYTES = 4_096  # of the end of its error output
 _CHUNK = 65_536
-_FOLDER = "model"  # below the state directory; has the program's working directory
+_FOLDER = "model"  # below the state directory; contains the program's working directory
 _PLACES = (".local/bin", ".claude/local", ".npm-global/bin", ".bun/bin")  # below a person's home
-_NOWHERE = "it is not there"
+_NOT_FOUND = "it is not there"
 _SYSTEM_PLACES = ("/usr/local/bin", "/opt/homebrew/bin")
 
 
 class ProgramRuns:
-    """Runs programs, one at a time whatever settings name them.
+    """Runs programs. Whoever calls ``run`` holds ``turn``, so that only one runs at a time.
 
     ``rows`` records the running program; its working directory is below ``state_dir``.
     """
@@ -65,18 +65,18 @@ class ProgramRuns:
         return shutil.which(name, path=":".join(filter(None, (*places, *_SYSTEM_PLACES)))) or ""
 
     async def recover(self) -> tuple[str, ...]:
-        """Kill the programs that an earlier daemon left; return a sentence about it, if any."""
+        """Kill the programs that an earlier daemon left; return a sentence about it, or nothing."""
         return await to_thread.run_sync(self._recover)
 
     async def runs_below(self, pid: int) -> bool:
-        """Return whether a process belongs to the program that runs now."""
+        """Return whether a process or one of its ancestors belongs to the running program."""
         running = self._running
         if running is None:
             return False
         return await to_thread.run_sync(processes.descends, pid, running)
 
     async def run(self, program: Program, model: str, text: str, seconds: float) -> str:
-        """Run a program with a request as input and return what it prints. Raises ModelError."""
+        """Run a program with ``text`` as its input and return its output. Raises ModelError."""
         started = StartedProgram(uuid.uuid4().hex)
         try:
             path, environ = await to_thread.run_sync(self._prepared, program, started)
@@ -93,7 +93,7 @@ class ProgramRuns:
                     env=environ,
                     start_new_session=True,
                 ) as process:
-                    return await self._talk(process, started, text)
+                    return await self._communicate(process, started, text)
         except TimeoutError:
             raise overdue(seconds) from None
         except OSError as error:
@@ -103,8 +103,8 @@ class ProgramRuns:
                 await to_thread.run_sync(self._end, self._running)
             self._running = None
 
-    async def _talk(self, process: Process, started: StartedProgram, text: str) -> str:
-        """Send a request to a process and return what it prints; kills all it leaves behind.
+    async def _communicate(self, process: Process, started: StartedProgram, text: str) -> str:
+        """Write ``text`` to a process, return its output and kill all processes that it left.
 
         Raises ModelReplyError, ProgramFailedError and ModelUnavailableError.
         """
@@ -135,10 +135,13 @@ class ProgramRuns:
         return output.text
 
     def _prepared(self, program: Program, started: StartedProgram) -> tuple[str, dict[str, str]]:
-        """Record a program and create its directory; return its path and environment. Blocks."""
+        """Record a program and create its directory; return its path and environment.
+
+        Blocks. Raises ProgramMissingError and StateUnusableError.
+        """
         path = self.path(program.argv[0])
         if not path:
-            raise ProgramMissingError(program.argv[0], _NOWHERE)
+            raise ProgramMissingError(program.argv[0], _NOT_FOUND)
         environ = program.environment(self.environ) | {processes.MARK: started.mark}
         # A program may be a script that starts with ``env node``, and node lies beside it.
         environ["PATH"] = f"{environ.get('PATH', '')}:{os.path.dirname(path)}".lstrip(":")
@@ -146,14 +149,15 @@ class ProgramRuns:
         os.makedirs(f"{self._folder}/empty", 0o700, exist_ok=True)
         if program.settings:
             file = f"{self._folder}/{presets.SETTINGS}"
-            with open(file, "w", encoding="utf-8", opener=_private) as opened:
+            with open(file, "w", encoding="utf-8", opener=_open_private) as opened:
                 opened.write(program.settings)
             environ[program.settings_variable] = file
         self._rows.put(started)
         return path, environ
 
     def _end(self, program: StartedProgram) -> None:
-        """Kill what is left of a program, and remove its record and its directory. Blocks."""
+        """Kill all processes of a program, and remove its record and its directory. Blocks."""
+        # A program with a process that survives stays recorded for the next start.
         if processes.end(program):
             with suppress(StateUnusableError):
                 self._rows.remove(program)
@@ -161,10 +165,11 @@ class ProgramRuns:
 
     def _recover(self) -> tuple[str, ...]:
         """Kill the programs that are still recorded, and return a sentence about it. Blocks."""
-        left = self._rows.all()
-        for program in left:
+        recorded = self._rows.all()
+        for program in recorded:
             self._end(program)
-        return (f"ended what was left of {len(left)} programs of models",) if left else ()
+        count = len(recorded)
+        return (f"ended what was left of {count} programs of models",) if count else ()
 
 
 class ProgramModel:
@@ -188,8 +193,8 @@ class ProgramModel:
     @property
     def source(self) -> str:
         """The setting that names the program."""
-        by = "argv" if self._program.name.startswith("command:") else "preset"
-        return f"model.{by} of memd.toml"
+        setting = "argv" if self._program.name.startswith("command:") else "preset"
+        return f"model.{setting} of memd.toml"
 
     async def warm(self) -> None:
         """Do nothing, since a program is started for each request."""
@@ -199,10 +204,10 @@ class ProgramModel:
         name = self._program.argv[0]
         if await to_thread.run_sync(self._runs.path, name):
             return None
-        return ProgramMissingError(name, _NOWHERE)
+        return ProgramMissingError(name, _NOT_FOUND)
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply of one run. Raises ModelError."""
+        """Return the reply of one run of the program. Raises ModelError."""
         seconds = min(ask.seconds, SECONDS)
         try:
             printed = await self._runs.run(self._program, ask.model, plain.prompt(ask), seconds)
@@ -218,7 +223,10 @@ class ProgramModel:
 
 
 class _Pipe:
-    """The first ``most`` bytes of a stream, or with ``latest`` the last ones."""
+    """A buffer of the first ``most`` bytes of a stream, or with ``latest`` of its last ones.
+
+    ``full`` says that the stream has more than its first ``most`` bytes.
+    """
 
     def __init__(self, most: int, *, latest: bool = False) -> None:
         self.full = False
@@ -254,5 +262,6 @@ async def _feed(stream: ByteSendStream | None, data: bytes) -> None:
             await stream.aclose()
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read; for ``open(opener=…)``."""
     return os.open(path, flags, 0o600)

@@ -59,9 +59,9 @@ class _Backend(Model, Protocol):
 
 
 class _Built(Struct, frozen=True):
-    """A model with the settings it was built of, or the problem why there is none."""
+    """A model with the settings it was built from, or the ``problem`` why there is none."""
 
-    of: tuple[ModelSettings, SpendSettings]
+    settings: tuple[ModelSettings, SpendSettings]
     model: Model | None
     backend: _Backend | None
     problem: str
@@ -82,7 +82,7 @@ class ModelState(Struct, frozen=True):
 
 
 class Models:
-    """Returns the model that the settings name.
+    """Builds the model that the settings name, and owns its connections.
 
     With the table ``spent`` its use is counted and capped. ``origin`` says where the variables of
     ``environ`` are from, and why memd's env file is ignored, if it is. ``programs`` runs programs
@@ -112,29 +112,28 @@ class Models:
         return self._current(settings).model
 
     def problem(self, settings: Settings) -> str:
-        """Return why there is no model, or none that works just now; empty when all is well."""
+        """Return why there is no model or why its last request failed for good, "" if neither."""
         built = self._current(settings)
         return built.problem or (built.backend.problem if built.backend else "")
 
     def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind of work.
+        """Return the model's name for a kind of work, "" if the provider cannot do that work.
 
-        It is empty for a kind of work that the provider cannot do. Notes (kept with a tool) and
-        lines of progress (from a cached prefix) need the Messages API. Recall cannot use a
-        program, which would keep the prompt waiting.
+        Notes (written with a tool) and lines of progress (from a cached prefix) need the Messages
+        API. Recall cannot use a program, as the prompt would wait for it.
         """
         model = settings.model
         if kind in ("notes", PROGRESS) and model.provider != MESSAGES:
             return ""
         if model.provider != COMMAND:
             return model_name(model, kind, self._environ, settings.spend.prices)
-        named = presets.program(model)  # a string says why none was found
-        if kind == "recall" or isinstance(named, str):
+        program = presets.program(model)  # a string says why there is none
+        if kind == "recall" or isinstance(program, str):
             return ""
-        return getattr(model, kind) or named.name
+        return getattr(model, kind) or program.name
 
     def host(self, settings: Settings) -> str:
-        """Return the server's host and port, or the program; empty without a model."""
+        """Return the server's host and port or the program's path, "" without a model."""
         backend = self._current(settings).backend
         return backend.host if backend else ""
 
@@ -144,7 +143,7 @@ class Models:
         return backend.source if backend else ""
 
     def state(self, settings: Settings) -> ModelState:
-        """Return the state of the configured model."""
+        """Return the state of the configured model, with its name for each kind of work."""
         configured = self.for_(settings) is not None
         names = {kind: self.name(settings, kind) for kind in KINDS} if configured else {}
         names = {kind: name for kind, name in names.items() if name}
@@ -162,16 +161,16 @@ class Models:
         return await backend.reach(_REACH_SECONDS) if backend else None
 
     async def warm(self, settings: Settings) -> None:
-        """Load the model's library in advance, so that no prompt waits for it.
+        """Load the model's library in a worker thread (about two seconds), before it is needed.
 
-        Takes about two seconds of a worker thread. An error is stored in ``problem``.
+        An error is stored in the model's ``problem``.
         """
         backend = self._current(settings).backend
         if backend is not None:
             await backend.warm()
 
     async def recover(self) -> tuple[str, ...]:
-        """Kill the programs that an earlier daemon left; return a sentence about it, if any."""
+        """Kill the programs that an earlier daemon left; return a sentence about it, or nothing."""
         return await self.programs.recover() if self.programs else ()
 
     async def aclose(self) -> None:
@@ -182,27 +181,26 @@ class Models:
 
     def _current(self, settings: Settings) -> _Built:
         """Return the model of the settings, built again if they changed."""
-        of = (settings.model, settings.spend)
-        if self._built is None or self._built.of != of:
-            self._built = self._build(of)
+        if self._built is None or self._built.settings != (settings.model, settings.spend):
+            self._built = self._build(settings.model, settings.spend)
         return self._built
 
-    def _build(self, of: tuple[ModelSettings, SpendSettings]) -> _Built:
-        """Return the model of some settings with its wrappers, or the problem."""
-        backend = self._backend(of[0])
+    def _build(self, settings: ModelSettings, spend: SpendSettings) -> _Built:
+        """Return the model that the settings name, in its wrappers, or the problem."""
+        backend = self._backend(settings)
         if isinstance(backend, str):
-            return _Built(of, None, None, backend)
-        request: Model = backend
-        program = self.programs if of[0].provider == COMMAND else None
+            return _Built((settings, spend), None, None, backend)
+        model: Model = backend
+        runs = self.programs if settings.provider == COMMAND else None
         if self._spent is not None:
-            by_runs = program is not None
-            request = Metered(request, self._spent, of[1], self._clock, by_runs=by_runs)
+            by_runs = runs is not None
+            model = Metered(model, self._spent, spend, self._clock, by_runs=by_runs)
         # A program is not retried here, as each try is a run that counts; the job retries later.
-        wrapped = InTurn(request, program.turn) if program else Patient(request)
-        return _Built(of, wrapped, backend, "")
+        wrapped = InTurn(model, runs.turn) if runs else Patient(model)
+        return _Built((settings, spend), wrapped, backend, "")
 
     def _backend(self, settings: ModelSettings) -> _Backend | str:
-        """Return the server or program that the settings name, or the sentence why none."""
+        """Return the server or program that the settings name, or the reason why there is none."""
         if settings.provider == COMMAND and settings.enabled:
             program = presets.program(settings)
             if isinstance(program, str) or self.programs is None:

@@ -52,8 +52,8 @@ ENVIRONMENT = Origin()
 class Endpoint:
     """One server: its address without ``/v1``, and the credentials.
 
-    At most one of ``api_key``, ``auth_token`` and ``key_file`` (absolute) is set. ``headers`` are
-    further ones from the environment. ``source`` says in words which setting or variable named it.
+    At most one of ``api_key``, ``auth_token`` and ``key_file`` (absolute) is set. ``headers`` come
+    from the environment. ``source`` names the setting or variable of its key or address.
     """
 
     base_url: str
@@ -77,14 +77,14 @@ def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> tuple[dic
     """
     if not any(own.get(name) for name in _VARIABLES):
         return {**environ, **own}, False
-    left = {name: value for name, value in environ.items() if not name.startswith("ANTHROPIC_")}
-    return {**left, **own}, True
+    others = {name: value for name, value in environ.items() if not name.startswith("ANTHROPIC_")}
+    return {**others, **own}, True
 
 
 def endpoint(
     settings: ModelSettings, environ: Mapping[str, str], origin: Origin = ENVIRONMENT
 ) -> Endpoint | str:
-    """Return the endpoint, or the reason why there is none, for the end of a sentence."""
+    """Return the server to use, or the reason why there is none, to end a sentence."""
     if not settings.enabled:
         return OFF
     own = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
@@ -100,12 +100,12 @@ def model_name(
     """Return the name of the model for a kind of work.
 
     If it is not configured, notes use the model for extraction, and lines of progress the cheapest
-    of the others by the user's ``prices``.
+    of the others by the user's ``prices``. Other kinds use the variable ANTHROPIC_MODEL or MODEL.
     """
     if kind == PROGRESS:
         others = (model_name(settings, other, environ) for other in _NAMED)
         return settings.progress or min(others, key=lambda name: price(name, prices).input)
-    own = {
+    configured = {
         "recall": settings.recall,
         "extract": settings.extract,
         "dream": settings.dream,
@@ -113,10 +113,11 @@ def model_name(
         "compact": settings.compact,
     }[kind]
     if settings.provider == OPENAI:
-        return own or "default"  # servers that hold one model do not look at its name
-    common = environ.get("ANTHROPIC_MODEL", "").strip()
-    usable = common.partition("[")[0].lower() not in ("", *_CLIENT_WORDS)
-    return own or (common if usable else MODEL)
+        return configured or "default"  # servers with a single model ignore its name
+    variable = environ.get("ANTHROPIC_MODEL", "").strip()
+    # Claude Code also understands names like ``opus[1m]``.
+    usable = variable.partition("[")[0].lower() not in ("", *_CLIENT_WORDS)
+    return configured or (variable if usable else MODEL)
 
 
 def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:
@@ -139,24 +140,25 @@ def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoin
 
 
 def _of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | str:
-    """Return the endpoint that variables name, or the reason why there is none."""
-    key, token, address = (environ.get(name, "").strip() for name in _VARIABLES)
-    first = next((n for n, v in zip(_VARIABLES, (key, token, address), strict=True) if v), "")
+    """Return the endpoint that environment variables name, or the reason why there is none."""
+    values = {name: environ.get(name, "").strip() for name in _VARIABLES}
+    first = next((name for name in _VARIABLES if values[name]), "")
     if not first:
         return NOT_NAMED
+    key, token, address = values.values()
     headers = _headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     source = f"{first} of {origin.name}"
     return Endpoint(address or _HOME, key, "" if key else token, headers=headers, source=source)
 
 
 def _headers(lines: str) -> tuple[tuple[str, str], ...]:
-    """Return the names and values of headers, one ``Name: value`` a line."""
+    """Return the names and values of headers from lines of the form ``Name: value``."""
     pairs = (line.partition(":") for line in lines.splitlines())
     return tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon)
 
 
 def _checked(result: Endpoint) -> Endpoint | str:
-    """Return an endpoint with its address normalised, or what is wrong with it."""
+    """Return an endpoint without ``/v1`` in its address, or a sentence about what is wrong."""
     try:
         parts = urlsplit(result.base_url)
         host, port = parts.hostname or "", parts.port
@@ -167,7 +169,7 @@ def _checked(result: Endpoint) -> Endpoint | str:
 
 
 def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
-    """Return what is wrong with an address, "" if nothing is."""
+    """Return a sentence about what is wrong with an address, "" if nothing is."""
     if parts.scheme not in ("http", "https") or not host or port == 0:
         return "the address must be an https URL with a host"
     if "@" in parts.netloc or parts.query or parts.fragment:
@@ -178,7 +180,7 @@ def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
 
 
 def _wrong_credentials(result: Endpoint, host: str) -> str:
-    """Return what is wrong with an endpoint's credentials, "" if nothing is."""
+    """Return a sentence about what is wrong with an endpoint's credentials, "" if nothing is."""
     credential = result.api_key or result.auth_token or result.key_file
     if not credential and not is_loopback(host):
         return f"there is no key for {host}"
@@ -189,5 +191,5 @@ def _wrong_credentials(result: Endpoint, host: str) -> str:
 
 
 def is_sendable(value: str) -> bool:
-    """Return whether a value can be sent in a header."""
+    """Return whether a value can be sent in an HTTP header: printable ASCII."""
     return value.isascii() and value.isprintable()

@@ -1,7 +1,6 @@
-"""Errors of using a model; one class for each situation of the caller.
+"""Errors of models, with one class for each situation that callers handle differently.
 
-No sentence and no fact of an error has a credential: words of a server are passed through
-``wire.tame`` before an error is raised.
+No error contains a credential: ``wire.tame`` removes them from a server's words first.
 """
 
 from memd.core.errors import MemdError

@@ -1,4 +1,4 @@
-"""What the servers of models share as HTTP: answers read up to a bound, broken connections."""
+"""Read HTTP responses of models up to a size limit, and turn broken connections into errors."""
 
 import json
 from typing import TYPE_CHECKING
@@ -11,13 +11,16 @@ from memd.model.wire import HttpAnswer
 if TYPE_CHECKING:
     import httpx2
 
-CLOSE_SECONDS = 1.0
-IDLE_CONNECTIONS = 2  # to a server, kept for the next request
+CLOSE_SECONDS = 1.0  # the longest wait for a connection to close
+IDLE_CONNECTIONS = 2  # to one server, left open for the next request
 _ANSWER_BYTES = 4 * 1024 * 1024  # the longest answers of today's models have half a megabyte
 
 
 async def read(response: "httpx2.Response") -> HttpAnswer:
-    """Return an answer, its body parsed where it is JSON. Raises ModelReplyError."""
+    """Return a response with its body parsed if it is JSON, otherwise as text; close it.
+
+    Raises ModelReplyError if the body is longer than 4 MiB.
+    """
     body = bytearray()
     try:
         async for part in response.aiter_bytes():
@@ -34,8 +37,8 @@ async def read(response: "httpx2.Response") -> HttpAnswer:
     return HttpAnswer(response.status_code, payload)
 
 
-def cut(error: BaseException | None) -> ModelUnavailableError:
-    """Return the failure of a connection; one that was never made cannot cost anything."""
+def connection_error(error: BaseException | None) -> ModelUnavailableError:
+    """Return the error for an exception of the HTTP library; it may cost unless never connected."""
     name = type(error).__name__
     if name in ("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"):
         return ModelUnavailableError(f"no connection ({name})")

@@ -1,8 +1,8 @@
-"""Read keys from files. Blocks: for a worker thread, or before the event loop runs.
+"""Read credentials from files. Blocks: for a worker thread, or before the event loop runs.
 
-The settings may name a file that has only a key. Beside the settings may lie the file ``env`` with
+The settings may name a file that contains only a key. The file ``env`` beside the settings may have
 variables for the daemon, one ``NAME=value`` a line as in systemd's EnvironmentFile. A file that
-others may read is refused.
+other users may read is refused.
 """
 
 import os
@@ -31,7 +31,7 @@ class EnvFileUnusableError(KeyFileUnusableError):
 
 
 def read_key(path: str) -> str:
-    """Return the key in a file. Raises KeyFileUnusableError."""
+    """Return the key in a file that has nothing else. Raises KeyFileUnusableError."""
     key = _private_text(path, _KEY_BYTES, KeyFileUnusableError).strip()
     if not key or not is_sendable(key):
         raise KeyFileUnusableError(path, cause="holds no key")
@@ -39,7 +39,10 @@ def read_key(path: str) -> str:
 
 
 def read_variables(path: str) -> dict[str, str]:
-    """Return the variables of memd's env file, empty without one. Raises EnvFileUnusableError."""
+    """Return the variables in memd's env file, none if there is no file.
+
+    Raises EnvFileUnusableError.
+    """
     if not os.path.lexists(path):
         return {}
     result = {}
@@ -55,9 +58,10 @@ def read_variables(path: str) -> dict[str, str]:
 def _private_text(path: str, size: int, refusal: type[KeyFileUnusableError]) -> str:
     """Return up to ``size`` bytes of a file as text.
 
-    Raises ``refusal`` if it cannot be read, or if others may read it.
+    Raises ``refusal`` if it cannot be read, or if other users may read or change it.
     """
     try:
+        # O_NONBLOCK: opening a FIFO does not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise refusal(path, cause=f"cannot be read: {error.strerror}") from None
@@ -67,6 +71,7 @@ def _private_text(path: str, size: int, refusal: type[KeyFileUnusableError]) -> 
         content = os.read(descriptor, size) if regular else b""
     finally:
         os.close(descriptor)
+    # Checked on the open file, which nobody can exchange in between.
     if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o077:
         raise refusal(path, cause="may be read by others")
     return content.decode(errors="replace")

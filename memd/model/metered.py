@@ -1,9 +1,9 @@
 """Count a model's use and stop at the spending caps: a wrapper around any model.
 
-Before a request is sent, the most that it may cost is booked. The booking is then corrected by the
-reported usage, or by an estimate if the report is implausibly low. A request that certainly cost
-nothing (refused, busy, never connected) is booked as 0; one that may have cost something
-(cancelled, cut off, late) stays at the most.
+Before a request is sent, the highest amount that it may cost is booked. The booking is then
+corrected by the reported usage, or by an estimate if the report is implausibly low. A request that
+certainly cost nothing (refused, busy, never connected) is booked as 0. A request that may have cost
+something (cancelled, cut off, timed out) stays booked at the highest amount.
 """
 
 import json
@@ -26,8 +26,10 @@ from memd.state.database import StateUnusableError
 from memd.state.tables import Account, Booking, SpendTable, Sum, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
-_ABSURD = 8  # a report so many times below the estimate is implausible
-_SETTLE_SECONDS = 0.1  # longer writing goes on in the background; until then the booking stands
+_IMPLAUSIBLE = 8  # a report that is lower than the estimate by this factor is replaced
+_FINISH_SECONDS = (
+    0.1  # the longest wait for the correction, which is then written in the background
+)
 
 
 class Metered:
@@ -54,9 +56,9 @@ class Metered:
         self._clock = clock
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply.
+        """Return the reply and book its cost.
 
-        Raises CapReachedError before asking, ModelUnavailableError if the state file cannot be
+        Raises CapReachedError before sending, ModelUnavailableError if the state file cannot be
         used, and the errors of the model.
         """
         booking = await self._reserve(ask)
@@ -64,6 +66,7 @@ class Metered:
         answer_tokens, cost_nothing = 0, False
 
         def record(usage: Usage) -> None:
+            """Note a reported usage and pass it on to the caller."""
             usages.append(usage)
             if on_usage is not None:
                 on_usage(usage)
@@ -84,17 +87,17 @@ class Metered:
         return reply
 
     async def _reserve(self, ask: Ask) -> Booking:
-        """Book the most that a request may cost. Raises CapReachedError."""
+        """Book the highest amount that a request may cost. Raises CapReachedError."""
         account = Account(ask.kind, ask.project, ask.model)
         now = self._clock.now()
-        most = self._most(ask)
+        highest = self._highest_cost(ask)
         table, settings = self._table, self._settings
-        reserve = partial(table.reserve, account, most, settings, now, by_runs=self._by_runs)
+        reserve = partial(table.reserve, account, highest, settings, now, by_runs=self._by_runs)
         try:
             booking = await to_thread.run_sync(reserve, abandon_on_cancel=True)
         except StateUnusableError as error:
             raise ModelUnavailableError(error.sentence) from error
-        if isinstance(booking, str):
+        if isinstance(booking, str):  # the name of the cap that is reached
             resumes = next_day(now)
             raise CapReachedError(
                 ask.kind, booking, resumes.timestamp(), resumes.isoformat(" ", "minutes")
@@ -102,18 +105,19 @@ class Metered:
         return booking
 
     async def _finish(self, booking: Booking, used: Sum | None) -> None:
-        """Correct a booking by what was used; for ``None`` it stays."""
+        """Correct a booking to what was ``used``; ``None`` leaves it at the highest amount."""
         if used is None:
             return
+        # A booking that cannot be corrected stays at the highest amount, which is safe.
         with (
             anyio.CancelScope(shield=True),
-            self._clock.move_on_after(_SETTLE_SECONDS),
+            self._clock.move_on_after(_FINISH_SECONDS),
             suppress(MemdError),
         ):
             await to_thread.run_sync(self._table.finish, booking, used, abandon_on_cancel=True)
 
-    def _most(self, ask: Ask) -> Sum:
-        """Return the most that a request may cost: nothing from the cache, the longest reply."""
+    def _highest_cost(self, ask: Ask) -> Sum:
+        """Return the cost of a request without any cached token and with the longest reply."""
         tokens = len(wire.encode(ask)) // _BYTES_PER_TOKEN + 1
         cached = probe.CACHE in probe.parts(ask)
         usage = Usage(
@@ -124,7 +128,7 @@ class Metered:
         return self._cost(ask, usage)
 
     def _cost(self, ask: Ask, usage: Usage) -> Sum:
-        """Return a request's usage with its price."""
+        """Return the numbers of tokens of one request and their price in dollars."""
         prices = price(ask.model, self._settings.prices)
         used = (usage.input, usage.output, usage.cache_read, usage.cache_created)
         money = 0.0 if self._by_runs else prices.money(*used)
@@ -132,12 +136,15 @@ class Metered:
 
 
 def _plausible(reported: Usage, booked: Sum, answer_tokens: int) -> Usage:
-    """Return the usage that a server reported, with estimates for implausibly low numbers."""
+    """Return the ``reported`` usage, with estimates for implausibly low numbers.
+
+    ``booked`` has the estimate of the input, ``answer_tokens`` is the estimate of the output.
+    """
     sent = booked.input + booked.cache_created
     read = reported.input + reported.cache_read + reported.cache_created
-    too_low = reported.output * _ABSURD < answer_tokens
+    too_low = reported.output * _IMPLAUSIBLE < answer_tokens
     return replace(
         reported,
-        input=reported.input + (sent - read if read * _ABSURD < sent else 0),
+        input=reported.input + (sent - read if read * _IMPLAUSIBLE < sent else 0),
         output=answer_tokens if too_low else reported.output,
     )

@@ -1,9 +1,9 @@
-"""A server of the OpenAI chat form as a Model: llama.cpp, LM Studio, vLLM, OpenRouter and others.
+"""Send requests to servers of OpenAI's chat API: llama.cpp, LM Studio, vLLM, OpenRouter and others.
 
 Rules of this file
-- The rules of ``claude.py`` hold: the address that the user configured or nothing, no redirect, one
-  POST that is read in full up to a bound, no credential in an error.
-- It takes requests of text alone. What a server refuses of the form is left out once and for all.
+- The rules of ``claude.py`` hold: only the configured address, no redirect, one POST that is read
+  in full up to a limit, no credential in an error.
+- Requests are text only. A parameter that a server refused is not sent to it again.
 - The HTTP library is imported in a worker thread at first use.
 """
 
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from memd.model import plain, probe, wire
 from memd.model.endpoint import Endpoint
 from memd.model.errors import ModelError, ModelRefusedError, ModelReplyError, SdkMissingError
-from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, cut, read
+from memd.model.http import CLOSE_SECONDS, IDLE_CONNECTIONS, connection_error, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
 
 _PATH = "/v1/chat/completions"
 _MODELS_PATH = "/v1/models"
-_FORM, _LENGTH, _LENGTH_NOW = "response_format", "max_tokens", "max_completion_tokens"
-_STOPS = {"length": "max_tokens", "content_filter": "refusal"}
+# Older servers only know the first name of the reply's length, newer models only the second.
+_FORMAT, _LENGTH, _NEW_LENGTH = "response_format", "max_tokens", "max_completion_tokens"
+_STOPS = {"length": "max_tokens", "content_filter": "refusal"}  # in the Messages API's words
 
 
 class ChatServer:
-    """A server of the OpenAI chat form; one try for each request.
+    """A server of OpenAI's chat API as a Model; it does not retry (``patient.py`` does).
 
-    ``problem`` is why the last request failed for good, in words; empty when it did not.
+    ``problem`` is the sentence why the last request failed for good, "" if it did not.
     """
 
     calls_tools = False
@@ -53,18 +55,21 @@ class ChatServer:
 
     @property
     def source(self) -> str:
-        """What named it."""
+        """The setting or variable that names the server or its key."""
         return self.endpoint.source
 
     async def warm(self) -> None:
-        """Load the library; what goes wrong is in ``problem``."""
+        """Load the HTTP library and read the key; an error is stored in ``problem``."""
         try:
             await self._connected()
         except ModelError as error:
             self.problem = error.sentence
 
     async def reach(self, seconds: float) -> ModelError | None:
-        """Return why the server cannot be used, ``None`` when it answers; no model is asked."""
+        """Return the error if the server cannot be used, by listing its models.
+
+        ``seconds`` limit the request and the loading of the library.
+        """
         try:
             with anyio.fail_after(seconds):
                 answer = await self._sent("GET", _MODELS_PATH)
@@ -75,7 +80,7 @@ class ChatServer:
         return wire.failure(answer, self._secrets) if answer.status in (401, 403) else None
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply within ``ask.seconds``. Raises ModelError."""
+        """Return the reply of one try within ``ask.seconds``. Raises ModelError."""
         try:
             with anyio.fail_after(ask.seconds):
                 payload = await self._requested(ask)
@@ -91,28 +96,34 @@ class ChatServer:
         return _reply(payload, usage)
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections, waiting at most ``CLOSE_SECONDS``."""
         client, self._client = self._client, None
         if client is not None:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await client.aclose()
 
     async def _requested(self, ask: Ask) -> Any:
+        """Return the response's body; send again without the parameters that the server refuses.
+
+        Raises ModelError.
+        """
         while True:
             body = _body(ask, self._refused)
             answer = await self._sent("POST", _PATH, json.dumps(body).encode())
             error = wire.failure(answer, self._secrets)
             if error is None:
                 return answer.payload
-            left = [part for part in (_FORM, _LENGTH) if part in body]
+            sent = [part for part in (_FORMAT, _LENGTH) if part in body]
             if not isinstance(error, ModelRefusedError) or answer.status not in probe.REFUSALS:
                 raise error
-            named = [part for part in left if part in error.sentence]
-            if not named and _FORM not in left:
+            named = [part for part in sent if part in error.sentence]
+            if not named and _FORMAT not in sent:
                 raise error
-            self._refused |= {*(named or (_FORM,))}
+            # A refusal without a name is most likely about the format, which few servers know.
+            self._refused |= {*(named or (_FORMAT,))}
 
     async def _sent(self, method: str, path: str, body: bytes = b"") -> wire.HttpAnswer:
+        """Return the response to one HTTP request. Raises ModelError if there is none."""
         client = await self._connected()
         import httpx2  # noqa: PLC0415 - loaded by now, in a thread
 
@@ -121,17 +132,18 @@ class ChatServer:
             response = await client.send(request, stream=True)
             answer = await read(response)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise cut(error) from None
+            raise connection_error(error) from None
         return wire.HttpAnswer(answer.status, answer.payload, wire.retry_after(response.headers))
 
     async def _connected(self) -> "httpx2.AsyncClient":
+        """Return the HTTP client, created at first use. Raises ModelNotConfiguredError."""
         async with self._lock:
             if self._client is None:
                 self._client = await to_thread.run_sync(self._connect, abandon_on_cancel=True)
             return self._client
 
     def _connect(self) -> "httpx2.AsyncClient":
-        """Return a client that sends the key. Blocks. Raises ModelNotConfiguredError."""
+        """Return a new HTTP client that sends the key. Blocks. Raises ModelNotConfiguredError."""
         try:
             import httpx2  # noqa: PLC0415 - in a thread, only where such a server is named
         except ImportError:  # pragma: no cover - as with the SDK
@@ -144,35 +156,40 @@ class ChatServer:
             headers=headers,
             follow_redirects=False,
             trust_env=remote,
-            timeout=None,
+            timeout=None,  # callers limit the time of each request
             limits=httpx2.Limits(max_keepalive_connections=IDLE_CONNECTIONS),
         )
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        given = self.endpoint.api_key or self.endpoint.auth_token
-        if not given and self.endpoint.key_file:
-            given = read_key(self.endpoint.key_file)
-        return (given,) if given else ()
+        """The key or token of the endpoint, if it has one. Raises KeyFileUnusableError."""
+        secret = self.endpoint.api_key or self.endpoint.auth_token
+        if not secret and self.endpoint.key_file:
+            secret = read_key(self.endpoint.key_file)
+        return (secret,) if secret else ()
 
 
 def _body(ask: Ask, refused: frozenset[str]) -> dict[str, Any]:
-    in_form = ask.schema is not None and _FORM not in refused
-    length = _LENGTH_NOW if _LENGTH in refused else _LENGTH
+    """Return the JSON body of a request without the parameters that the server ``refused``.
+
+    Without ``response_format`` the JSON schema is described in words.
+    """
+    with_format = ask.schema is not None and _FORMAT not in refused
+    length = _NEW_LENGTH if _LENGTH in refused else _LENGTH
     body: dict[str, Any] = {
         "model": ask.model,
-        "messages": plain.turns(ask, in_words=not in_form),
+        "messages": plain.turns(ask, in_words=not with_format),
         length: ask.max_tokens,
         "stream": False,
     }
-    if in_form:
+    if with_format:
         schema = {"name": "answer", "schema": ask.schema}
-        body[_FORM] = {"type": "json_schema", "json_schema": schema}
+        body[_FORMAT] = {"type": "json_schema", "json_schema": schema}
     return body
 
 
 def _reply(payload: Any, usage: Usage) -> Reply:
-    """Return the reply that a body holds. Raises ModelReplyError."""
+    """Return the reply in a response's body. Raises ModelReplyError."""
     selections = payload.get("choices") if isinstance(payload, dict) else None
     first = selections[0] if isinstance(selections, list) and selections else None
     message = first.get("message") if isinstance(first, dict) else None
@@ -185,12 +202,17 @@ def _reply(payload: Any, usage: Usage) -> Reply:
 
 
 def _usage(payload: Any) -> Usage:
+    """Return the usage that a response's body reports; missing numbers are 0."""
     counts = payload.get("usage") if isinstance(payload, dict) else None
     if not isinstance(counts, Mapping):
         return Usage()
     details = counts.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
-    read_anew = wire.usage({"usage": {"input_tokens": counts.get("prompt_tokens")}}).input
-    named = {"output_tokens": counts.get("completion_tokens"), "cache_read_input_tokens": cached}
-    rest = wire.usage({"usage": named})
-    return Usage(max(read_anew - rest.cache_read, 0), rest.output, rest.cache_read)
+    renamed = {
+        "input_tokens": counts.get("prompt_tokens"),
+        "output_tokens": counts.get("completion_tokens"),
+        "cache_read_input_tokens": cached,
+    }
+    usage = wire.usage({"usage": renamed})
+    # In this API the prompt's tokens include those from the cache.
+    return replace(usage, input=max(usage.input - usage.cache_read, 0))

@@ -29,7 +29,7 @@ class Patient:
         """
         end = anyio.current_time() + ask.seconds
         pause = self._first_pause
-        left = ask.retries
+        retries = ask.retries
         try:
             with anyio.fail_after(ask.seconds):
                 while True:
@@ -40,9 +40,9 @@ class Patient:
                         )
                     except (ModelBusyError, ModelUnavailableError) as error:
                         wait = pause if error.retry_after is None else error.retry_after
-                        if left <= 0 or anyio.current_time() + wait >= end:
+                        if retries <= 0 or anyio.current_time() + wait >= end:
                             raise
-                    left -= 1
+                    retries -= 1
                     pause *= 2
                     await anyio.sleep(wait)
         except TimeoutError:
@@ -50,7 +50,7 @@ class Patient:
 
 
 class InTurn:
-    """A model that gets one request at a time; waiting does not count for a request's time."""
+    """A model that gets one request at a time; waiting does not count towards a request's time."""
 
     def __init__(self, model: Model, turn: anyio.Lock) -> None:
         self.calls_tools = model.calls_tools
@@ -58,11 +58,11 @@ class InTurn:
         self._turn = turn
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
-        """Return the reply. Raises the errors of the model."""
+        """Return the reply, after all earlier requests have ended. Raises ModelError."""
         async with self._turn:
             return await self._model.ask(ask, on_usage)
 
 
 def overdue(seconds: float) -> ModelUnavailableError:
-    """Return the error of a request without a reply in its time."""
+    """Return the error of a request that got no reply within so many seconds."""
     return ModelUnavailableError(f"no answer within {seconds:.3g} s", may_cost=True)

@@ -1,7 +1,9 @@
 """Convert requests to plain text, for models without blocks, tools and caches. Pure."""
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
+from typing import Any
 
 from memd.model.port import Ask, Block
 
@@ -17,13 +19,17 @@ def turns(ask: Ask, *, in_words: bool = True) -> list[dict[str, str]]:
     result = [{"role": "system", "content": system}] if system else []
     result += [{"role": item["role"], "content": text_of(item["content"])} for item in ask.messages]
     if ask.schema is not None and in_words:
-        schema = json.dumps(ask.schema, ensure_ascii=False)
-        result.append({"role": "user", "content": _IN_WORDS.replace("{{schema}}", schema)})
+        result.append({"role": "user", "content": described(ask.schema)})
     return result
 
 
+def described(schema: Mapping[str, Any] | None) -> str:
+    """Return a text that asks for JSON of a schema, for servers without JSON schemas."""
+    return _IN_WORDS.replace("{{schema}}", json.dumps(schema, ensure_ascii=False))
+
+
 def prompt(ask: Ask) -> str:
-    """Return a request as one text, with earlier replies of the model in tags."""
+    """Return a request as one text, with the model's earlier replies in ``<your_answer>`` tags."""
     parts = (
         f"<your_answer>\n{turn['content']}\n</your_answer>"
         if turn["role"] == "assistant"
@@ -34,7 +40,7 @@ def prompt(ask: Ask) -> str:
 
 
 def text_of(content: str | tuple[Block, ...] | list[Block]) -> str:
-    """Return the text of a message's content."""
+    """Return the text of a message's content; blocks of other types are left out."""
     if isinstance(content, str):
         return content
     return "\n\n".join(block["text"] for block in content if block.get("type") == "text")

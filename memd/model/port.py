@@ -16,7 +16,7 @@ LOCAL = "local"  # the name of the engine without a model
 
 
 class Usage(Struct, frozen=True):
-    """The tokens of one reply as the server counts them; ``input`` is without cached ones."""
+    """The number of tokens of a request; ``input`` does not count cached tokens."""
 
     input: int = 0
     output: int = 0
@@ -34,7 +34,7 @@ class Usage(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """A tool call of the model; ``input`` is unchecked."""
+    """A tool call of the model; ``input`` is not checked against the tool's schema."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class ToolCall(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """One request.
+    """One request to a model, in the form of the Messages API.
 
     ``kind`` is the kind of work (``recall``, ``extract``, ``dream``, ``notes``, ``compact``,
     ``progress``). ``seconds`` limits it with all its retries. ``schema`` asks for JSON of this

@@ -1,4 +1,4 @@
-"""How known programs are run as a model, and how their output is read. Pure.
+"""Describe how known programs are run as a model, and read their output. Pure.
 
 Rules of this file
 - The flags switch off the program's tools, sessions, hooks, memory and servers. A program that does
@@ -17,7 +17,7 @@ from memd.core.settings import ModelSettings
 from memd.documents import secrets
 from memd.model.errors import ModelReplyError
 from memd.model.port import Usage
-from memd.model.wire import tame
+from memd.model.wire import count, tame
 
 SETTINGS = "settings.json"  # beside the working directory of a program that reads one
 _SYSTEM = "You do what the request says and answer with nothing but the JSON that it wants."
@@ -27,7 +27,7 @@ _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _OFF_IN_CODEX = ("hooks", "memories", "shell_tool", "unified_exec", "apps", "plugins")
 _NOT_JSON = "it is not the JSON that this program prints"
 _WITHOUT_TEXT = "it holds no answer"
-_COMPLAINT = 4_096
+_COMPLAINT = 4_096  # characters of a failed program's message
 _FAILED = "the program says that it failed"
 
 Answer = tuple[str, Usage]
@@ -57,11 +57,12 @@ class Program(Struct, frozen=True):
         return [path, *self.argv[1:], *flags]
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of the program."""
-        return {n: v for n, v in environ.items() if self._sees(n)} | dict(self.variables)
+        """Return the environment of the program, chosen from the daemon's ``environ``."""
+        passed = {name: value for name, value in environ.items() if self._sees(name)}
+        return passed | dict(self.variables)
 
     def _sees(self, name: str) -> bool:
-        """Return whether the program gets an environment's variable."""
+        """Return whether the program gets the daemon's environment variable ``name``."""
         common = (*_NAMES, *_MORE_NAMES)
         return (
             name in common
@@ -71,7 +72,7 @@ class Program(Struct, frozen=True):
 
 
 def program(settings: ModelSettings) -> Program | str:
-    """Return the program that the settings name, or the reason why none, to end a sentence."""
+    """Return the program that the settings name, or the reason if there is none."""
     if settings.argv:
         name = settings.argv[0].rsplit("/", 1)[-1]
         return Program(f"command:{name}", settings.argv, _as_it_is)
@@ -81,9 +82,9 @@ def program(settings: ModelSettings) -> Program | str:
 
 
 def complaint(output: str, errors: str) -> str:
-    """Return the message of a failed program: its result, else its error output, else its output.
+    """Return a failed program's message on one line, shortened and without credentials.
 
-    It is shortened and without credentials.
+    It is the ``result`` in its JSON output, else its error output, else its whole output.
     """
     try:
         result = _object(output).get("result")
@@ -94,53 +95,53 @@ def complaint(output: str, errors: str) -> str:
 
 
 def _as_it_is(output: str) -> Answer:
-    """Return the whole output as the text."""
+    """Return the whole output as the text. Raises ModelReplyError if it is empty."""
     if not output.strip():
         raise ModelReplyError(_WITHOUT_TEXT)
     return output, Usage()
 
 
 def _claude_code(output: str) -> Answer:
-    """Return the text and usage in Claude Code's JSON output."""
+    """Return the text and usage in Claude Code's JSON output. Raises ModelReplyError."""
     result = _object(output)
     if result.get("is_error"):
         raise ModelReplyError(complaint(output, _FAILED))
     used = _mapping(result.get("usage"))
     return _text(result.get("result")), Usage(
-        input=_count(used.get("input_tokens")),
-        output=_count(used.get("output_tokens")),
-        cache_read=_count(used.get("cache_read_input_tokens")),
-        cache_created=_count(used.get("cache_creation_input_tokens")),
+        input=count(used.get("input_tokens")),
+        output=count(used.get("output_tokens")),
+        cache_read=count(used.get("cache_read_input_tokens")),
+        cache_created=count(used.get("cache_creation_input_tokens")),
     )
 
 
 def _codex(output: str) -> Answer:
-    """Return the text and usage in Codex's JSON events."""
+    """Return the text and usage in the JSON events that Codex prints. Raises ModelReplyError."""
     text, usage = "", Usage()
     for event in _events(output):
         item, used = _mapping(event.get("item")), _mapping(event.get("usage"))
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":
-            text = _text(item.get("text"))
+            text = _text(item.get("text"))  # the last message is the answer
         elif event.get("type") == "turn.failed":
             words = str(_mapping(event.get("error")).get("message", _FAILED))
             raise ModelReplyError(tame(secrets.scrub(words), ()))
         elif event.get("type") == "turn.completed":
-            cached = _count(used.get("cached_input_tokens"))
-            read = max(_count(used.get("input_tokens")) - cached, 0)
-            usage = Usage(read, _count(used.get("output_tokens")), cached)
+            cached = count(used.get("cached_input_tokens"))
+            read = max(count(used.get("input_tokens")) - cached, 0)
+            usage = Usage(read, count(used.get("output_tokens")), cached)
     return _text(text), usage
 
 
 def _gemini(output: str) -> Answer:
-    """Return the text and usage in Gemini's JSON output."""
+    """Return the text and usage in Gemini's JSON output. Raises ModelReplyError."""
     result = _object(output)
-    used = Usage()
+    used = Usage()  # the sum over all models that took part
     for model in _mapping(_mapping(result.get("stats")).get("models")).values():
         tokens = _mapping(_mapping(model).get("tokens"))
         used += Usage(
-            _count(tokens.get("input")),
-            _count(tokens.get("candidates")) + _count(tokens.get("thoughts")),
-            _count(tokens.get("cached")),
+            count(tokens.get("input")),
+            count(tokens.get("candidates")) + count(tokens.get("thoughts")),
+            count(tokens.get("cached")),
         )
     return _text(result.get("response")), used
 
@@ -169,18 +170,15 @@ def _object(output: str) -> Mapping[str, Any]:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
+    """Return a value if it is a JSON object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:
-    """Return a non-empty text. Raises ModelReplyError."""
+    """Return a value if it is a text that is not blank. Raises ModelReplyError."""
     if not isinstance(value, str) or not value.strip():
         raise ModelReplyError(_WITHOUT_TEXT)
     return value
-
-
-def _count(value: object) -> int:
-    return min(max(0, value), 10**12) if type(value) is int else 0
 
 
 # Each flag was seen to work with the version named.

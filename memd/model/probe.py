@@ -45,10 +45,10 @@ def next_part(offered: Collection[str], dropped: Collection[str], refusal: str) 
     words = refusal.lower()
     if any(reason in words for reason in _OTHER_REASONS) or _names_the_model(words):
         return ""
-    left = [part for part in offered if part not in dropped]
-    named = [part for part in left if any(word in words for word in _WORDS.get(part, (part,)))]
-    of_output = [part for part in left if part in (EFFORT, FORMAT) and OUTPUT in words]
-    return next(iter(named or of_output or left), "")
+    sent = [part for part in offered if part not in dropped]
+    named = [part for part in sent if any(word in words for word in _WORDS.get(part, (part,)))]
+    of_output = [part for part in sent if part in (EFFORT, FORMAT) and OUTPUT in words]
+    return next(iter(named or of_output or sent), "")
 
 
 def _parts(ask: Ask) -> Iterator[str]:
@@ -62,23 +62,20 @@ def _parts(ask: Ask) -> Iterator[str]:
     if ask.schema is not None:
         yield FORMAT
     yield from (name for name in ask.extra if name not in (THINKING, OUTPUT, CACHE))
-    if CACHE in ask.extra or any(map(_cached, (*ask.messages, *ask.tools, *_system(ask)))):
+    if CACHE in ask.extra or _has_cache_mark((ask.messages, ask.tools, ask.system)):
         yield CACHE
 
 
 def _is_between_tools(thinking: Any) -> bool:
+    """Return whether a request's ``thinking`` asks for thinking between tool calls."""
     return isinstance(thinking, Mapping) and thinking.get("type") == BETWEEN_TOOLS
 
 
-def _system(ask: Ask) -> tuple[Any, ...]:
-    return () if isinstance(ask.system, str) else ask.system
-
-
-def _cached(value: Any) -> bool:
+def _has_cache_mark(value: Any) -> bool:
     """Return whether a value has a cache mark at any depth."""
     if isinstance(value, Mapping):
-        return CACHE in value or any(_cached(item) for item in value.values())
-    return isinstance(value, list | tuple) and any(_cached(item) for item in value)
+        return CACHE in value or any(_has_cache_mark(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(_has_cache_mark(item) for item in value)
 
 
 def _names_the_model(refusal: str) -> bool:

@@ -36,12 +36,15 @@ def began(pid: int) -> float:
 
 
 def end(program: StartedProgram) -> bool:
-    """Kill a program and all processes that it started; return whether none is left."""
+    """Kill a program and all processes that it started; return whether none is left.
+
+    Gives up after two seconds.
+    """
     for _ in range(_ROUNDS):
-        left = list(_members(program))
-        if not left:
+        members = list(_members(program))
+        if not members:
             return True
-        for process in left:
+        for process in members:
             _kill(process)
         # psutil's wait is not used, as it would take the child's exit status from the event loop.
         time.sleep(_PAUSE_SECONDS)
@@ -54,8 +57,8 @@ def descends(pid: int, program: StartedProgram) -> bool:
 
     try:
         process = psutil.Process(pid)
-        line = (process, *process.parents())
-        return any(_is_member(item, program, led=True) for item in line)
+        ancestry = (process, *process.parents())
+        return any(_is_member(item, program, led=True) for item in ancestry)
     except psutil.Error:
         return False
 
@@ -72,6 +75,7 @@ def _members(program: StartedProgram) -> Iterator["psutil.Process"]:
     """Yield the processes that belong to a program, except memd itself."""
     import psutil  # noqa: PLC0415 - as above
 
+    # A record from before the last boot names processes that no longer exist.
     led = program.pid > 0 and psutil.boot_time() < program.began + _TOLERANCE_SECONDS
     if led and psutil.pid_exists(program.pid):
         led = abs(began(program.pid) - program.began) < _TOLERANCE_SECONDS
@@ -84,7 +88,10 @@ def _members(program: StartedProgram) -> Iterator["psutil.Process"]:
 
 
 def _is_member(process: "psutil.Process", program: StartedProgram, *, led: bool) -> bool:
-    """Return whether a process belongs to a program; ``led`` says that its group counts."""
+    """Return whether a process belongs to a program.
+
+    ``led`` says that all processes of the program's group belong to it.
+    """
     import psutil  # noqa: PLC0415 - as above
 
     try:

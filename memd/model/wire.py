@@ -7,25 +7,24 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
 
 from memd.core.text import one_line
-from memd.model import errors, probe
+from memd.model import errors, plain, probe
 from memd.model.port import Ask, Block, Reply, ToolCall, Usage
 
-_IN_WORDS = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
 _CAUSE_CHARACTERS = 300
 _MOST_TOKENS = 10**12  # of one reply; a larger claim is cut to this
-_LONGEST_PAUSE = 24 * 3600.0
+_LONGEST_PAUSE = 24 * 3600.0  # seconds
+# Statuses of HTTP.
 _OK = 200
-_MORE = 300
+_REDIRECTS = 300
 _TIMED_OUT = 408
 _TOO_LARGE = 413
-_TOO_MANY = 429
-_TROUBLE = 500
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERRORS = 500
 # Messages that a request is too long, of the API itself, llama.cpp, vLLM, SGLang, LM Studio, Ollama
 # and LiteLLM.
 _TOO_LONG = re.compile(
@@ -37,7 +36,7 @@ _TOO_LONG = re.compile(
 
 
 class HttpAnswer(Struct, frozen=True):
-    """A server's response: the status, the parsed body or its text, and the seconds to wait."""
+    """A server's response: its status, its parsed body or its text, and the seconds to wait."""
 
     status: int
     payload: Any
@@ -52,7 +51,7 @@ def encode(ask: Ask, dropped: Collection[str] = ()) -> bytes:
     if ask.tools:
         body["tools"] = ask.tools
     in_words = ask.schema is not None and probe.FORMAT in dropped
-    body["messages"] = _with_words(ask) if in_words else ask.messages
+    body["messages"] = _with_described_schema(ask) if in_words else ask.messages
     body |= _extra(ask, dropped)
     if probe.CACHE in dropped:
         body = _without(body, probe.CACHE)
@@ -63,7 +62,7 @@ def encode(ask: Ask, dropped: Collection[str] = ()) -> bytes:
 
 
 def reply(payload: Any) -> Reply:
-    """Return the reply in a parsed body. Raises ModelReplyError."""
+    """Return the reply in a parsed response body. Raises ModelReplyError."""
     blocks, stop = _members(payload)
     return Reply(
         text="".join(block["text"] for block in blocks if block["type"] == "text"),
@@ -80,14 +79,14 @@ def reply(payload: Any) -> Reply:
 
 
 def usage(payload: Any) -> Usage:
-    """Return the usage that a body reports; missing numbers are 0."""
+    """Return the usage that a response body reports; missing numbers are 0."""
     reported = payload.get("usage") if isinstance(payload, Mapping) else None
     counts = reported if isinstance(reported, Mapping) else {}
     return Usage(
-        input=_count(counts.get("input_tokens")),
-        output=_count(counts.get("output_tokens")),
-        cache_read=_count(counts.get("cache_read_input_tokens")),
-        cache_created=_count(counts.get("cache_creation_input_tokens")),
+        input=count(counts.get("input_tokens")),
+        output=count(counts.get("output_tokens")),
+        cache_read=count(counts.get("cache_read_input_tokens")),
+        cache_created=count(counts.get("cache_creation_input_tokens")),
     )
 
 
@@ -98,7 +97,7 @@ def failure(answer: HttpAnswer, secrets: Iterable[str] = ()) -> errors.ModelErro
     from the error's words.
     """
     kind, words = _error(answer.payload)
-    if _OK <= answer.status < _MORE:
+    if _OK <= answer.status < _REDIRECTS:
         if isinstance(answer.payload, str):
             return errors.ModelReplyError(cause="it is not JSON")
         if not kind and not words:
@@ -108,19 +107,19 @@ def failure(answer: HttpAnswer, secrets: Iterable[str] = ()) -> errors.ModelErro
 
 
 def _temporary(answer: HttpAnswer, kind: str, cause: str) -> errors.ModelError | None:
-    """Return the error of a server that is busy or in trouble, ``None`` for any other failure."""
-    if answer.status == _TOO_MANY or kind == "rate_limit_error":
+    """Return the error if the server is busy or broken for now, ``None`` for other failures."""
+    if answer.status == _TOO_MANY_REQUESTS or kind == "rate_limit_error":
         return errors.ModelBusyError(cause, retry_after=answer.retry_after)
-    troubled = answer.status >= _TROUBLE or answer.status == _TIMED_OUT
-    if troubled or kind in ("overloaded_error", "api_error", "timeout_error"):
-        if _TOO_LONG.search(cause):
+    unavailable = answer.status >= _SERVER_ERRORS or answer.status == _TIMED_OUT
+    if unavailable or kind in ("overloaded_error", "api_error", "timeout_error"):
+        if _TOO_LONG.search(cause):  # some local servers report a long prompt with status 500
             return errors.PromptTooLongError(cause)
         return errors.ModelUnavailableError(cause, retry_after=answer.retry_after)
     return None
 
 
 def _permanent(status: int, kind: str, cause: str) -> errors.ModelError:
-    """Return the error of a request that the server will refuse again."""
+    """Return the error of a request that the server would refuse again."""
     if status in (401, 403) or kind in ("authentication_error", "permission_error"):
         return errors.ModelUnauthorisedError(cause)
     if status == _TOO_LARGE or _TOO_LONG.search(f"{kind} {cause}"):
@@ -148,7 +147,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _extra(ask: Ask, dropped: Collection[str]) -> dict[str, Any]:
-    """Return the further members of a request without the ``dropped`` parts."""
+    """Return the optional members of a request's body without the ``dropped`` parts."""
     extra = {name: value for name, value in ask.extra.items() if name not in dropped}
     if probe.BETWEEN_TOOLS in dropped and probe.THINKING in extra:
         extra[probe.THINKING] = {"type": "disabled"}
@@ -160,17 +159,19 @@ def _extra(ask: Ask, dropped: Collection[str]) -> dict[str, Any]:
     return {**extra, probe.OUTPUT: output} if output else extra
 
 
-def _with_words(ask: Ask) -> list[Block]:
-    """Return the messages with a description of the JSON schema at the end."""
-    schema = json.dumps(ask.schema, ensure_ascii=False)
-    words = {"type": "text", "text": _IN_WORDS.replace("{{schema}}", schema)}
+def _with_described_schema(ask: Ask) -> list[Block]:
+    """Return the messages with a description of the JSON schema at the end of the last one.
+
+    If the last message is not the user's, the description is a message of its own.
+    """
+    description = {"type": "text", "text": plain.described(ask.schema)}
     *before, last = ask.messages
     if last.get("role") != "user":
-        return [*ask.messages, {"role": "user", "content": [words]}]
+        return [*ask.messages, {"role": "user", "content": [description]}]
     content = last["content"]
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    return [*before, {**last, "content": [*content, words]}]
+    return [*before, {**last, "content": [*content, description]}]
 
 
 def _without(value: Any, name: str) -> Any:
@@ -181,7 +182,7 @@ def _without(value: Any, name: str) -> Any:
 
 
 def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
-    """Return the blocks and the stop reason of a reply. Raises ModelReplyError."""
+    """Return the blocks and the stop reason in a response body. Raises ModelReplyError."""
     if not isinstance(payload, dict):
         raise errors.ModelReplyError(cause="it is not a JSON object")
     blocks, stop = payload.get("content"), payload.get("stop_reason")
@@ -193,7 +194,7 @@ def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
 
 
 def _is_block(block: Any) -> bool:
-    """Return whether a value is a block with the members that its type needs."""
+    """Return whether a value is a content block with the members that its type needs."""
     needed = {"text": ("text",), "tool_use": ("id", "name")}
     return (
         isinstance(block, dict)
@@ -202,12 +203,16 @@ def _is_block(block: Any) -> bool:
     )
 
 
-def _count(value: Any) -> int:
+def count(value: object) -> int:
+    """Return a number of tokens from a reply, 0 if it is no number, and at most 10**12."""
     return min(max(0, value), _MOST_TOKENS) if type(value) is int else 0
 
 
 def _error(payload: Any) -> tuple[str, str]:
-    """Return the type and the words of an error in any of the usual shapes, "" for none."""
+    """Return the type and the message of the error in a response body, "" if there is none.
+
+    Servers put the message under ``error``, ``detail`` or ``message``, or send it as plain text.
+    """
     if isinstance(payload, str):
         return "", payload
     if not isinstance(payload, Mapping) or "content" in payload:
@@ -215,6 +220,6 @@ def _error(payload: Any) -> tuple[str, str]:
     error = payload.get("error", payload.get("detail", payload.get("message", "")))
     if isinstance(error, Mapping):
         kind = error.get("type", error.get("code"))
-        words = error.get("message")
-        return kind if isinstance(kind, str) else "", words if isinstance(words, str) else ""
+        message = error.get("message")
+        return kind if isinstance(kind, str) else "", message if isinstance(message, str) else ""
     return "", error if isinstance(error, str) else json.dumps(error)
