@@ -20,12 +20,12 @@ _TRIES = 4  # escaping makes a text longer, so a text that was cut to fit may st
 def render(notes: SessionNotes, path: str, units: int) -> str:
     """Return notes as a block of at most ``units`` UTF-16 units, "" if nothing fits."""
     head = f"{tags.OPEN}\n{quoting.neutralise(_INTRODUCTION.format(path=path))}\n\n"
-    most = left = units - quoting.units(f"{head}\n{tags.CLOSE}")
+    limit = characters = units - quoting.units(f"{head}\n{tags.CLOSE}")
     for _ in range(_TRIES):
-        content = quoting.neutralise(shortened(notes, path, characters=max(left, 0))).strip()
-        excess = quoting.units(content) - most
+        content = quoting.neutralise(shortened(notes, path, characters=max(characters, 0))).strip()
+        excess = quoting.units(content) - limit
         if excess <= 0:
             break
-        left -= excess
-    content = quoting.shortened(content, max(most, 0))
+        characters -= excess
+    content = quoting.shortened(content, max(limit, 0))
     return f"{head}{content}\n{tags.CLOSE}" if content else ""

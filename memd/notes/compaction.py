@@ -33,11 +33,11 @@ def plan(
     window: int = history.WINDOW,
     trigger: str = "auto",
 ) -> history.CompactionPlan | None:
-    """Return a plan that compacts messages with their notes, ``None`` if another way is better.
+    """Return a plan that replaces the messages which the notes cover by the notes.
 
-    ``cursor_covers`` is the id of the last message that the notes cover, ``path`` their file.
-    Messages may have ``id`` or ``uuid``, and ``usage``. ``notes_text`` is "" for notes that equal
-    their template. The plan names tool results of the messages that are stored in ``results``.
+    ``None`` if the notes are empty or nothing can be removed. ``cursor_covers`` is the id of the
+    last message that the notes cover, ``path`` their file. ``results`` is the folder of stored tool
+    results, ``window`` the model's context in tokens.
     """
     notes = sections.parse(notes_text)
     if not all(isinstance(message, dict) for message in messages):
@@ -65,10 +65,11 @@ def _start(messages: Sequence[Mapping[str, Any]], covers: str) -> int:
         n for n, m in enumerate(messages) if covers and covers in (m.get("uuid"), m.get("id"))
     ]
     if with_id:
-        return with_id[-1] + 1
-    bottom = history.floor(messages)
-    before = history.opening(messages[bottom - 1]) if bottom else ""
+        return with_id[-1] + 1  # several records of one reply have the same id
+    floor = history.floor(messages)
+    before = history.opening(messages[floor - 1]) if floor else ""
     if covers and before.startswith(history.opened(covers)):
-        return bottom  # the last boundary message already has these notes
+        return floor  # the last boundary message already has these notes
+    # Messages without an id get one that is made of their text and position.
     indexes = (n + 1 for n, message in enumerate(messages) if covers == message_id(message, n))
     return next(indexes, len(messages))

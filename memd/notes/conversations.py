@@ -33,7 +33,7 @@ class SessionReader:
         self._start()
 
     def _start(self) -> None:
-        """Forget what was read, to begin with an empty conversation."""
+        """Reset all facts and counts to those of an empty conversation."""
         covers = self.cursor.covers if self.cursor else ""
         self.facts = SessionFacts(self._find, covers)
         self.news = NewPieces(covers)
@@ -53,7 +53,10 @@ class SessionReader:
         return self._stream is not None and self._stream.last_event == BOUNDARY
 
     def read(self) -> None:
-        """Read the new part of the transcript. Raises TranscriptRefusedError."""
+        """Read what was added to the transcript since the last call; read a rewritten one anew.
+
+        Raises TranscriptRefusedError.
+        """
         complete = self._stream is None
         while self._stream is not None and not complete:
             part = self._stream.more()
@@ -65,14 +68,14 @@ class SessionReader:
             self.since = min(self.since, self.meter.tokens)
 
     def add(self, pieces: Iterable[TranscriptPiece]) -> None:
-        """Add the pieces that follow those read before."""
+        """Add the next pieces of the conversation to facts, sizes and counts."""
         for piece in pieces:
             self.facts.add(piece)
             self.meter.add(piece)
             self.news.add(piece)
             self.at = piece.at or self.at
             self._compacted = piece.event == BOUNDARY or (self._compacted and bool(piece.event))
-            if self.since is not None and self._compacted:
+            if self.since is not None and self._compacted:  # growth starts at the new, smaller size
                 self.since = self.meter.tokens
             elif self.cursor and piece.id and piece.id == self.cursor.covers:
                 self.since = self.cursor.tokens

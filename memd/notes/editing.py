@@ -19,17 +19,17 @@ _ONE_FILE = "only the notes are edited, by exactly their path"
 
 
 class NotesBench:
-    """The tools of a run that edits the notes at ``path``; ``text`` is their present text."""
+    """Executes the edits of a model's run on the notes at ``path``; ``text`` is the edited text."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path
-        self._before = text
+        self._original = text
         self.text = text
 
     @property
     def touched(self) -> tuple[str, ...]:
         """The notes' path if their text has changed, else nothing."""
-        return (self._path,) if self.text != self._before else ()
+        return (self._path,) if self.text != self._original else ()
 
     def call(
         self, name: str, given: Mapping[str, Any], _now: float, _over: Callable[[], bool]

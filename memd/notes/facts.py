@@ -1,4 +1,4 @@
-"""Collect facts about a session from its transcript, without a model: a fold over pieces. Pure.
+"""Collect facts about a session from the pieces of its transcript, without a model. Pure.
 
 Rules of this file
 - The facts depend only on the pieces, not on how often they are read in between.
@@ -120,7 +120,10 @@ class SessionFacts:
             self._covered_calls = self._all_calls
 
     def add(self, piece: TranscriptPiece) -> None:
-        """Add a piece of the transcript; of events only titles are used."""
+        """Add the next piece of the transcript: a text, a call, a result or an event.
+
+        Of events only titles are used.
+        """
         if piece.event:
             self.title = beginning(piece.text, _LINE) if piece.event == TITLE else self.title
             return
@@ -145,9 +148,9 @@ class SessionFacts:
             return
         text = beginning(piece.text, _MESSAGE)
         learnings, corrections = self._find(piece.text[:_SEARCHED], self.last_reply)
-        for sentences, known in ((learnings, self.learnings), (corrections, self.corrections)):
+        for sentences, stored in ((learnings, self.learnings), (corrections, self.corrections)):
             for sentence in sentences:
-                known.renewed(beginning(sentence, _SENTENCE), None)
+                stored.renewed(beginning(sentence, _SENTENCE), None)
         self.requests.append(text)
         self.requests_count += 1
         while sum(map(len, self.requests)) > _MESSAGES:
@@ -176,7 +179,7 @@ class SessionFacts:
             self._add_success(open_call, "", piece.at)
 
     def _add_result(self, piece: TranscriptPiece) -> None:
-        """Add the result of a call, or note that a call failed whose result follows later."""
+        """Add the result of a call, or mark a call as failed if its result follows later."""
         open_call = self._calls.get(piece.answers or piece.failed)
         if open_call is None:
             return
@@ -184,8 +187,8 @@ class SessionFacts:
         if piece.answers:
             del self._calls[piece.answers]
             self.mid_turn = self.mid_turn and piece.role != ASSISTANT  # the server called it itself
-            cut = len(piece.text) > 2 * _ENDS
-            output = f"{piece.text[:_ENDS]}\n{piece.text[-_ENDS:]}" if cut else piece.text
+            is_long = len(piece.text) > 2 * _ENDS
+            output = f"{piece.text[:_ENDS]}\n{piece.text[-_ENDS:]}" if is_long else piece.text
             if open_call.command:
                 self._add_command_end(open_call, output)
             if open_call.failed:
@@ -196,16 +199,20 @@ class SessionFacts:
     def _add_command_end(self, open_call: _OpenCall, output: str) -> None:
         """Record how a command ended, and the totals at the end of its output."""
         open_call.failed = open_call.failed or _PATTERNS["ended_badly"].search(output) is not None
+        # A command that goes on in the background prints a session id, by which later calls ask
+        # for the rest of its output.
         started = _PATTERNS["started"].search(output[:_LINE])
         if started and started[1]:
             self._calls[f"session {started[1]}"] = open_call
         state = "failed" if open_call.failed else "running" if started else "passed"
         self.commands.get(open_call.command, CallUse()).state = state
-        if state == "passed":
+        if state == "passed":  # earlier failures of the same command were repaired
             for (_, subject, *_), failure in self.failures.items():
                 failure.state = state if subject == open_call.command else failure.state
         last = output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]
-        totals = [line for line in map(_bare, last) if _IS_TOTAL(line) or _HAS_TOTAL(line)]
+        totals = [
+            line for line in map(_without_markup, last) if _IS_TOTAL(line) or _HAS_TOTAL(line)
+        ]
         if totals:
             self.results.pop(open_call.command, None)
             self.results[open_call.command] = [
@@ -215,27 +222,25 @@ class SessionFacts:
     def _add_failure(self, open_call: _OpenCall, output: str) -> None:
         """Record a failed result by its first line and the first line that names an error."""
         self.turns[-1].errors += 1
-        output = "" if open_call.kind == "sub_agent" else output
-        first = next(filter(None, map(_bare, output.splitlines())), "")
+        output = "" if open_call.kind == "sub_agent" else output  # its texts are ignored
+        first = next(filter(None, map(_without_markup, output.splitlines())), "")
         offsets = [at for word in _ERRORS if (at := output.find(word)) >= 0]
         start = output.rfind("\n", 0, min(offsets)) + 1 if offsets else len(output)
-        error = _bare(output[start:].partition("\n")[0])
+        error = _without_markup(output[start:].partition("\n")[0])
         subject = open_call.command or next(iter((*open_call.edited, *open_call.read)), "")
         key = (open_call.name, subject, beginning(first, _LINE), beginning(error, _LINE))
         failure = self.failures.renewed(key, CallUse())
         failure.times, failure.state = failure.times + 1, "failed"
 
     def _add_success(self, open_call: _OpenCall, output: str, at: float | None) -> None:
-        """Record the files and plan items of a successful call."""
+        """Record the files and plan items of a successful call that ended at time ``at``."""
         for name in (*open_call.read, *open_call.edited):
             use = self.files.renewed(name, FileUse())
-            use.read, use.edited = (
-                use.read + (name in open_call.read),
-                use.edited + (name in open_call.edited),
-            )
+            use.read += name in open_call.read
+            use.edited += name in open_call.edited
             use.at = at
         self.turns[-1].edits += len(open_call.edited)
-        if open_call.kind == "plan":
+        if open_call.kind == "plan":  # a call of this kind names the whole plan
             self.items.clear()
             self._done.clear()
         for name, text, status in open_call.items:
@@ -247,14 +252,14 @@ class SessionFacts:
                 self._done[key] = self.items.pop(key)
 
 
-def _bare(line: str) -> str:
-    """Return a line of an output without the client's prefix and tags."""
+def _without_markup(line: str) -> str:
+    """Return a line of an output without the client's prefix, its tags and signs around it."""
     head = _PATTERNS["head"].match(line)
     return line[head.end() if head else 0 :].removesuffix("</tool_use_error>").strip(" =\t\r")
 
 
 def _open_call(call: RecordedCall) -> _OpenCall:
-    """Return the command, files and plan items that a call names, by its kind of tool."""
+    """Return a call with the command, files and plan items in its input, by its kind of tool."""
     given = call.given
     kind, edited = tool_kind(call.name), tuple(_as_recorded(call))
     open_call = _OpenCall(call.name[:_NAME], kind, edited)
@@ -283,17 +288,18 @@ def _plan_item(given: Any, name: str) -> tuple[str, str, str]:
 
 
 def _command(given: Mapping[str, Any]) -> str:
-    """Return the script of a shell call; separate arguments are joined with an ellipsis."""
+    """Return the script in a shell call's input, or its arguments joined with " … "."""
     words = members_of(given, "command")
     script = len(words) == 3 and words[1] in ("-c", "-lc")  # noqa: PLR2004 - shell, flag, script
     return words[2] if script else " … ".join(words)
 
 
 def _as_recorded(call: RecordedCall) -> Iterator[str]:
-    """Yield the paths that a call writes, in the form that its input has: absolute or relative."""
+    """Yield the paths that a call writes, absolute or relative as in the call's input."""
     recorded = list(_texts(call.given)) if call.writes else []
     for path in call.writes:
         parts = path.split("/")
+        # The longest end of the absolute path that occurs in the input.
         ends = (path, *("/".join(parts[at:]) for at in range(1, len(parts))))
         in_input = (end for end in ends if end and any(end in text for text in recorded))
         yield from (beginning(end, _LINE) for end in islice(in_input, 1))

@@ -47,7 +47,7 @@ _SEVERAL_NAMES = "it has several names (hard links)"
 
 
 class NotesPlace(Struct, frozen=True):
-    """Where the notes of a session may lie.
+    """The folders in which the notes of a session are looked for.
 
     ``base`` has a folder for each of the ``keys``; new notes are written below the last one.
     """
@@ -78,7 +78,7 @@ class NotesFile(Struct, frozen=True):
 
 
 def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
-    """Return where a session's notes lie; ``transcript`` is the path of its transcript, if known.
+    """Return the folders of a session's notes; new notes go beside its transcript, if known.
 
     Raises SessionRefusedError.
     """
@@ -98,7 +98,7 @@ def read(place: NotesPlace) -> NotesFile | None:
     Raises PathRefusedError, FileTooLargeError, FileUnreadableError and DirectoryUnusableError.
     """
     with suppress(DirectoryMissingError), Directory(place.base) as directory:
-        return _first(directory, place)
+        return _load_first(directory, place)
     return None
 
 
@@ -114,13 +114,13 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
         raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
     try:
         with Directory(place.base, create=True) as directory:
-            present = _first(directory, place)
+            present = _load_first(directory, place)
             path = present.path if present else place.path
             if present and present.foreign:
                 raise errors.ForeignNotesError(path)
-            _compare(path, expected, present.hash if present else "")
+            _check_hash(path, expected, present.hash if present else "")
             with directory.parent(os.path.relpath(path, place.base), create=True) as (folder, name):
-                _put(disk or real_disk(), (folder, name, path), content, expected)
+                _write_and_swap(disk or real_disk(), (folder, name, path), content, expected)
     except FileExistsError as error:  # saved by somebody else a moment ago
         raise errors.NotesConflictError(place.path, expected, "") from error
     except OSError as error:
@@ -140,12 +140,12 @@ def restore(place: NotesPlace, content: bytes, mtime_ns: int, disk: Disk | None 
         raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
     try:
         with Directory(place.base, create=True) as directory:
-            if _first(directory, place) is not None:
+            if _load_first(directory, place) is not None:
                 return False
             name = os.path.relpath(place.path, place.base)
             with directory.parent(name, create=True) as (folder, last):
                 where = (folder, last, place.path)
-                _put(disk or real_disk(), where, content, "", mtime_ns or None)
+                _write_and_swap(disk or real_disk(), where, content, "", mtime_ns or None)
     except FileExistsError:  # saved by somebody else a moment ago
         return False
     except OSError as error:
@@ -181,7 +181,7 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
 
 
 def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
-    """Return the newest notes below the folders ``keys``, or below all for ``None``.
+    """Return the newest notes in the folders ``keys`` of ``base``, or in all folders for ``None``.
 
     Files that cannot be read are left out. Raises DirectoryUnusableError.
     """
@@ -204,14 +204,14 @@ def contents(folders: Iterable[str]) -> tuple[RawNotes, ...]:
         base, key = os.path.split(folder)
         with suppress(DirectoryMissingError), Directory(base) as directory:
             for _, name in sorted(_existing(directory, (key,), (form,))):
-                each = _raw(directory, name)
+                each = _read_raw(directory, name)
                 if is_session(each.session):
                     result.setdefault(each.session, each)
     return tuple(result.values())
 
 
 def prune(base: str, before: float) -> int:
-    """Remove notes of memd that last changed before a time, and return how many.
+    """Remove memd's notes that last changed ``before`` a time (since 1970); return how many.
 
     Raises DirectoryUnusableError.
     """
@@ -240,7 +240,7 @@ def _existing(
                         yield status.st_mtime, name
 
 
-def _raw(directory: Directory, name: str) -> RawNotes:
+def _read_raw(directory: Directory, name: str) -> RawNotes:
     """Return the bytes of a notes file, or the problem why it cannot be read."""
     _, session, *_ = name.split("/")
     if session == ".claude":
@@ -255,7 +255,7 @@ def _raw(directory: Directory, name: str) -> RawNotes:
     return RawNotes(session, content, status.st_mtime_ns)
 
 
-def _first(directory: Directory, place: NotesPlace) -> NotesFile | None:
+def _load_first(directory: Directory, place: NotesPlace) -> NotesFile | None:
     """Return the first notes file of a session, memd's own before foreign ones."""
     names = (form.format(key, place.session) for form in (_OWN, _FOREIGN) for key in place.keys)
     return next(filter(None, (_load(directory, name) for name in names)), None)
@@ -285,16 +285,17 @@ def _load(directory: Directory, name: str) -> NotesFile | None:
     )
 
 
-def _put(
+def _write_and_swap(
     disk: Disk,
     where: tuple[int, str, str],
     content: bytes,
     expected: str,
     mtime_ns: int | None = None,
 ) -> None:
-    """Replace the expected file by a new one. Raises OSError and NotesConflictError.
+    """Replace a file with the hash ``expected`` by new content; "" if there must be no file.
 
-    ``where`` is the open folder, the file's name in it and its path.
+    ``where`` is the open folder, the file's name in it and its path. Raises OSError and
+    NotesConflictError; the file is unchanged then.
     """
     folder, name, path = where
     for temporary in disk.temporaries(folder):
@@ -302,10 +303,11 @@ def _put(
     temp = f".memd-{tokens.token_hex(8)}.tmp"
     try:
         write_new(disk, folder, temp, content, mtime_ns=mtime_ns)
+        # A move fails if the target exists; an exchange leaves the old file under ``temp``.
         swap, back = (disk.exchange, (temp, name)) if expected else (disk.move, (name, temp))
         swap(folder, temp, name)
         try:
-            _compare(path, expected, hash_of(disk.read(folder, temp)) or "")
+            _check_hash(path, expected, hash_of(disk.read(folder, temp)) or "")
             disk.sync_folder(folder)
         except (OSError, errors.NotesConflictError):
             with suppress(OSError):
@@ -316,7 +318,7 @@ def _put(
             disk.unlink(folder, temp)
 
 
-def _compare(path: str, expected: str, actual: str) -> None:
+def _check_hash(path: str, expected: str, actual: str) -> None:
     """Raise NotesConflictError if the hashes differ."""
     if actual != expected:
         raise errors.NotesConflictError(path, expected, actual)

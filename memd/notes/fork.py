@@ -1,4 +1,4 @@
-"""Write the request that has a model update a session's notes, in two forms. Pure.
+"""Build the requests by which a model updates a session's notes. Pure.
 
 Rules of this file
 - The first form adds one message to a client's own request (``cache``), which is repeated byte for
@@ -106,9 +106,9 @@ def _short(update: NotesUpdate, model: str) -> Task:
 
 
 def _cut_to(notes: SessionNotes, most: int) -> SessionNotes:
-    """Return notes of at most ``most`` tokens; sections are cut at a line, at one common size.
+    """Return notes of at most ``most`` tokens; all sections are cut to one common size.
 
-    The remaining text is as in the file, so that it can be edited.
+    They are cut at the end of a line, so that an edit's text also occurs in the file.
     """
     limit, short = most, notes
     while limit and estimate_text(sections.rendered(short, cursor=False)) > most:

@@ -1,4 +1,4 @@
-"""Decide when session notes are written: the gates and their names. Pure.
+"""Decide when session notes are written. A gate is a condition that prevents an update. Pure.
 
 Rules of this file
 - The first notes are written at 10,000 tokens of context, later ones after 5,000 more since the
@@ -52,11 +52,11 @@ def closed(facts: GateFacts, *, force: bool = False) -> str:
         return SUBAGENT
     if facts.foreign:
         return FOREIGN
-    return "" if force else _early(facts)
+    return "" if force else _early_gate(facts)
 
 
-def _early(facts: GateFacts) -> str:
-    """Return the gate that closes an update that would be too early, "" if it is not."""
+def _early_gate(facts: GateFacts) -> str:
+    """Return the gate that an update would be too early for, "" if it would not."""
     if facts.since is None and facts.tokens < FIRST_TOKENS:
         return YOUNG
     if facts.since is not None and facts.tokens - facts.since < GROWTH_TOKENS:

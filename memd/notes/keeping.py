@@ -22,14 +22,8 @@ from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.text import iso_time
-from memd.notes import block, compaction, files, gates, local, sections
+from memd.notes import block, compaction, errors, files, gates, local, sections
 from memd.notes.conversations import SessionReader
-from memd.notes.errors import (
-    NotesConflictError,
-    NotesNotFoundError,
-    NotesTooLargeError,
-    SectionUnknownError,
-)
 from memd.notes.facts import FindStatements
 from memd.notes.files import NotesFile, NotesPlace
 from memd.notes.fork import NotesUpdate
@@ -52,6 +46,8 @@ class SessionLock(AbstractContextManager[Any], Protocol):
 
 
 class _Session(Struct):
+    """A session's lock, and the reader of its conversation once it was read."""
+
     lock: SessionLock
     reader: SessionReader | None = None
     root: str = ""  # of the project whose client named the transcript
@@ -119,12 +115,12 @@ class NotesKeeper:
                 return skipped(gate)
             cursor = opened.cursor(LOCAL, self._clock.now())
             change = partial(local.updated, new=local.lines(reader.facts))
-            result = self._put(request, opened, change, cursor)
+            result = self._write_changed(request, opened, change, cursor)
             reader.count_from_here(cursor)
             return result
 
     def begin(self, request: NotesRequest) -> Begun:
-        """Return the notes and the new messages for a model's run."""
+        """Return the notes, the new messages and the next cursor, at the start of a model's run."""
         with self._open(request) as opened:
             template = self._template(request)
             before = opened.file.notes if opened.file else sections.parse(template.text)
@@ -143,7 +139,7 @@ class NotesKeeper:
         with self._open(request) as opened:
             conflicts: dict[str, None] = {}
             change = partial(_merged, before, after, conflicts)
-            result = self._put(request, opened, change, begun.cursor)
+            result = self._write_changed(request, opened, change, begun.cursor)
             reader = opened.reader
             # If the conversation went on, the next update reads it again from the new cursor.
             if (reader.cursor, reader.facts.last_id) == (before.cursor, begun.cursor.covers):
@@ -166,12 +162,12 @@ class NotesKeeper:
         """Return the notes for a reader, cut to ``characters``. Raises NotesNotFoundError."""
         file = files.read(_place(request))
         if file is None:
-            raise NotesNotFoundError(request.session)
+            raise errors.NotesNotFoundError(request.session)
         return _view(file, characters, stale=stale, empty=self._is_empty(request, file))
 
     def block(self, request: NotesRequest, units: int) -> str:
         """Return the notes as a block of at most ``units`` UTF-16 units, "" if there are none."""
-        file = self._written(request)
+        file = self._read_written(request)
         return block.render(file.notes, file.path, units) if file else ""
 
     def compaction(self, request: NotesRequest, **given: Any) -> CompactionPlan | None:
@@ -179,7 +175,7 @@ class NotesKeeper:
 
         ``given`` are further arguments of ``compaction.plan``.
         """
-        file = self._written(request)
+        file = self._read_written(request)
         if file is None:
             return None
         covers = file.notes.cursor.covers if file.notes.cursor else ""
@@ -205,14 +201,14 @@ class NotesKeeper:
             notes = file.notes if file else sections.parse(self._template(request).text)
             section = notes.section(title)
             if section is None:
-                raise SectionUnknownError(title)
+                raise errors.SectionUnknownError(title)
             # Lines of the local writer may be included; longer text is not searched for secrets.
             size, most = estimate_text(content.strip()), 2 * SECTION_TOKENS
             if size <= most:
                 filled = section.filled(local.authored(sections.redacted(content)))
                 size, most = sections.section_tokens(filled), SECTION_TOKENS
             if size > most:
-                raise NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
+                raise errors.NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
             notes = notes.with_section(_beside_local(filled, section))
             at = iso_time(self._clock.now())
             before = notes.cursor or NotesCursor(request.session, "", 0, MODEL, at)
@@ -230,17 +226,21 @@ class NotesKeeper:
         return chosen(settings.notes, environment.get("CLAUDE_CONFIG_DIR") or self._config_dir)
 
     def _template(self, request: NotesRequest) -> NotesTemplate:
+        """Return the template and the prompt for the client of a request."""
         return self.template(request.settings, request.environment)
 
-    def _written(self, request: NotesRequest) -> NotesFile | None:
+    def _read_written(self, request: NotesRequest) -> NotesFile | None:
+        """Return a session's notes, ``None`` if there are none or all sections are empty."""
         file = files.read(_place(request))
         return None if file is None or self._is_empty(request, file) else file
 
     def _is_empty(self, request: NotesRequest, file: NotesFile) -> bool:
+        """Return whether notes say nothing that their template does not say."""
         return sections.is_empty(file.notes, self._template(request).text)
 
     @contextmanager
     def _locked(self, request: NotesRequest) -> Iterator[tuple[_Session, NotesPlace]]:
+        """Hold a session's lock; yield the session and the place of its notes."""
         place = _place(request)
         session = self._sessions.setdefault(key_of(request), _Session(self._lock()))
         with session.lock:
@@ -248,7 +248,7 @@ class NotesKeeper:
 
     @contextmanager
     def _open(self, request: NotesRequest) -> Iterator[_Open]:
-        """Open a session's notes and read what is new of its conversation."""
+        """Hold a session's lock; yield its notes and its conversation, read to the end."""
         with self._locked(request) as (session, place):
             file = files.read(place)
             cursor = file.notes.cursor if file else None
@@ -263,7 +263,7 @@ class NotesKeeper:
     def _reader(
         self, session: _Session, request: NotesRequest, cursor: NotesCursor | None
     ) -> SessionReader:
-        """Return the session's reader, or a new one for another transcript or cursor."""
+        """Return the session's reader; make a new one if the transcript or the cursor changed."""
         reader, root = session.reader, request.project.root
         path = request.transcript_path
         if not path:  # another project may have a session of the same name
@@ -273,14 +273,14 @@ class NotesKeeper:
         session.root = root
         return reader
 
-    def _put(
+    def _write_changed(
         self,
         request: NotesRequest,
         opened: _Open,
         change: Callable[[SessionNotes], SessionNotes],
         cursor: NotesCursor,
     ) -> UpdateResult:
-        """Write the changed notes with a cursor; try once more if they changed meanwhile."""
+        """Write the notes with ``change`` applied; once more if they changed meanwhile."""
         file, again = opened.file, True
         while True:
             before = file.notes if file else sections.parse(self._template(request).text)
@@ -290,7 +290,7 @@ class NotesKeeper:
                 if file is None or text != file.text:
                     files.replace(opened.place, text, file.hash if file else "")
                 break
-            except NotesConflictError:
+            except errors.NotesConflictError:
                 if not again:
                     raise
             file, again = files.read(opened.place), False
@@ -322,6 +322,7 @@ def _transcript(request: NotesRequest) -> str:
 
 
 def _place(request: NotesRequest) -> NotesPlace:
+    """Return the place of a session's notes. Raises SessionRefusedError."""
     return files.place(request.project, request.session, request.transcript_path)
 
 
@@ -340,7 +341,7 @@ def _facts(request: NotesRequest, opened: _Open) -> gates.GateFacts:
 
 
 def _is_stale(opened: _Open) -> bool:
-    """Return whether the conversation has grown too much since memd's notes were written."""
+    """Return whether the conversation grew by over 5,000 tokens since memd's notes were written."""
     since = opened.reader.since
     grown = 0 if since is None else opened.reader.meter.tokens - since
     return opened.file is not None and not opened.file.foreign and grown > gates.GROWTH_TOKENS
@@ -373,6 +374,7 @@ def _beside_local(
 
 
 def _view(file: NotesFile, characters: int | None, *, stale: bool, empty: bool) -> NotesView:
+    """Return notes for a reader, cut to ``characters``, with the sizes of all sections."""
     content = sections.shortened(file.notes, file.path, characters=characters)
     shown = {part.title: part.content for part in sections.parse(content).sections}
     sizes = tuple(

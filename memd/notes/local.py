@@ -31,10 +31,12 @@ from memd.text import quoting
 _REQUEST, _REPLY, _SHORT, _TITLE = 500, 300, 200, 80  # characters of a quotation
 _TITLE_WORDS, _WORKLOG_WORDS = 10, 12
 _TOOLS = 8  # of a turn, shown at most
+# A list item of labels, numbers and times, from which the quotations were removed.
 _LABELS = re.compile(
     r"- (?:[\d:,;-]|\s|(?<!\w)(?:last|first|requests?|left|out|in|progress|open|assistant's|words"
     r"|read|edited|times|passed|failed|running|later|person|address|after|edits|errors)(?!\w))*"
 )
+# A text between two equal runs of backticks.
 _SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
 _LEFT_OUT = "requests left out"
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999
@@ -59,9 +61,9 @@ def lines(facts: SessionFacts) -> dict[str, list[str]]:
         "Workflow": _fitting(
             1_200, (f"{quoted(c)}: {u.state}{_times(u)}" for c, u in _newest(facts.commands))
         ),
-        "Errors & Corrections": _fitting(1_800, (*_persons(facts.corrections), *failures)),
+        "Errors & Corrections": _fitting(1_800, (*_person_lines(facts.corrections), *failures)),
         "Codebase and System Documentation": _fitting(500, _documents(names)),
-        "Learnings": _fitting(500, _persons(facts.learnings)),
+        "Learnings": _fitting(500, _person_lines(facts.learnings)),
         "Key results": _fitting(600, _results(facts)),
         "Worklog": _fitting(1_600, map(_turn_line, reversed(facts.turns))),
     }
@@ -75,6 +77,7 @@ def updated(notes: SessionNotes, new: Mapping[str, Sequence[str]]) -> SessionNot
     """
 
     def with_new_lines(old: NotesSection) -> NotesSection:
+        """Return a section with the new lines, unchanged if it has neither old nor new ones."""
         _, local = split_local(old.body)
         new_lines = new.get(old.title.strip(), ())
         body = with_local(authored(old.body), new_lines)
@@ -91,8 +94,8 @@ def authored(body: str) -> str:
 
 def _is_local(line: str) -> bool:
     """Return whether a line has the local writer's form: only quotations and labels."""
-    rest, spans = _SPAN.subn("", line)
-    return bool(spans or _LEFT_OUT in line) and _LABELS.fullmatch(rest) is not None
+    labels, spans = _SPAN.subn("", line)
+    return bool(spans or _LEFT_OUT in line) and _LABELS.fullmatch(labels) is not None
 
 
 @lru_cache(maxsize=1_024)  # an update quotes mostly the same texts as the last one
@@ -118,6 +121,7 @@ def _newest(entries: dict[K, V]) -> list[tuple[K, V]]:
 
 
 def _time(at: float | None) -> str:
+    """Return a time (seconds since 1970) as date, hour and minute in UTC, "" for ``None``."""
     return "" if at is None else f"{datetime.fromtimestamp(min(at, _LAST_SECOND), UTC):%F %H:%M}"
 
 
@@ -127,10 +131,12 @@ def _times(use: CallUse) -> str:
 
 
 def _joined(between: str, *parts: str) -> str:
+    """Return the parts that are not empty, joined by ``between``."""
     return between.join(filter(None, parts))
 
 
 def _counts(**counts: int) -> str:
+    """Return labels with their counts, without those that are 0."""
     return ", ".join(f"{label} {count}" for label, count in counts.items() if count)
 
 
@@ -148,7 +154,7 @@ def _requests(facts: SessionFacts) -> Iterator[str]:
     yield from (f"request: {quoted(text, _REQUEST)}" for text in facts.requests[:0:-1])
 
 
-def _persons(sentences: dict[str, None]) -> Iterator[str]:
+def _person_lines(sentences: dict[str, None]) -> Iterator[str]:
     """Return a line for each sentence of the person, the newest first."""
     return (f"person: {quoted(sentence, _REPLY)}" for sentence in reversed(sentences))
 
@@ -160,6 +166,7 @@ def _results(facts: SessionFacts) -> Iterator[str]:
 
 
 def _file_line(path: str, use: FileUse) -> str:
+    """Return the line of a file: its path, its counts of reads and edits, and its last use."""
     last = f"last {_time(use.at)}" if use.at is not None else ""
     return f"{quoted(path)}: {_joined(', ', _counts(read=use.read, edited=use.edited), last)}"
 
@@ -175,10 +182,12 @@ def _documents(names: Iterable[tuple[str, FileUse]]) -> Iterator[str]:
 
 def _failure_line(call: tuple[str, str, str, str], use: CallUse) -> str:
     """Return the line of a failed call: its tool, its subject and two lines of its output."""
-    made = _joined(", ", *map(quoted, call[:2]))
-    shown = _joined(", ", *map(quoted, dict.fromkeys(call[2:])))
-    since = _joined(", ", _times(use)[2:], "later passed" if use.state == "passed" else "")
-    return f"failed: {_joined('; ', _joined(': ', made, shown), since)}"
+    tool, subject, first_line, error_line = call
+    made = _joined(", ", quoted(tool), quoted(subject))
+    output = _joined(", ", *map(quoted, dict.fromkeys((first_line, error_line))))
+    state = "later passed" if use.state == "passed" else ""
+    since = _joined(", ", _times(use).removeprefix(", "), state)
+    return f"failed: {_joined('; ', _joined(': ', made, output), since)}"
 
 
 def _turn_line(turn: TurnFacts) -> str:

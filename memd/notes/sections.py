@@ -1,4 +1,4 @@
-"""Parse and render the text of session notes: head, sections and cursor. Pure.
+"""Parse, cut and render the text of session notes: head, sections and cursor. Pure.
 
 Rules of this file
 - Parsed text is rendered byte for byte, whoever wrote it.
@@ -156,7 +156,7 @@ def split_local(body: str) -> tuple[str, list[str]]:
 
 
 def with_local(body: str, lines: Sequence[str]) -> str:
-    """Return a body in which ``lines`` replace those below the local writer's marker."""
+    """Return a section's body in which ``lines`` replace those below the local writer's marker."""
     authored, _ = split_local(body)
     local = "\n".join((MARKER, *lines)) if lines else ""
     content = "\n".join(filter(None, (authored, local)))
@@ -164,7 +164,7 @@ def with_local(body: str, lines: Sequence[str]) -> str:
 
 
 def redacted(text: str) -> str:
-    """Return a text in which each line with a credential is replaced by the rule's name."""
+    """Return a text in which the name of the rule replaces each line with a credential."""
     rules: dict[int, str] = {}
     for finding in secrets.find(text):
         rules.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
@@ -184,12 +184,13 @@ def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[
     A section whose title or italic line changed keeps its old text. A heading that a model wrote
     within a section is lowered by one level.
     """
-    rest = f"\n{after_text}\n"
+    remaining = f"\n{after_text}\n"
     bodies: list[str | None] = [""]
+    # From the end, so that a heading quoted in a section above is not taken for the section.
     for section in reversed(before.sections):
         heading = "\n".join(filter(None, (f"\n# {section.title}", section.guide)))
-        above, present, below = rest.rpartition(f"{heading}\n")
-        rest = f"{above}\n" if present else rest
+        above, present, below = remaining.rpartition(f"{heading}\n")
+        remaining = f"{above}\n" if present else remaining
         bodies.insert(0, below if present else None)
     faults: list[str] = []
     forms = {line for section in before.sections for line in (f"# {section.title}", section.guide)}
@@ -239,7 +240,7 @@ def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) 
     return "".join((*map(_excerpt, parts, texts), note if cut else ""))[:characters]
 
 
-_Part = tuple[str, str]  # a title and the whole content
+_Part = tuple[str, str]  # a section's title and its whole content
 
 
 def _parts(notes: SessionNotes) -> list[_Part]:
@@ -250,9 +251,12 @@ def _parts(notes: SessionNotes) -> list[_Part]:
 
 
 def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]) -> None:
-    """Cut ``texts`` in place, the least important sections first, until they fit into ``most``."""
-    bars = [f"|{title}|" for title, _ in parts]
-    places = [_ORDER.index(bar if bar in _ORDER else "||") for bar in bars]
+    """Cut ``texts`` in place, the least important sections first, until they fit into ``most``.
+
+    ``measure`` returns the size of a text, in tokens or characters.
+    """
+    names = [f"|{title}|" for title, _ in parts]
+    places = [_ORDER.index(name if name in _ORDER else "||") for name in names]
     excess = sum(map(measure, map(_excerpt, parts, texts))) - most
     for least in (most // _SHARES, 0):
         for number in sorted(range(len(parts)), key=places.__getitem__):
@@ -264,7 +268,7 @@ def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[
 
 
 def _excerpt(part: _Part, text: str) -> str:
-    """Return what a reader sees of a section, with how many lines are missing."""
+    """Return a section's title and its cut ``text``, and the number of missing lines."""
     title, whole = part
     missing = whole[len(text) :].strip().count("\n") + 1
     note = _MISSING.format(missing) if text != whole else ""
@@ -272,7 +276,10 @@ def _excerpt(part: _Part, text: str) -> str:
 
 
 def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
-    """Return as many whole first lines as measure ``most``, or the beginning of a longer line."""
+    """Return the whole first lines of a text that fit into ``most``, or a part of the first line.
+
+    ``measure`` returns the size of a text, in tokens or characters.
+    """
     ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
     lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
     if lines:
@@ -282,14 +289,15 @@ def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
 
 
 def _cursor(text: str) -> tuple[str, NotesCursor | None]:
-    """Return a text without its cursor, and the cursor; the whole text and ``None`` without one."""
+    """Return a text without its cursor, and the cursor; ``None`` if it has none."""
     ended = text.rstrip()
     start = ended.rfind("\n") + 1
     match = _CURSOR.fullmatch(ended[start:])
     if match is None:
         return text, None
-    session, covers, at = (unquote(match[n]) for n in (1, 2, 5))
-    cursor = NotesCursor(session, covers, int(match[3]), match[4], at)
+    session, covers, tokens, engine, at = match.groups()
+    cursor = NotesCursor(unquote(session), unquote(covers), int(tokens), engine, unquote(at))
+    # A comment that memd would write differently is somebody else's.
     return (text[:start], cursor) if cursor.rendered() == match[0] else (text, None)
 
 
@@ -310,13 +318,14 @@ def _headings(lines: Sequence[str]) -> tuple[list[int], str]:
 
 
 def _section(text: str) -> NotesSection:
-    """Return the section of a text that begins with its heading."""
-    title, _, rest = text[2:].partition("\n")
-    guide = rest.partition("\n")[0]
+    """Return the section that a text consists of: a heading, an italic line if any, a body."""
+    title, _, below = text[2:].partition("\n")
+    guide = below.partition("\n")[0]
     if not _ITALIC.fullmatch(guide):
         guide = ""
     return NotesSection(title, guide, text[2 + len(title) + (len(guide) + 1 if guide else 0) :])
 
 
 def _trimmed(text: str) -> str:
+    """Return a text without blank lines around it; the first line keeps its indentation."""
     return text.rstrip().lstrip("\r\n")

@@ -1,4 +1,4 @@
-"""Update and serve session notes, with a model if one may be used, else locally.
+"""Update session notes, with a model if one may be used, else locally; and serve them to clients.
 
 ``keeping`` reads and writes files in worker threads with a limiter of their own.
 """
@@ -142,10 +142,11 @@ class Notes:
         """
         if not request.switches.enabled:
             return ""
-        due, check = not resumed, self._keeper.lacks_notes if resumed else self._keeper.refresh
+        # Without ``resumed`` the block is returned even if refreshing takes too long or fails.
+        wanted, check = not resumed, self._keeper.lacks_notes if resumed else self._keeper.refresh
         with self._clock.move_on_after(seconds):
-            due = await self._in_thread(partial(check, request), abandon=True) or due
-        if not due:
+            wanted = await self._in_thread(partial(check, request), abandon=True) or wanted
+        if not wanted:
             return ""
         # Without the limiter, whose threads may all be reading long transcripts.
         return await to_thread.run_sync(partial(self._keeper.block, request, units))
@@ -207,6 +208,7 @@ class Notes:
         return (await self._in_thread(template)).problems
 
     async def _in_thread(self, work: Callable[[], T], *, abandon: bool = False) -> T:
+        """Return the result of ``work`` from a thread; with ``abandon`` a cancelled caller goes."""
         return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
 
     async def _wait(self, key: tuple[str, str]) -> None:
@@ -214,11 +216,12 @@ class Notes:
         if key not in self._running:
             return
         since, done = self._running[key]
-        left = since + _GIVEN_UP_SECONDS - self._clock.monotonic()
+        remaining = since + _GIVEN_UP_SECONDS - self._clock.monotonic()
         async with anyio.create_task_group() as group:
 
             async def out_of_time() -> None:
-                await self._clock.sleep(max(0.0, min(left, _WAIT_SECONDS)))
+                """End the wait after its time."""
+                await self._clock.sleep(max(0.0, min(remaining, _WAIT_SECONDS)))
                 group.cancel_scope.cancel()
 
             group.start_soon(out_of_time)
@@ -237,10 +240,10 @@ class Notes:
         problem = ""
         if model is not None and model.calls_tools:
             gate = gates.CAP if allow_model else gates.BREAKER
-            done = await self._by_model(request, model, job, progress) if allow_model else ""
-            if isinstance(done, UpdateResult):
-                return done
-            problem = done
+            ended = await self._by_model(request, model, job, progress) if allow_model else ""
+            if isinstance(ended, UpdateResult):
+                return ended
+            problem = ended
         result = await self._in_thread(partial(self._keeper.write_locally, request))
         return replace(result, gate=result.gate or gate, problem=problem)
 

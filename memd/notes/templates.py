@@ -33,7 +33,7 @@ class NotesTemplate(Struct, frozen=True):
 
 
 def sizes(notes: sections.SessionNotes) -> str:
-    """Return a line for each section that is too large, and one if all together are."""
+    """Return a line for each section that is too large, and one if the notes as a whole are."""
     tokens = [(part.title.strip(), sections.section_tokens(part)) for part in notes.sections]
     large = [(title, size, sections.SECTION_TOKENS) for title, size in tokens]
     large.append(("All sections", sum(size for _, size in tokens), sections.NOTES_TOKENS))
