@@ -1,4 +1,4 @@
-"""memory.adopt: a person says that what an import brought is their own."""
+"""memory.adopt: mark imported memories as the person's own."""
 
 from memd.api.callers import started_by_an_assistant
 from memd.api.memory import MemoryOffError, by_client, writable
@@ -57,7 +57,7 @@ async def memory_adopt(
     A rule in an adopted memory counts as the person's rule. Texts and times do not change. A
     program that an assistant started is refused.
     """
-    if bool(path) == all_:
+    if bool(path) == all_:  # both or neither
         raise PathOrAllError
     project = await writable(services, call, cwd)
     if await started_by_an_assistant(services, call):

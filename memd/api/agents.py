@@ -71,7 +71,7 @@ async def agent_register(
         directory=project.memory_dir,
         name=name,
         client=caller.client,
-        kind=scrub(kind),
+        kind=scrub(kind),  # any text of the caller's, which may hold a credential
         session=session_id,
         parent=parent,
         key=key,

@@ -22,7 +22,7 @@ _ASSISTANT_KINDS = ("session", "sub-agent", "mcp")
 _ASSISTANT_PROGRAMS = frozenset(
     ("claude", "codex", "gemini", "opencode", "copilot", "cursor-agent", "goose", "aider")
 )
-_MAX_ANCESTORS = 32
+_MAX_ANCESTORS = 32  # a process id that is used again meanwhile could make the chain endless
 
 _FindProcess = Callable[[int], SystemProcess | None]
 

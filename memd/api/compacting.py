@@ -8,7 +8,7 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from memd.api.context import Place, Window, requested
+from memd.api.context import Place, Window, context_request
 from memd.api.method import Result, SessionId, method
 from memd.api.notes import about
 from memd.api.services import Services
@@ -77,7 +77,7 @@ class CompactedContext(Result):
 class _Work(Struct, frozen=True):
     """A compaction while strategies are tried.
 
-    ``cut`` are the messages to summarise, ``None`` where none can be. ``partly``: the caller named
+    ``part`` are the messages to summarise, ``None`` where none can be. ``partly``: the caller named
     a first or last message. ``wait``: a model may be waited for. ``retry``: close its breaker.
     """
 
@@ -89,7 +89,7 @@ class _Work(Struct, frozen=True):
     instructions: str
     trigger: str
     window: int
-    cut: compacting.SummarisedPart | None
+    part: compacting.SummarisedPart | None
     partly: bool
     wait: bool
     retry: bool
@@ -138,11 +138,12 @@ async def context_compact(
     ``from`` the messages from that place on are summarised and those before it stay; with ``up_to``
     those before that place are. ``messages`` are the whole conversation, each with its ``id`` and
     ``usage`` if it has them. Without ``wait`` no model is asked. With ``retry`` the model is asked
-    although its last summaries of this session failed.
+    although its last summaries of this session failed. With ``conversation``, the id of a sub-agent
+    or a fork, nothing is replaced.
     """
-    if (transcript_path is None) == (messages is None):
+    if (transcript_path is None) == (messages is None):  # both or neither
         raise NothingToReadError
-    request = await requested(
+    request = await context_request(
         services,
         call,
         cwd,
@@ -155,17 +156,17 @@ async def context_compact(
     if conversation:
         return CompactedContext(strategy="", tried=(TriedStrategy("", _SUB_AGENT),))
     messages = await to_thread.run_sync(_messages, messages, transcript_path)
-    cut = await to_thread.run_sync(partial(compacting.part, messages, first=from_, up_to=up_to))
+    find_part = partial(compacting.part, messages, first=from_, up_to=up_to)
     work = _Work(
-        services,
-        call,
-        request,
-        messages,
-        transcript_path or "",
-        instructions,
-        trigger,
-        window_of(request),
-        cut,
+        services=services,
+        call=call,
+        request=request,
+        messages=messages,
+        transcript=transcript_path or "",
+        instructions=instructions,
+        trigger=trigger,
+        window=window_of(request),
+        part=await to_thread.run_sync(find_part),
         partly=from_ is not None or up_to is not None,
         wait=wait,
         retry=retry,
@@ -217,11 +218,12 @@ async def _by_api(work: _Work) -> CompactedContext | str:
         return _UNSUPPORTED
     if work.partly or work.instructions:
         return _WHOLE_ONLY
-    if work.cut is None:
+    if work.part is None:
         return _NOTHING
-    tail = work.cut.tail
-    edge = partial(boundary, work.messages, tail, strategy=compacting.API, trigger=work.trigger)
-    plan = CompactionPlan(await to_thread.run_sync(edge), (), tail.first, 0)
+    tail = work.part.tail
+    find = partial(boundary, work.messages, tail, strategy=compacting.API, trigger=work.trigger)
+    edge = await to_thread.run_sync(find)
+    plan = CompactionPlan(edge, messages=(), keep_from=tail.first, tokens=0)
     return await _answer(work, plan, compacting.by_api())
 
 
@@ -230,7 +232,7 @@ async def _by_model(work: _Work) -> CompactedContext | str:
 
     Raises the job's error, and ConversationChangedError if a later request replaced this summary.
     """
-    if work.cut is None:
+    if work.part is None:
         return _NOTHING
     if not work.wait:
         return _WAITING
@@ -242,42 +244,43 @@ async def _by_model(work: _Work) -> CompactedContext | str:
     session, folder = work.request.session, _results_folder(work)
     if work.retry:
         await services.jobs.close_breaker(folder)
-    shown = partial(summary.shown, work.messages, work.cut.start, work.cut.tail.first)
-    about = {"rounds": await to_thread.run_sync(shown), "instructions": work.instructions}
-    digest = sha256(msgspec.json.encode(about))
-    about |= {"digest": digest, **request_of(work.call, work.request.project.cwd)}
+    shown = partial(summary.shown, work.messages, work.part.start, work.part.tail.first)
+    task = {"rounds": await to_thread.run_sync(shown), "instructions": work.instructions}
+    # The digest tells this summary from one that a later request put into the same job.
+    digest = sha256(msgspec.json.encode(task))
+    task |= {"digest": digest, **request_of(work.call, work.request.project.cwd)}
     with services.summaries.awaited(digest):
-        submitted = await services.jobs.submit(summary.KIND, folder, session, about)
+        submitted = await services.jobs.submit(summary.KIND, folder, session, task)
         ended = await services.jobs.wait(submitted.job)
     if failure := ended.error or (ended.result or {}).get("failure"):
         raise _failure(failure)
     sections = services.summaries.sections(submitted.job, digest)
     if sections is None:  # a later request took this one's place
         raise ConversationChangedError(session)
-    return await _summarised(work, compacting.MODEL, work.cut, sections)
+    return await _summarised(work, compacting.MODEL, work.part, sections)
 
 
 async def _by_local(work: _Work) -> CompactedContext | str:
     """Summarise without a model; the end of a whole conversation stays as it is."""
-    cut = work.cut
-    if cut is not None and not work.partly:
-        cut = await to_thread.run_sync(compacting.with_end, work.messages, cut)
-    if cut is None:
+    part = work.part
+    if part is not None and not work.partly:
+        part = await to_thread.run_sync(compacting.with_end, work.messages, part)
+    if part is None:
         return _NOTHING
-    replaced = work.messages[cut.start : cut.tail.first]
+    replaced = work.messages[part.start : part.tail.first]
     lines = await work.services.session_notes.lines(replaced)
     sections = await to_thread.run_sync(local.sections, replaced, lines)
-    return await _summarised(work, compacting.LOCAL, cut, sections)
+    return await _summarised(work, compacting.LOCAL, part, sections)
 
 
 async def _summarised(
-    work: _Work, strategy: str, cut: compacting.SummarisedPart, sections: Mapping[str, str]
+    work: _Work, strategy: str, part: compacting.SummarisedPart, sections: Mapping[str, str]
 ) -> CompactedContext | str:
     """Return the result with a summary of these sections, or a reason where it is too large."""
     make = partial(
         compacting.plan,
         work.messages,
-        cut,
+        part,
         sections,
         strategy=strategy,
         trigger=work.trigger,
@@ -301,7 +304,7 @@ async def _answer(
         tried=(),
         boundary=plan.boundary,
         keep_to=plan.keep_to,
-        messages=plan.messages[:1],
+        messages=plan.messages[:1],  # the summary; the client has those that follow it
         keep_from=plan.keep_from,
         edits=() if change else await to_thread.run_sync(edits),
         tokens=plan.tokens,
@@ -315,12 +318,12 @@ def _results_folder(work: _Work) -> str:
     return results.place(work.request.project, work.request.session).folder
 
 
-def _messages(given: list[Any] | None, path: str | None) -> list[Any]:
-    """Return the messages of the transcript at ``path``, or those that were ``given``. Blocks.
+def _messages(messages: list[Any] | None, path: str | None) -> list[Any]:
+    """Return the messages of the transcript at ``path``, without it those of the request. Blocks.
 
-    Raises TranscriptRefusedError, and MessagesRefusedError for the first that is no object.
+    Raises TranscriptRefusedError, and MessagesRefusedError for a message that is no JSON object.
     """
-    messages = reading.client_messages(path) if path is not None else given or []
+    messages = reading.client_messages(path) if path is not None else messages or []
     for number, message in enumerate(messages):
         place = f"messages.{number}"
         if not isinstance(message, dict):
@@ -329,7 +332,7 @@ def _messages(given: list[Any] | None, path: str | None) -> list[Any]:
 
 
 def _failure(error: Mapping[str, Any]) -> MemdError:
-    """Return the exception for the error that a job has stored."""
+    """Return the exception for the error that a summary's job has stored."""
     if error["kind"] == PromptTooLongError.kind:
         return PromptTooLongError(error["cause"])
     if error["kind"] == BreakerOpenError.kind:

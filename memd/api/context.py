@@ -37,7 +37,7 @@ from memd.state.database import StateUnusableError
 Place = Annotated[int, msgspec.Meta(ge=0)]
 Window = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 _WINDOW_VARIABLE = "MEMD_CONTEXT_WINDOW"
-_TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")
+_TOKEN_COUNT = re.compile(r"[1-9][0-9]{0,8}")  # below 10^9, which is the bound of ``Window`` too
 _READ = (NoProjectError, SessionRefusedError, StateUnusableError)
 
 
@@ -100,7 +100,7 @@ async def context_plan(
     that follow. ``usage`` and ``diagnostics`` come from the last reply. ``reader`` names the tool
     that reads stored results: without it no result is stored.
     """
-    request = await requested(
+    request = await context_request(
         services,
         call,
         cwd,
@@ -148,9 +148,9 @@ async def context_spill(
     reader: str = "",
 ) -> SpilledResult:
     """What to send in place of one tool result, for a program that asks as soon as it has it."""
-    if (content is None) == (source_path is None):
+    if (content is None) == (source_path is None):  # both or neither
         raise OneResultError
-    request = await requested(services, call, cwd, session_id, reader=reader)
+    request = await context_request(services, call, cwd, session_id, reader=reader)
     return await services.contexts.spill(
         request, tool=tool, tool_use_id=tool_use_id, content=content, source_path=source_path or ""
     )
@@ -173,7 +173,7 @@ async def context_count(
     window: Window = 0,
 ) -> CountedContext:
     """The size of a conversation in tokens. Nothing is stored or replaced."""
-    request = await requested(
+    request = await context_request(
         services,
         call,
         cwd,
@@ -202,7 +202,7 @@ async def context_observe(
     diagnostics: dict[str, Any] | None = None,
 ) -> ObservedContext:
     """Whether the prompt cache was lost and why, for programs that have a reply but do not plan."""
-    request = await requested(services, call, cwd, session_id, conversation=conversation)
+    request = await context_request(services, call, cwd, session_id, conversation=conversation)
     return ObservedContext(cache_break=await services.contexts.observe(request, usage, diagnostics))
 
 
@@ -220,7 +220,7 @@ async def context_restore(
 
     ``fork_of`` is the session that this one continues, of the same working directory.
     """
-    request = await requested(services, call, cwd, session_id)
+    request = await context_request(services, call, cwd, session_id)
     return RestoredContext(restored=await services.contexts.restore(request, decisions, fork_of))
 
 
@@ -229,7 +229,7 @@ async def context_forget(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ForgottenContext:
     """Remove a session's decisions and its stored results."""
-    request = await requested(services, call, cwd, session_id)
+    request = await context_request(services, call, cwd, session_id)
     return ForgottenContext(forgotten=await services.contexts.forget(request))
 
 
@@ -238,7 +238,7 @@ async def context_show(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> ContextView:
     """A session's conversations, their sizes, and the decisions about tool results."""
-    request = await requested(services, call, cwd, session_id)
+    request = await context_request(services, call, cwd, session_id)
     return await services.contexts.show(request)
 
 
@@ -254,20 +254,20 @@ async def context_list(
     return ContextPage(contexts=await services.contexts.list(folders, limit))
 
 
-async def requested(
-    services: Services, call: Call, cwd: str, session: str, **given: Any
+async def context_request(
+    services: Services, call: Call, cwd: str, session: str, **members: Any
 ) -> ContextRequest:
-    """Return a request about a session with its project, settings and the values ``given``.
+    """Return a request about a session, with its project, its settings and other ``members``.
 
     No result is stored while memory is switched off. Raises NoProjectError.
     """
     environment = call.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
-    usual = _TOKEN_COUNT.fullmatch(environment.get(_WINDOW_VARIABLE, ""))
-    window = int(usual[0]) if usual else 0
+    usual = environment.get(_WINDOW_VARIABLE, "")
+    window = int(usual) if _TOKEN_COUNT.fullmatch(usual) else 0
     if not (project.enabled and settings.enabled):
-        given["reader"] = ""  # without a reader no result is stored
-    return ContextRequest(project, settings, session, usual_window=window, **given)
+        members["reader"] = ""  # without a reader no result is stored
+    return ContextRequest(project, settings, session, usual_window=window, **members)
 
 
 METHODS = (

@@ -38,19 +38,8 @@ _PRINTING_SECONDS = 10.0  # for a hook to print; one that hangs would block all 
 _NAME_ATTEMPTS = 3  # another agent may take the free name meanwhile
 _MAX_ANCESTORS = 16
 # Programs that clients run their hooks with.
-_SHELLS = (
-    "sh",
-    "bash",
-    "dash",
-    "zsh",
-    "fish",
-    "ksh",
-    "mksh",
-    "ash",
-    "busybox",
-    "csh",
-    "tcsh",
-    "env",
+_SHELLS = frozenset(
+    ("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "csh", "tcsh", "env")
 )
 AgentKey = tuple[str, str, str]  # client, session, sub-agent
 
@@ -65,11 +54,13 @@ class MessageDeliveries:
     """The messages that hooks were given and have not printed yet."""
 
     def __init__(self) -> None:
+        # What each connected hook was given: the agent, and the receipt of its messages.
         self._receipts: weakref.WeakKeyDictionary[Connection, tuple[AgentKey, int]]
         self._receipts = weakref.WeakKeyDictionary()
-        self._open: Recent[AgentKey, tuple[weakref.ref[Connection], float]] = Recent(_AGENTS)
+        # By agent the hook that has not printed yet, and until when other hooks wait for it.
+        self._printing: Recent[AgentKey, tuple[weakref.ref[Connection], float]] = Recent(_AGENTS)
 
-    async def heard(  # noqa: PLR0917 - an event, and where it happens
+    async def note_event(  # noqa: PLR0917 - an event, and where it happens
         self,
         services: Services,
         call: Call,
@@ -89,7 +80,7 @@ class MessageDeliveries:
         session, child = payload.session_id, payload.agent_id
         begins = kind is Event.SESSION_START and payload.source != "compact"
         ends = kind in (Event.SESSION_END, Event.SUBAGENT_END)
-        if (begins or ends) and await _is_strangers(services, call, session):
+        if (begins or ends) and await _is_unrelated(services, call, session):
             return
         with suppress(MemdError):  # too many agents, for example: the hook does its other work
             if kind is Event.SESSION_END:
@@ -113,21 +104,21 @@ class MessageDeliveries:
     ) -> str:
         """Return the unread messages of an event's agent as one text, "" where there are none.
 
-        It has at most ``room`` UTF-16 units. It is "" too for a process that is unrelated to the
-        session's, and while another hook of the agent has messages that it has not printed.
+        The text has at most ``room`` UTF-16 units. It is "" too for a process that is unrelated to
+        the session's, and while another hook of the agent has messages that it has not printed.
         """
         connection, messages = call.connection, services.messages
         key = (connection.caller.client, payload.session_id, payload.agent_id)
         if not messages.waiting(*key):
             return ""
-        if await _is_strangers(services, call, payload.session_id):
+        if await _is_unrelated(services, call, payload.session_id):
             return ""
         now = services.clock.monotonic()
-        reference, until = self._open.get(key, (None, 0.0))
+        reference, until = self._printing.get(key, (None, 0.0))
         other_hook = reference() if reference else None
         if other_hook is not None and not other_hook.outbox.dropped and now < until:
             return ""
-        mine = self._open[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)
+        claim = self._printing[key] = (weakref.ref(connection), now + _PRINTING_SECONDS)
         receipt = 0
         try:
             with suppress(MemdError):
@@ -137,19 +128,19 @@ class MessageDeliveries:
         finally:
             if receipt:
                 self._receipts[connection] = (key, receipt)
-            elif self._open.get(key) is mine:
-                self._open.pop(key, None)
+            elif self._printing.get(key) is claim:
+                self._printing.pop(key, None)
 
     def printed(self, services: Services, connection: Connection) -> bool:
         """Note that the hook of a connection has printed; say whether it had messages to print."""
         key, receipt = self._receipts.pop(connection, (("", "", ""), 0))
         if receipt:
-            self._open.pop(key, None)
+            self._printing.pop(key, None)
             services.messages.printed(receipt)
         return bool(receipt)
 
 
-async def _is_strangers(services: Services, call: Call, session: str) -> bool:
+async def _is_unrelated(services: Services, call: Call, session: str) -> bool:
     """Say whether a session's process runs and is neither above nor below the calling process.
 
     Any program may name a session, but its client's hooks are children of the client.
@@ -230,7 +221,7 @@ def _client_of(find: Callable[[int], SystemProcess | None], pid: int) -> int:
     process = find(pid)
     for _ in range(_MAX_ANCESTORS):
         process = find(process.parent) if process else None
-        if process is None or process.pid <= 1:
+        if process is None or process.pid <= 1:  # 1 is the system's first process, no client
             return 0
         if process.name not in _SHELLS:
             return process.pid
@@ -238,7 +229,7 @@ def _client_of(find: Callable[[int], SystemProcess | None], pid: int) -> int:
 
 
 def printed_row(deliveries: MessageDeliveries) -> Method[..., Printed]:
-    """Return the method ``hook.printed``."""
+    """Return the method ``hook.printed``, which notes in ``deliveries`` what was printed."""
 
     async def printed(services: Services, call: Call) -> Printed:
         """Note that a hook has printed the answer that came on this connection.

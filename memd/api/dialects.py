@@ -138,10 +138,11 @@ def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | N
     """
     if not isinstance(payload, dict):
         return None
-    given = {dialect.renamed.get(key, key): value for key, value in payload.items()}
-    present = {key: value for key, value in given.items() if value is not None}
+    members = {dialect.renamed.get(key, key): value for key, value in payload.items()}
+    # A member that is null takes its default, as if it were missing.
+    members = {key: value for key, value in members.items() if value is not None}
     try:
-        facts = msgspec.convert(present, type=Payload)
+        facts = msgspec.convert(members, type=Payload)
     except msgspec.ValidationError:
         return None
     facts.prompt = tags.strip(facts.prompt).strip()
@@ -193,11 +194,12 @@ def answer(
     The texts are joined in one tag. ``notice`` is a line for the person, left out for clients that
     show none. ``response`` replaces a tool's result.
     """
-    text = "\n".join(filter(None, texts)).replace(f"{tags.CLOSE}\n{tags.OPEN}\n", "\n")
+    text = "\n".join(filter(None, texts))
+    text = text.replace(f"{tags.CLOSE}\n{tags.OPEN}\n", "\n")  # one tag around all of them
     if not dialect.tags:
         text = text.removeprefix(f"{tags.OPEN}\n").removesuffix(f"\n{tags.CLOSE}")
     members = {"additionalContext": text or None, "updatedToolOutput": response}
-    present = {name: value for name, value in members.items() if value is not None}
+    present = {member: value for member, value in members.items() if value is not None}
     result: dict[str, Any] = {}
     if present:
         result["hookSpecificOutput"] = {"hookEventName": name, **present}

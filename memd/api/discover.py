@@ -34,6 +34,7 @@ def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
                     {"name": name, "required": name in required, "schema": schema}
                     for name, schema in params.get("properties", {}).items()
                 ],
+                # The schemas of a method are two: of its parameters and of its result.
                 "result": {"name": "result", "schema": schemas[2 * number + 1]},
                 "errors": [{"code": error.code, "message": error.kind} for error in row.errors],
                 "x-permission": row.permission,

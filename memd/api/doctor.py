@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 
 import msgspec
 from anyio import to_thread
@@ -21,6 +22,10 @@ from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.projects import Projects
 from memd.rpc.connection import Call
 from memd.team.errors import TeamNotJoinedError
+
+_FULL = 0.9  # of the bytes that stored results may use; a warning above it
+_MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
+_NOT_RUN = "it is there; looking costs no run of your plan"
 
 
 class Check(msgspec.Struct):
@@ -107,12 +112,12 @@ def _socket_check(path: str) -> Check:
         remedy = "restart memd; something removed its socket"
         return Check("socket", "failed", f"{path}: {error.strerror}", remedy)
     detail = f"{path} has mode {mode:04o} in a directory of mode {folder:04o}"
-    if mode & 0o177 or folder & 0o077:
+    if mode & 0o177 or folder & 0o077:  # more than 0600 for the socket, 0700 for its directory
         return Check("socket", "failed", detail, "chmod 700 the directory and restart memd")
     return Check("socket", "ok", detail)
 
 
-def _problems_check(name: str, fine: str, problems: tuple[str, ...]) -> Check:
+def _problems_check(name: str, fine: str, problems: Sequence[str]) -> Check:
     """Return a check that is ok, with the detail ``fine``, where there are no problems."""
     if not problems:
         return Check(name, "ok", fine)
@@ -129,14 +134,15 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         return [Check("project", "failed", error.sentence, error.hint)]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
     switch = "switch it on in memd.toml or the environment"
-    damaged = (f"{h.path} has broken frontmatter" for h in snapshot.headers if h.damaged)
+    damaged = [header.path for header in snapshot.headers if header.damaged]
+    problems = [*snapshot.problems, *(f"{path} has broken frontmatter" for path in damaged)]
     return [
         Check("project", "ok", detail)
         if project.enabled
         else Check("project", "warning", f"memory is off: {project.reason}", switch),
         _problems_check("paths", project.memory_dir, project.problems),
         _client_check(project),
-        _problems_check("files", "every memory can be read", (*snapshot.problems, *damaged)),
+        _problems_check("files", "every memory can be read", problems),
         Check(*await fault_line(services, call, cwd)),
         await _rules_check(services, project.memory_dir),
         *await _team_checks(services, project.memory_dir),
@@ -151,9 +157,10 @@ async def _rules_check(services: Services, directory: str) -> Check:
     except MemdError as error:
         return Check("rules", "warning", error.sentence, error.hint)
     states = [rule.state for rule in listed.rules]
-    off = sum(each.written for each in listed.candidates)
-    not_on = f"; {off} memories have a line check: that is not switched on" if off else ""
-    detail = f"{states.count('on')} hold{not_on}"
+    unused_checks = sum(each.written for each in listed.candidates)
+    detail = f"{states.count('on')} hold"
+    if unused_checks:
+        detail += f"; {unused_checks} memories have a line check: that is not switched on"
     if {"changed", "gone"}.isdisjoint(states):
         return Check("rules", "ok", detail)
     detail += f"; off: {states.count('changed')} whose memory says something else now"
@@ -209,9 +216,9 @@ async def _team_checks(services: Services, directory: str) -> list[Check]:
         return [Check(name, "failed", error.sentence, error.hint)]
     waiting = len(team.conflicts) + len(team.held)
     detail = f"{team.remote} on {team.server}: {team.state}"
-    stopped = team.waits or team.paused
-    detail += f", {stopped}" if stopped else ""
-    if stopped or waiting:
+    reason = team.waits or team.paused
+    detail += f", {reason}" if reason else ""
+    if reason or waiting:
         detail += f", {waiting} files wait for you" if waiting else ""
         return [Check(name, "warning", detail, "memctl team status says more")]
     return [Check(name, "ok", detail)]
@@ -235,11 +242,6 @@ async def _stored_check(services: Services) -> Check:
         return Check(name, "ok", detail)
     remedy = "memctl context forget SESSION, or a smaller context.days; results stay whole else"
     return Check(name, "warning", detail, remedy)
-
-
-_FULL = 0.9
-_MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
-_NOT_RUN = "it is there; looking costs no run of your plan"
 
 
 async def _model_check(services: Services, settings: Settings) -> Check:

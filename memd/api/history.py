@@ -156,16 +156,16 @@ async def memory_history(
         since=seconds("since", since),
         until=seconds("until", until),
     )
-    ask = partial(services.store.history, directory, path=path, only=only)
-    changes = await ask(limit=limit, before=before)
+    find_changes = partial(services.store.history, directory, path=path, only=only)
+    changes = await find_changes(limit=limit, before=before)
     results = [_facts_of_change(change) for change in changes]
-    room = limit - len(changes)
+    missing = limit - len(changes)
     # Imported changes come only behind the oldest of the project's own.
     with suppress(ChangeNotFoundError):  # the last of them aged out meanwhile: none is older
-        if room and await ask(limit=1, before=changes[-1].id if changes else before):
-            room = 0
-    if directory and room:
-        past = await services.imports.past(directory, replace(only, path=path), room)
+        if missing and await find_changes(limit=1, before=changes[-1].id if changes else before):
+            missing = 0
+    if directory and missing:
+        past = await services.imports.past(directory, replace(only, path=path), missing)
         results += [_facts_of_imported(change, directory) for change in past]
     return History(changes=results)
 
@@ -233,7 +233,7 @@ async def memory_undo(
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.undo(project.memory_dir, which),
-        _by(call, f"undo of {words}"),
+        _undo_provenance(call, f"undo of {words}"),
         request_id=request_id,
         dry_run=dry_run,
     )
@@ -264,7 +264,7 @@ async def memory_restore(
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.restore(project.memory_dir, path, change),
-        _by(call, f"{path} restored{f' from {change}' if change else ''}"),
+        _undo_provenance(call, f"{path} restored{f' from {change}' if change else ''}"),
         request_id=request_id,
         dry_run=dry_run,
     )
@@ -337,11 +337,11 @@ async def memory_purge(
     project = await project_of(services, call, cwd, agent, scope)
     what = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
     if not dry_run:
-        await services.recall.forget()
-    done = await services.store.purge(what, dry_run=dry_run)
+        await services.recall.forget()  # its search index holds the texts too
+    purged = await services.store.purge(what, dry_run=dry_run)
     if not dry_run:
         await services.recall.forget()  # a prompt may have indexed in between
-    return done
+    return purged
 
 
 def _undo_target(
@@ -358,10 +358,12 @@ def _undo_target(
         return change, change
     if first is not None:
         return Range(first, last or ""), f"{first} to {last or 'the newest'}"
-    return given[0], f"everything after {iso_time(as_of or 0.0)}"
+    since = as_of or 0.0  # it is given here: exactly one of the three is
+    return since, f"everything after {iso_time(since)}"
 
 
-def _by(call: Call, reason: str) -> Provenance:
+def _undo_provenance(call: Call, reason: str) -> Provenance:
+    """Return the provenance of a change that takes others back."""
     return Provenance(actor=Actor.UNDO, client=call.caller.client, reason=reason)
 
 
@@ -373,17 +375,18 @@ def _undone(result: CommitResult) -> Undone:
 def _facts_of_imported(change: PastChange, directory: str) -> ChangeFacts:
     """Return the facts of a change that an archive brought, with the id ""."""
     files = [(file.path, action_of(file)) for file in change.files]
-    words = ("actor", "client", "session", "model", "reason", "origin")
+    same_names = ("actor", "client", "session", "model", "reason", "origin")
     return ChangeFacts(
         id="",
         at=iso_time(change.at),
         directory=directory,
         files=[FileRecorded(path=path, action=action, purged=False) for path, action in files],
-        **{name: getattr(change, name) for name in words},
+        **{name: getattr(change, name) for name in same_names},
     )
 
 
 def _facts_of_change(change: Change) -> ChangeFacts:
+    """Return the facts of a change of the project's own history."""
     return ChangeFacts(
         id=change.id,
         at=iso_time(change.at),

@@ -94,19 +94,15 @@ class _Received(Struct, frozen=True):
 
 
 class HookMethod:
-    """The handler of ``hook``, which answers a repeated event once.
-
-    It remembers the last events by session and prompt id, the paths of the memories that each
-    prompt added, the memory section of each session, how many UTF-16 units of the next prompt are
-    used up by notes and messages, and the jobs whose saved memories were shown to the person.
-    """
+    """The handler of ``hook``, which answers a repeated event once and remembers sessions."""
 
     def __init__(self) -> None:
         self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
+        # The memories that a prompt of a session added.
         self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
-        self._sections: Recent[str, str] = Recent(_SESSIONS)
-        self._used_units: Recent[str, int] = Recent(_SESSIONS)
-        self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs
+        self._sections: Recent[str, str] = Recent(_SESSIONS)  # memory sections
+        self._used_units: Recent[str, int] = Recent(_SESSIONS)  # of the next prompt's room
+        self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs shown to the person
         self.deliveries = delivering.MessageDeliveries()
 
     async def answer(
@@ -147,7 +143,7 @@ class HookMethod:
         received = _Received(dialect, event, facts, project, settings, messages=messages)
         services.visited(call, project, facts.session_id)
         if messages:
-            await self.deliveries.heard(services, call, kind, facts, project, settings)
+            await self.deliveries.note_event(services, call, kind, facts, project, settings)
         ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
@@ -175,11 +171,11 @@ class HookMethod:
             await opened.by_tool(services, call, received.project, received.payload)
             response = await _spill_result(services, received, until)
         elif kind is Event.SESSION_START:
-            texts = await self._start(services, call, received, until)
+            texts = await self._start_texts(services, call, received, until)
             notice = await self._notice(services, call, received)
         elif kind is Event.PROMPT:
             messages = await self._deliver(services, call, received)
-            texts = (messages, *await self._prompt(services, call, received, until))
+            texts = (messages, *await self._prompt_texts(services, call, received, until))
             notice = await self._notice(services, call, received)
         return answer(received.dialect, received.name, *texts, notice=notice, response=response)
 
@@ -196,12 +192,12 @@ class HookMethod:
 
     async def _notice(self, services: Services, call: Call, received: _Received) -> str:
         """Return one line for the person: memories that were saved, and messages for them."""
-        saved = await self._saved(services, received)
+        saved = await self._saved_line(services, received)
         wanted, client = received.messages, call.caller.client
         waiting = services.messages.notices(client, received.session) if wanted else ""
         return "; ".join(filter(None, (saved, waiting)))
 
-    async def _start(
+    async def _start_texts(
         self, services: Services, call: Call, received: _Received, until: float
     ) -> tuple[str, ...]:
         """Return memory section (the team's part if the client loads it), notes and suggestions."""
@@ -211,19 +207,19 @@ class HookMethod:
         suggested = await services.suggestions.surface(
             project, settings, received.session, _START_SECONDS
         )
-        environment = call.caller.environment
         loaded = await services.prompts.load(
             project,
             settings,
             room=limits.BLOCK_CHARACTERS - subagents.TAGS,
-            environment=environment,
+            environment=call.caller.environment,
         )
         shown = section = loaded.prompt or ""
         client_loads = received.dialect.loads_memory and project.client_dir == project.memory_dir
         if client_loads:
             shown = await services.prompts.shared(project, settings)
         room = limits.BLOCK_CHARACTERS - _NEXT
-        noted = await _noted(services, call, received, room // 2 if shown else room, until)
+        notes_room = room // 2 if shown else room
+        noted = await _compacted_notes(services, call, received, notes_room, until)
         if shown:
             room = room - quoting.units(noted) if noted else limits.BLOCK_CHARACTERS
             index = f"{loaded.memory_dir}/{TEAM if client_loads else ''}{INDEX}"
@@ -235,7 +231,7 @@ class HookMethod:
         self._used_units[received.session] = sum(map(quoting.units, brought)) if noted else 0
         return brought
 
-    async def _prompt(
+    async def _prompt_texts(
         self, services: Services, _call: Call, received: _Received, until: float
     ) -> tuple[str, str]:
         """Return the block of relevant memories, and the suggestions that fit into the time."""
@@ -253,11 +249,11 @@ class HookMethod:
         if payload.prompt_id:
             brought = [memory.path for memory in prefetched.memories]
             self._prompts[received.session, payload.prompt_id] = brought
-        rest = min(until - services.clock.monotonic(), _SUGGESTED_SHARE * seconds)
-        suggested = await services.suggestions.surface(project, settings, received.session, rest)
-        return prefetched.block, suggested
+        seconds_left = min(until - services.clock.monotonic(), _SUGGESTED_SHARE * seconds)
+        suggest = services.suggestions.surface
+        return prefetched.block, await suggest(project, settings, received.session, seconds_left)
 
-    async def _saved(self, services: Services, received: _Received) -> str:
+    async def _saved_line(self, services: Services, received: _Received) -> str:
         """Return one line on memories saved here and not shown yet; "" for none or if unwanted."""
         if not (received.dialect.notices and received.settings.extract.notify):
             return ""
@@ -272,8 +268,7 @@ class HookMethod:
         return dialects.saved_line(results)
 
     async def _reset(self, services: Services, payload: Payload) -> None:
-        # A client may compact before it sends the prompt: memories that came with this prompt
-        # are then not part of the summary.
+        """Forget what a session was given, except with its last prompt: it may not be sent yet."""
         brought = self._prompts.get((payload.session_id, payload.prompt_id), ())
         self._sections.pop(payload.session_id, None)
         await services.recall.reset(payload.session_id, brought)
@@ -289,6 +284,7 @@ class HookMethod:
 
 
 def _parents(payload: Payload, last_reply: float | None = None) -> Parents:
+    """Return a function that finds the sessions from which an event's session was forked."""
     return partial(parents, payload.transcript_path, payload.session_id, last_reply)
 
 
@@ -305,11 +301,11 @@ async def _after_turn(
         with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
             await work.submit(services, call, project, settings, about)
     if path and kind is Event.TURN_END:
-        request = _about(call, received, turn_ended=True)
+        request = _notes_request(call, received, turn_ended=True)
         with suppress(MemdError):
             await notes.submit(services, request, seconds=_GATE_SECONDS)
     if kind is Event.SESSION_END:
-        await prompting.over(services, call, _about(call, received))
+        await prompting.over(services, call, _notes_request(call, received))
     return sentence
 
 
@@ -317,7 +313,7 @@ async def _before_compaction(
     services: Services, call: Call, received: _Received, until: float
 ) -> str:
     """Write the notes, or submit a job if that fails; return a sentence if wanted, else ""."""
-    request = _about(call, received, force=True)
+    request = _notes_request(call, received, force=True)
     try:
         with services.clock.move_on_after(until - services.clock.monotonic()):
             path = (await services.session_notes.write_locally(request)).path
@@ -330,21 +326,21 @@ async def _before_compaction(
     return ""
 
 
-async def _noted(
+async def _compacted_notes(
     services: Services, call: Call, received: _Received, room: int, until: float
 ) -> str:
     """Return the notes of a compacted session, at most ``room`` UTF-16 units, else ""."""
     resumed = received.payload.source == "resume" and received.dialect.late_boundary
     if not resumed and received.payload.source != "compact":
         return ""
-    request = _about(call, received)
+    request = _notes_request(call, received)
     seconds = (until - services.clock.monotonic()) / 2  # the rest is for the file
     with suppress(MemdError):
         return await services.session_notes.block(request, room, seconds, resumed=resumed)
     return ""
 
 
-def _about(call: Call, received: _Received, **given: bool) -> NotesRequest:
+def _notes_request(call: Call, received: _Received, **given: bool) -> NotesRequest:
     """Return a request about the notes of an event's session."""
     path, session = received.payload.transcript_path, received.session
     return notes.about(
@@ -375,7 +371,7 @@ async def _take_in_written(services: Services, call: Call, received: _Received) 
 
 
 async def _spill_result(services: Services, received: _Received, until: float) -> Any:
-    """Return a tool's result with its longest text moved to a file, or ``None`` to leave it."""
+    """Return a tool's result with its longest text moved to a file, or ``None`` to keep it."""
     payload, settings, name = received.payload, received.settings, received.payload.tool_name
     wanted = settings.context.hook_spill and received.dialect.replaces_results
     can_spill = tool_kind(name) in _SPILLED_KINDS or name.startswith("mcp__")

@@ -1,6 +1,6 @@
 """doctor's check of instruction files: which are too long, broken or include a missing file."""
 
-from memd.api.instructions import requested
+from memd.api.instructions import instruction_request
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.names import printable
@@ -14,7 +14,7 @@ _CHARACTERS = 400  # of each fault
 async def fault_line(services: Services, call: Call, cwd: str) -> tuple[str, str, str, str]:
     """Return the check of a project's instruction files: its name, state, detail and remedy."""
     try:
-        request = await requested(services, call, cwd)
+        request = await instruction_request(services, call, cwd)
         faults = await services.instructions.faults(request)
         files = (await services.instructions.list(request)).files
     except MemdError as error:

@@ -58,7 +58,9 @@ async def instructions_list(
     loaded has the reason. ``touched`` are files that the conversation read or changed: rules for
     such files are loaded too.
     """
-    return await services.instructions.list(await requested(services, call, cwd, view, touched))
+    return await services.instructions.list(
+        await instruction_request(services, call, cwd, view, touched)
+    )
 
 
 @method("instructions.read", "read", NoProjectError, InstructionsTimeoutError)
@@ -74,7 +76,9 @@ async def instructions_read(
 
     It has at most 100,000 characters. The etag changes with the text.
     """
-    return await services.instructions.read(await requested(services, call, cwd, view, touched))
+    return await services.instructions.read(
+        await instruction_request(services, call, cwd, view, touched)
+    )
 
 
 @method("instructions.check", "read", NoProjectError, InstructionsTimeoutError)
@@ -85,15 +89,13 @@ async def instructions_check(services: Services, call: Call, *, cwd: str) -> Che
     rules whose pattern no file of the project matches, sentences that contradict each other in
     files that no assistant loads together, and memories that repeat a file.
     """
-    request = await requested(services, call, cwd)
+    request = await instruction_request(services, call, cwd)
     directory = request.project.memory_dir
     snapshot = await services.store.snapshot(directory)
     paths = [header.path for header in snapshot.headers[:_MEMORIES]]
     memories = await services.store.read_many(directory, paths)
-    return await services.instructions.check(
-        request,
-        [(each.header.path, f"{each.header.description}\n\n{each.body}") for each in memories],
-    )
+    texts = [(each.header.path, f"{each.header.description}\n\n{each.body}") for each in memories]
+    return await services.instructions.check(request, texts)
 
 
 @method(
@@ -112,13 +114,13 @@ async def instructions_approve(
     The decision is for this project alone, is stored outside of any repository, and holds until the
     next call. A program that an assistant started may deny but not allow.
     """
-    request = await requested(services, call, cwd)
+    request = await instruction_request(services, call, cwd)
     if allow and await started_by_an_assistant(services, call):
         raise ApprovalRefusedError(request.project.root)
     return await services.instructions.approve(request, allowed=allow)
 
 
-async def requested(
+async def instruction_request(
     services: Services,
     call: Call,
     cwd: str,

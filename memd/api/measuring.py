@@ -91,11 +91,11 @@ async def metrics(services: Services, _call: Call) -> Metrics:
     """Latencies, errors, caches, extractions, suggestions, sizes and spending, as numbers."""
     return Metrics(
         families=[
-            *_requests(services),
-            *_learning(services),
-            *await to_thread.run_sync(_stored, services),
-            _suggestions(await services.suggestions.counts()),
-            *await to_thread.run_sync(_process, services),
+            *_request_metrics(services),
+            *_extraction_metrics(services),
+            *await to_thread.run_sync(_state_metrics, services),
+            _suggestion_metric(await services.suggestions.counts()),
+            *await to_thread.run_sync(_process_metrics, services),
         ]
     )
 
@@ -126,7 +126,7 @@ async def debug(services: Services, _call: Call) -> DebugFacts:
         settings_problems=len(problems),
         checks={check.name: check.state for check in checks},
         tasks=len(anyio.get_running_tasks()),
-        threads=_entries("/proc/self/task"),
+        threads=_count_entries("/proc/self/task"),
     )
 
 
@@ -134,12 +134,12 @@ def resident_bytes() -> int:
     """Return the resident memory of this process in bytes, 0 on a system without /proc."""
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * _PAGE
+            return int(file.read().split()[1]) * _PAGE  # the second number: resident pages
     except OSError:  # pragma: no cover - a system without /proc
         return 0
 
 
-def _requests(services: Services) -> Iterable[Family]:
+def _request_metrics(services: Services) -> Iterable[Family]:
     """Yield the metrics of requests and caches."""
     times = services.hub.times
     yield Family(
@@ -173,7 +173,7 @@ def _requests(services: Services) -> Iterable[Family]:
     yield _labelled("cache", lookups, "memd_cache_lookups", "Lookups in a cache.")
 
 
-def _learning(services: Services) -> Iterable[Family]:
+def _extraction_metrics(services: Services) -> Iterable[Family]:
     """Yield the metrics of extractions."""
     tally = services.extract.tally
     yield _labelled("outcome", tally.outcomes, "memd_extractions", "Extractions by how they ended.")
@@ -181,7 +181,7 @@ def _learning(services: Services) -> Iterable[Family]:
     yield _labelled("fate", tally.memories, "memd_extracted_memories", words)
 
 
-def _stored(services: Services) -> Iterable[Family]:
+def _state_metrics(services: Services) -> Iterable[Family]:
     """Return the metrics that come from the state file. Blocks."""
     now = services.clock.now()
     counts = services.figures.counts()
@@ -206,17 +206,18 @@ def _stored(services: Services) -> Iterable[Family]:
     ]
 
 
-def _suggestions(counts: SuggestionCounts) -> Family:
+def _suggestion_metric(counts: SuggestionCounts) -> Family:
+    """Return the metric that counts suggestions."""
     words = "Suggestions that are kept, by what became of them."
     return _labelled("fate", asdict(counts), "memd_suggestions", words, "gauge")
 
 
-def _process(services: Services) -> Iterable[Family]:
+def _process_metrics(services: Services) -> Iterable[Family]:
     """Return the metrics of this process: memory, CPU time, files and threads. Blocks."""
-    used = os.times()
+    cpu = os.times()
     uptime = services.clock.monotonic() - services.started
     began = services.clock.now() - uptime
-    cpu = [Sample(value=used.user + used.system)]
+
     return [
         Family(
             name="memd_build",
@@ -231,10 +232,10 @@ def _process(services: Services) -> Iterable[Family]:
             type="counter",
             unit="seconds",
             help="Seconds of the processor that were used.",
-            samples=cpu,
+            samples=[Sample(value=cpu.user + cpu.system)],
         ),
-        _gauge("process_open_fds", _entries("/proc/self/fd"), "Open file descriptors."),
-        _gauge("process_threads", _entries("/proc/self/task"), "Threads."),
+        _gauge("process_open_fds", _count_entries("/proc/self/fd"), "Open file descriptors."),
+        _gauge("process_threads", _count_entries("/proc/self/task"), "Threads."),
         _gauge("process_start_time_seconds", began, "When it began, since 1970.", unit="seconds"),
     ]
 
@@ -248,16 +249,20 @@ def _labelled(
     *,
     unit: str = "",
 ) -> Family:
-    """Return a metric with one sample for each of ``values``, its key in the label ``label``."""
+    """Return a metric with one sample for each of ``values``, its key in the label ``label``.
+
+    ``words`` are its description.
+    """
     samples = [Sample(value=value, labels={label: key}) for key, value in sorted(values.items())]
     return Family(name=name, type=type_, help=words, unit=unit, samples=samples)
 
 
 def _gauge(name: str, value: float, words: str, unit: str = "") -> Family:
+    """Return a metric that is one number; ``words`` are its description."""
     return Family(name=name, type="gauge", help=words, unit=unit, samples=[Sample(value=value)])
 
 
-def _entries(folder: str) -> int:
+def _count_entries(folder: str) -> int:
     """Return how many entries a folder of /proc has, 0 on a system without it. Blocks."""
     try:
         return len(os.listdir(folder))
@@ -277,6 +282,7 @@ def _folder_size(path: str) -> FolderSize:
 
 
 def _versions() -> dict[str, str]:
+    """Return the versions of memd, Python and the libraries that are installed. Blocks."""
     from importlib import metadata  # noqa: PLC0415 - 1 MB that this method alone needs
 
     versions = {"memd": __version__, "python": platform.python_version()}

@@ -45,8 +45,8 @@ class ScopeRefusedError(WrongParameterError):
     hint = "user, project and local go with agent, private and team without it"
 
     def __init__(self, scope: str, agent: str) -> None:
-        whose = f"the memory of the agent {printable(agent)}" if agent else "the project's memory"
-        super().__init__(f"{whose} has no scope {scope}", scope=scope)
+        memory = f"the memory of the agent {printable(agent)}" if agent else "the project's memory"
+        super().__init__(f"{memory} has no scope {scope}", scope=scope)
 
 
 class MemoryOffError(MemdError):
@@ -203,7 +203,7 @@ async def memory_write(
         path = f"{TEAM}{path.removeprefix(TEAM)}"
     if said is not None:
         text, origin = await services.extract.proven(project, body or "", said)
-        body = body and text
+        body = text if body else body  # a statement alone makes no body
     written = await services.memories.write(
         project,
         Writing(path, content, name, description, type_, body, title, hook, base_hash, shared),
@@ -277,7 +277,7 @@ async def memory_tool(
     sub-agent's, in its ``scope`` (by default user).
     """
     only_reads = command.get("command") == "view"
-    find = project_of if only_reads else writable
+    find = project_of if only_reads else writable  # reading is allowed where memory is off
     project = await find(services, call, cwd, agent, scope)
     by = by_client(call, "memory.tool", session_id, "assistant")
     answer = await services.memories.tool(project, command, by, request_id=request_id)
@@ -295,8 +295,7 @@ async def project_of(
     With ``agent`` its memory directory is that of the sub-agent. Raises NoProjectError,
     ScopeRefusedError, and what ``agent_directory`` raises.
     """
-    is_agent_scope = scope in {*AgentScope}
-    if scope is not None and is_agent_scope != bool(agent):
+    if scope is not None and (scope in {*AgentScope}) != bool(agent):
         raise ScopeRefusedError(scope, agent)
     environment = call.caller.environment
     project = await services.store.project(cwd, environment)
@@ -306,9 +305,9 @@ async def project_of(
 async def of_agent(
     project: Project, agent: str, scope: str, environment: Mapping[str, str]
 ) -> Project:
-    """Return a project with the memory directory of a sub-agent, of ``scope`` "" that of a user.
+    """Return a project whose memory directory is that of a sub-agent.
 
-    Raises what ``agent_directory`` raises.
+    A ``scope`` of "" means ``user``. Raises what ``agent_directory`` raises.
     """
     scope = scope or AgentScope.USER
     directory = await to_thread.run_sync(agent_directory, project, agent, scope, environment)
@@ -347,7 +346,7 @@ def facts_of(header: Header, now: float) -> MemoryFacts:
         name=header.name,
         description=header.description,
         type=header.type,
-        mtime=iso_time(header.mtime_ns / 1e9),
+        mtime=iso_time(header.mtime_ns / 1e9),  # nanoseconds to seconds
         age=age(header.mtime_ns, now),
         damaged=header.damaged,
         size=header.size,

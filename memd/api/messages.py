@@ -117,7 +117,7 @@ async def message_send(
             feedback=feedback,
             request_id=request_id,
             root=root,
-            hop="" if speaker else hop,
+            hop="" if speaker else hop,  # another memd that forwards has no key here
             client=caller.client,
         ),
         speaker,
@@ -194,7 +194,10 @@ async def message_decide(
 
 
 def _speaker(call: Call, key: str, *, as_parent: bool) -> Speaker:
-    """Return who acts: the agent with ``key``, or with ``as_parent`` that of the parent process."""
+    """Return who acts: the agent with ``key``, or with ``as_parent`` the one above the caller.
+
+    That is the registered agent whose process started the caller.
+    """
     pid = call.caller.pid if as_parent and not key else 0
     return Speaker(key, pid)
 

@@ -34,7 +34,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.
 SessionId = Annotated[str, msgspec.Meta(max_length=1000)]
 Time = str | float  # ISO 8601 or seconds since 1970
-_CHANGE = re.compile(r"c[0-9]+")
+_CHANGE = re.compile(r"c[0-9]+")  # a change's id
 
 # Members by which a caller names itself, its sessions and its requests. They are stored with what
 # the caller does, and only ever compared.
@@ -57,7 +57,7 @@ class Named(msgspec.Struct):
 
 
 def forwarded(environment: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the variables of a client that memd uses, without those that have a credential."""
+    """Return the environment variables that memd uses, without those that hold a credential."""
     return {
         name: value
         for name, value in (environment or {}).items()
@@ -74,7 +74,10 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 def seconds(name: str, value: Time | None) -> float | None:
-    """Return a time in seconds since 1970, ``None`` for ``None``. Raises NotATimeError."""
+    """Return the time in the parameter ``name`` in seconds since 1970, ``None`` for ``None``.
+
+    Raises NotATimeError.
+    """
     if value is None:
         return None
     instant = written(value if isinstance(value, str) else f"{value:.3f}")
@@ -84,14 +87,20 @@ def seconds(name: str, value: Time | None) -> float | None:
 
 
 def moment(name: str, value: Time | None) -> At | None:
-    """Return a change's id as it is, and a time in seconds since 1970. Raises NotATimeError."""
+    """Return a change's id unchanged, and any other value as a time in seconds since 1970.
+
+    Raises NotATimeError.
+    """
     if isinstance(value, str) and _CHANGE.fullmatch(value):
         return value
     return seconds(name, value)
 
 
 def shaped(value: object, shape: type[T]) -> T:
-    """Return a room's value as a type of the wire, which takes only the members that it names."""
+    """Return a room's value as the type ``shape``, which goes over the wire.
+
+    It takes the attributes that ``shape`` names; others are left out.
+    """
     return msgspec.convert(value, type=shape, from_attributes=True)
 
 
@@ -169,7 +178,10 @@ def method(
     the whole request. Its docstring's first line is the summary, the rest the description.
     """
 
-    def row(handler: Callable[Concatenate[Services, Call, P], Awaitable[R]]) -> Method[P, R]:
+    def make_method(
+        handler: Callable[Concatenate[Services, Call, P], Awaitable[R]],
+    ) -> Method[P, R]:
+        # The first two parameters are the services and the call.
         keywords = list(inspect.signature(handler).parameters.values())[2:]
         fields = [
             (keyword.name, keyword.annotation)
@@ -185,4 +197,4 @@ def method(
         result = handler.__annotations__["return"]
         return Method(name, summary, description, permission, errors, params, result, handler)
 
-    return row
+    return make_method

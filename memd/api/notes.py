@@ -1,5 +1,6 @@
 """notes.*: read, update and delete the notes of a session, which outlast its compactions."""
 
+import os
 from typing import Annotated, Any
 
 import msgspec
@@ -95,7 +96,7 @@ async def notes_read(
     An update that runs is waited for, up to 15 seconds. Where the conversation has grown by more
     than 5,000 tokens since, the notes are first brought up to date without a model.
     """
-    request = await requested(services, call, cwd, session_id)
+    request = await notes_request(services, call, cwd, session_id)
     return await services.session_notes.read(request, characters=max_chars)
 
 
@@ -126,11 +127,11 @@ async def notes_update(
     middle of a turn. ``cache`` is the request that the client itself sends to its model. With
     ``wait`` the answer comes once the job has ended.
     """
-    if (transcript_path is None) == (messages is None):
+    if (transcript_path is None) == (messages is None):  # both or neither
         raise NothingToReadError
     if transcript_path is not None:
         await to_thread.run_sync(reading.check, transcript_path)
-    request = await requested(
+    request = await notes_request(
         services,
         call,
         cwd,
@@ -172,7 +173,7 @@ async def notes_write(
 
     ``base_hash`` is that of the notes as they were read, "" where there are none yet.
     """
-    request = await requested(services, call, cwd, session_id)
+    request = await notes_request(services, call, cwd, session_id)
     if not request.switches.enabled:
         raise MemoryOffError(request.project.reason or "notes.enabled is false")
     written = await services.session_notes.write(request, section, content, base_hash)
@@ -190,7 +191,7 @@ async def notes_list(
     else:
         project = await project_of(services, call, cwd)
         base = project.transcripts
-        keys = [folder.rpartition("/")[2] for folder in transcript_folders(project)]
+        keys = [os.path.basename(folder) for folder in transcript_folders(project)]
     return NotesPage(notes=await services.session_notes.list(base, keys, limit))
 
 
@@ -199,22 +200,22 @@ async def notes_delete(
     services: Services, call: Call, *, cwd: str, session_id: SessionId
 ) -> DeletedNotes:
     """Delete a session's notes; an update of them that waits or runs is cancelled."""
-    request = await requested(services, call, cwd, session_id)
+    request = await notes_request(services, call, cwd, session_id)
     return DeletedNotes(deleted=await delete(services, request))
 
 
-async def requested(
-    services: Services, call: Call, cwd: str, session: str, **given: Any
+async def notes_request(
+    services: Services, call: Call, cwd: str, session: str, **members: Any
 ) -> NotesRequest:
-    """Return a request about the notes of a session, with its project and settings of now."""
+    """Return a request about a session's notes, with the project and settings of ``cwd``."""
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
-    return about(call, project, settings, session, **given)
+    return about(call, project, settings, session, **members)
 
 
 def about(
-    call: Call, project: Project, settings: Settings, session: str, **given: Any
+    call: Call, project: Project, settings: Settings, session: str, **members: Any
 ) -> NotesRequest:
-    """Return a caller's request about the notes of a session of a project."""
+    """Return a caller's request about a session's notes, with other ``members`` of it."""
     caller = call.caller
     return NotesRequest(
         project,
@@ -222,14 +223,17 @@ def about(
         session,
         compacts=project.compacts or caller.client != CLAUDE_CODE,
         environment=dict(caller.environment),
-        **given,
+        **members,
     )
 
 
 async def submit(
     services: Services, request: NotesRequest, *, seconds: float = 1.0
 ) -> UpdatedNotes:
-    """Submit an update, or return the gate that is closed; gates are checked for ``seconds``."""
+    """Submit an update of notes, or return the gate that is closed.
+
+    The gates are checked for at most ``seconds``.
+    """
     gate = await services.session_notes.gate(request, seconds=seconds)
     if not gate and (await services.jobs.state()).paused_since is not None:
         gate = PAUSED
@@ -243,6 +247,7 @@ async def submit(
 async def delete(services: Services, request: NotesRequest) -> bool:
     """Cancel all updates of a session's notes and delete them; say whether there were any."""
     folder = await services.session_notes.folder(request)
+    # A loop, because another update may be submitted while one is being cancelled.
     while (job := await services.jobs.under_way(KIND, folder)) is not None:
         await services.jobs.cancel(job)
     return await services.session_notes.delete(request)

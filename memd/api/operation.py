@@ -81,7 +81,7 @@ async def hello(
     """
     call.connection.caller = replace(
         call.caller,
-        client=client[:100],
+        client=client[:100],  # a bound: the name is stored with each change
         version=version[:100],
         environment=forwarded(environment),
     )

@@ -141,7 +141,7 @@ async def import_(
     """
     client = call.caller.client
     request = ImportRequest(source, kind, dry_run, accept, learn, client)
-    destinations = {"": cwd} | dict(map(_destination, project))
+    destinations = {"": cwd} | dict(map(_parse_destination, project))
     find = partial(_targets, services, call, destinations)
     result, talks = await services.imports.run(request, find, partial(_report, call))
     if dry_run or not (learn and talks):
@@ -149,7 +149,7 @@ async def import_(
     return await _learn(services, call, destinations[""], result, talks)
 
 
-def _destination(text: str) -> tuple[str, str]:
+def _parse_destination(text: str) -> tuple[str, str]:
     """Return the id of a project in the source, "" for any other, and its target directory."""
     name, equals, directory = text.partition("=")
     return (name, directory) if equals and not text.startswith("/") else ("", text)
@@ -194,7 +194,7 @@ async def _target(services: Services, call: Call, directory: str) -> ImportTarge
 
 
 def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) -> dict[str, str]:
-    """Return by project id the root here that has the same repository. Blocks.
+    """Return the one of ``roots`` that has a project's repository, by project id. Blocks.
 
     A repository that several projects of the source or several roots have is left out.
     """
@@ -204,7 +204,7 @@ def _roots_by_repository(projects: Sequence[ReadProject], roots: Iterable[str]) 
             by_remote[sha256(repository.encode())].add(root)
     counts = Counter(each.remote for each in projects)
     return {
-        each.id: min(by_remote[each.remote])
+        each.id: min(by_remote[each.remote])  # a set of one
         for each in projects
         if counts[each.remote] == len(by_remote[each.remote]) == 1
     }
@@ -220,16 +220,17 @@ async def _learn(
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     jobs: list[str] = []
     more, problems = 0, list(result.problems)
-    for talk in sorted(talks, key=_began):
+    for talk in sorted(talks, key=_start_time):
+        # The same conversation has the same name in each import, so it is extracted once.
         session = f"import-{sha256(f'{result.kind} {talk.id}'.encode())[:24]}"
         if await services.extract.has_read(project.memory_dir, session):
             continue
         if len(jobs) >= _SESSIONS:
             more += 1
             continue
-        about = {"cwd": cwd, "session": session, "transcript_path": None, "cache": None}
-        messages = {"messages": _messages(talk)}
-        submitted = await submit(services, call, project, settings, about | messages)
+        about: dict[str, Any] = {"cwd": cwd, "session": session, "transcript_path": None}
+        about["messages"] = _last_messages(talk)
+        submitted = await submit(services, call, project, settings, about)
         if submitted.job is None:
             problems.append(f"nothing is learned: {submitted.reason}")
             break
@@ -238,12 +239,12 @@ async def _learn(
     return replace(result, learning=tuple(jobs), problems=tuple(problems))
 
 
-def _began(talk: ChatSession) -> float:
+def _start_time(talk: ChatSession) -> float:
     """Return when a conversation began, in seconds since 1970, 0 where it is unknown."""
     return min((message.at or 0.0 for message in talk.messages), default=0.0)
 
 
-def _messages(talk: ChatSession) -> list[dict[str, Any]]:
+def _last_messages(talk: ChatSession) -> list[dict[str, Any]]:
     """Return the last 2 MiB of a conversation's messages in the form of the Messages API."""
     messages: list[dict[str, Any]] = []
     room = _SESSION_BYTES

@@ -143,7 +143,7 @@ async def session_end(services: Services, call: Call, *, cwd: str, session_id: S
     A resumed session still has the memories that it was given, so its ledger stays. Its notes are
     deleted where ``notes.days`` is 0.
     """
-    await over(services, call, await notes.requested(services, call, cwd, session_id))
+    await over(services, call, await notes.notes_request(services, call, cwd, session_id))
     return Done()
 
 

@@ -124,14 +124,8 @@ def _report(
     span = Span(now - days * DAY_SECONDS, now, real)
     period = services.usage.period()
     events, uses = period.memories(span), period.uses(span)
-    used = sum(
-        (
-            row
-            for row in services.spent.summary(days, "project", now)
-            if real in ("", os.path.realpath(row.label))
-        ),
-        Sum(),
-    )
+    rows = services.spent.summary(days, "project", now)
+    spent = sum((row for row in rows if real in ("", os.path.realpath(row.label))), Sum())
     projects = {each.directory: each for each in known}
     dated = partial(_counted, partial(_dated, projects))
     return Report(
@@ -149,8 +143,8 @@ def _report(
         unused=dated(e for e in services.usage.unused(real) if real or e.directory in projects),
         suggestions=period.fates(span),
         dreams=events.dreams,
-        dollars=round(used.dollars, 6),
-        tokens=used.tokens,
+        dollars=round(spent.dollars, 6),
+        tokens=spent.tokens,
         questions=[
             WaitingProposals(**_of_project(projects, place), proposals=count)
             for place, count in sorted(waiting.items())
@@ -168,11 +162,13 @@ def _counted(
 
 
 def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemory:
+    """Return an event's memory with its project and time."""
     project = _of_project(projects, event.directory)
     return DatedMemory(**project, path=event.path, at=iso_time(event.at))
 
 
 def _often_used(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenUsedMemory:
+    """Return an often used memory with its project and its uses."""
     return OftenUsedMemory(
         **_of_project(projects, used.directory),
         path=used.path,
@@ -183,7 +179,7 @@ def _often_used(projects: Mapping[str, KnownProject], used: OftenUsed) -> OftenU
 
 
 def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[str, str]:
-    """Return the name, working directory and memory directory of a project, for a row."""
+    """Return the members of a row that name a project: its name and its two directories."""
     known = projects.get(directory) or KnownProject(directory, "", (), "")
     return {"project": known.name, "cwd": known.cwd or known.root, "directory": directory}
 

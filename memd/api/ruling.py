@@ -128,22 +128,23 @@ async def before_a_tool(
     except MemdError:
         return None
     environment = call.caller.environment
-    places = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
-    directories = partial(_directories, services, environment, places)
+    cwds = {payload.cwd, environment.get(_STARTED_IN, payload.cwd)}
+    directories = partial(_memory_directories, services, environment, cwds)
     about = PlannedCall(payload.tool_name, payload.tool_input, payload.cwd, payload.session_id)
     seconds = max(0.0, until - services.clock.monotonic())
     answer = await services.rules.answer(directories, about, seconds)
     return decided(dialect, name, answer.answer, answer.words)
 
 
-def _directories(
-    services: Services, environment: Mapping[str, str], places: set[str]
+def _memory_directories(
+    services: Services, environment: Mapping[str, str], cwds: set[str]
 ) -> tuple[str, ...]:
     """Return the memory directories of working directories, without duplicates. Blocks."""
     result = []
-    for place in sorted(places):
+    for cwd in sorted(cwds):
         with suppress(NoProjectError):
-            result.append(services.store.projects.where(place, environment)[0].memory_dir)
+            project, *_ = services.store.projects.where(cwd, environment)
+            result.append(project.memory_dir)
     return tuple(dict.fromkeys(result))
 
 

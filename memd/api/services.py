@@ -33,7 +33,7 @@ from memd.store.service import Store
 from memd.suggestions.service import Suggestions
 from memd.team.service import Memberships, TeamSyncs
 
-_SESSIONS = 20
+_SESSIONS = 20  # the last active ones, which ``status`` shows
 _SESSION_CHARACTERS = 200  # of the name of a session
 
 
@@ -141,10 +141,8 @@ class Services(Struct, frozen=True):
     def visited(self, call: Call, project: Project, session: str) -> None:
         """Note that a session works on a project, so that its team's entries are pulled."""
         self.team.visited(project.memory_dir)
-        client = call.caller.client
         if session:
-            seen = SeenSession(
-                client, session[:_SESSION_CHARACTERS], project.root, self.clock.now()
-            )
-            self.sessions.pop((client, seen.session), None)  # the newest comes last
-            self.sessions[client, seen.session] = seen
+            client, name = call.caller.client, session[:_SESSION_CHARACTERS]
+            self.sessions.pop((client, name), None)  # the newest comes last
+            seen = SeenSession(client, name, project.root, self.clock.now())
+            self.sessions[client, name] = seen

@@ -133,6 +133,7 @@ async def status(services: Services, _call: Call) -> Status:
 def _running_job(services: Services, row: RunningRow) -> RunningJob:
     """Return a running job with the numbers of its progress; its texts are left out."""
     facts = services.jobs.progress.of(row.job) or {}
+    # ``type``, because a bool is an instance of int.
     numbers = {name: value for name, value in facts.items() if type(value) in {int, float}}
     return RunningJob(
         job=row.job,

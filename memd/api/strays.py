@@ -49,8 +49,8 @@ async def agent_merge(
             home = await of_agent(project, stray.agent, stray.scope, call.caller.environment)
             target = home.memory_dir
             if not dry_run:
-                done = await services.memories.gather(stray.directory, target, by)
-                merged, left = done.merged, done.left
+                gathered = await services.memories.gather(stray.directory, target, by)
+                merged, left = gathered.merged, gathered.left
         except MemdError as error:
             left = (error.sentence,)
         results.append(

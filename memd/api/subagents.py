@@ -25,10 +25,10 @@ async def section(
     agent: str,
     environment: Mapping[str, str],
 ) -> str:
-    """Return the memory section of a sub-agent, or "".
+    """Return the memory section that is added when a sub-agent starts, or "" for none.
 
-    It is "" where the settings name no scope for the sub-agent, the client loads its memory itself,
-    or the memory cannot be read.
+    There is none where the settings name no scope for the sub-agent, the client loads its memory
+    itself, or the memory cannot be read.
     """
     scope = settings.agents.memory.get(agent, "")
     if not scope:
@@ -59,11 +59,12 @@ def fit(prompt: str, room: int, index: str) -> str:
     A prompt that is too long is cut after a whole line, its open quote of the index is closed, and
     a note names the file ``index``.
     """
-    units = prompt.encode("utf-16-le")
+    units = prompt.encode("utf-16-le")  # two bytes each
     if len(units) <= 2 * room:
         return prompt
     note = f"\n(There is more: read {index} for the whole index.)"
     kept_units = room - len(note) - len(_QUOTED) - 1
+    # ``ignore``, because the end may be one half of a character of two units.
     cut = units[: 2 * kept_units].decode("utf-16-le", errors="ignore").rpartition("\n")[0]
     closing = f"\n{_QUOTED}" if cut.rfind(_QUOTE) > cut.rfind(_QUOTED) else ""
     return f"{cut}{closing}{note}"

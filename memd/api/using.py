@@ -129,7 +129,7 @@ async def project_list(
     def project_page() -> tuple[list[ListedProject], str | None]:
         joined = {os.path.realpath(each.directory) for each in services.memberships.all()}
         measured = services.store.reading.measured
-        shape = partial(_listed, measured=measured, joined=joined, waiting=waiting)
+        shape = partial(_listed_project, measured=measured, joined=joined, waiting=waiting)
         rows = sorted(((-each.at, 0.0, each.directory), each) for each in known)
         return _page(_working_places(_after(rows, after)), limit, shape)
 
@@ -161,13 +161,13 @@ async def usage_list(
 
     def memory_page() -> UsedMemories:
         counted = services.usage.of(os.path.realpath(project.memory_dir), paths)
-        only = None if paths is None else frozenset(paths)
-        wanted = [h for h in snapshot.headers if only is None or h.path in only]
+        headers = list(snapshot.headers)
+        if paths is not None:
+            headers = [header for header in headers if header.path in frozenset(paths)]
         if unused:
-            wanted = [h for h in wanted if h.path in counted.unused]
-        uses = {header.path: counted.memories.get(header.path, MemoryUse()) for header in wanted}
-        rows = sorted((_key(order, uses[header.path], header.path), header) for header in wanted)
-        page, more = _page(_after(rows, after), limit, partial(_used, counted))
+            headers = [header for header in headers if header.path in counted.unused]
+        rows = sorted((_key(order, _use(counted, h.path), h.path), h) for h in headers)
+        page, more = _page(_after(rows, after), limit, partial(_used_memory, counted))
         return UsedMemories(since=_iso(counted.since), memories=page, next=more)
 
     return await to_thread.run_sync(memory_page)
@@ -191,10 +191,10 @@ async def usage_recent(
     """
     directory = (await project_of(services, call, cwd)).memory_dir if cwd else ""
     known = await services.exports.projects()
-    work = partial(
-        _recent, services, known, directory, path, session_id, limit=limit, before=before
+    find = partial(
+        _surfacings, services, known, directory, path, session_id, limit=limit, before=before
     )
-    return Surfacings(surfacings=await to_thread.run_sync(work))
+    return Surfacings(surfacings=await to_thread.run_sync(find))
 
 
 def _working_places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple[_Key, _Place]]:
@@ -209,7 +209,7 @@ def _working_places(rows: Iterable[tuple[_Key, KnownProject]]) -> Iterator[tuple
             yield key, _Place(cwd, name, each.directory, each.at or None)
 
 
-def _listed(
+def _listed_project(
     place: _Place,
     *,
     measured: Callable[[str], tuple[int, int]],
@@ -233,7 +233,7 @@ def _listed(
     )
 
 
-def _recent(
+def _surfacings(
     services: Services,
     known: Sequence[KnownProject],
     directory: str,
@@ -243,11 +243,14 @@ def _recent(
     limit: int,
     before: int,
 ) -> list[Surfacing]:
-    """Return what ``usage.recent`` lists; "" selects all directories, paths or sessions. Blocks."""
+    """Return the memories that were given to prompts, newest first. Blocks.
+
+    An empty ``directory``, ``path`` or ``session`` selects all.
+    """
     real = os.path.realpath(directory) if directory else ""
-    wanted = {"directory": real, "path": path, "session": session}
+    selected = {"directory": real, "path": path, "session": session}
     cwds = {each.directory: each.cwd or each.root for each in known}
-    uses = services.usage.uses(limit, kind="surfaced", before=before, **wanted)
+    uses = services.usage.uses(limit, kind="surfaced", before=before, **selected)
     return [
         Surfacing(
             id=use.id,
@@ -262,7 +265,10 @@ def _recent(
 
 
 def _key(order: str, use: MemoryUse, path: str) -> _Key:
-    """Return the key by which a memory is sorted in an order, the smallest first."""
+    """Return the sort key of a memory in an order ("least", "most" or "recent").
+
+    The order is ascending, so larger numbers that come first are negative.
+    """
     match order:
         case "most":
             return (-use.times, -use.last, path)
@@ -271,8 +277,14 @@ def _key(order: str, use: MemoryUse, path: str) -> _Key:
     return (use.times, use.last, path)
 
 
-def _used(counted: DirectoryUse, header: Header) -> UsedMemory:
-    use = counted.memories.get(header.path, MemoryUse())
+def _use(counted: DirectoryUse, path: str) -> MemoryUse:
+    """Return how a memory was used; one that was never used has the number 0."""
+    return counted.memories.get(path, MemoryUse())
+
+
+def _used_memory(counted: DirectoryUse, header: Header) -> UsedMemory:
+    """Return a memory and how it was used."""
+    use = _use(counted, header.path)
     return UsedMemory(
         path=header.path,
         name=header.name,
@@ -292,6 +304,7 @@ def _used(counted: DirectoryUse, header: Header) -> UsedMemory:
 
 
 def _iso(at: float | None) -> str | None:
+    """Return a time in seconds since 1970 as ISO 8601, ``None`` for ``None``."""
     return None if at is None else iso_time(at)
 
 
@@ -303,7 +316,10 @@ def _after(rows: list[tuple[_Key, T]], cursor: str) -> list[tuple[_Key, T]]:
 def _page(
     rows: Iterable[tuple[_Key, T]], limit: int | None, shape: Callable[[T], R]
 ) -> tuple[list[R], str | None]:
-    """Return the first rows that fit into an answer, and the next cursor or ``None``."""
+    """Return the first rows that fit into an answer, and the next cursor or ``None``.
+
+    ``shape`` makes of a row what the answer has. ``limit`` is the largest number of rows.
+    """
     page: list[R] = []
     room, cursor = PAGE_BYTES, ""
     for key, row in rows:
@@ -311,7 +327,7 @@ def _page(
             return page, cursor
         shown = shape(row)
         room -= len(msgspec.json.encode(shown))
-        if room < 0 and page:
+        if room < 0 and page:  # one row goes out whatever its size
             return page, cursor
         page.append(shown)
         cursor = " ".join(map(str, key))
@@ -320,9 +336,8 @@ def _page(
 
 def _key_of(cursor: str) -> _Key:
     """Return the key that a cursor names. Raises CursorRefusedError."""
-    parts = cursor.split(" ", 2)
     try:
-        first, second, path = parts
+        first, second, path = cursor.split(" ", 2)
         return float(first), float(second), path
     except ValueError:
         raise CursorRefusedError from None

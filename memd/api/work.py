@@ -120,7 +120,7 @@ async def extract(
     wait: bool = False,
 ) -> Extracted:
     """Look for memories in a conversation, by a job; answers at once unless ``wait`` is given."""
-    if (transcript_path is None) == (messages is None):
+    if (transcript_path is None) == (messages is None):  # both or neither
         raise NothingToReadError
     project, settings, _ = await services.store.where(cwd, call.caller.environment)
     about = {
@@ -200,10 +200,8 @@ async def job_list(
     directory, below = "", tuple[str, ...]()
     if cwd is not None:
         project = await project_of(services, call, cwd)
-        directory, below = (
-            project.memory_dir,
-            transcript_folders(project),
-        )  # jobs of notes are there
+        directory = project.memory_dir
+        below = transcript_folders(project)  # jobs of notes have their folders there
     jobs = await services.jobs.list(directory, limit, parked=parked, below=below)
     return JobPage(jobs=shaped(jobs, list[JobFacts]))
 
@@ -231,7 +229,7 @@ def visit_of(call: Call, cwd: str, session: str) -> Visit:
 
 
 async def ended(services: Services, job: str, shape: type[E]) -> E:
-    """Wait until a job has ended, and return its result as ``shape``."""
+    """Wait until a job has ended, and return its result, or its error, as ``shape``."""
     finished = await services.jobs.wait(job)
     facts: dict[str, Any] = {"status": finished.state, "job": job}
     if finished.error:
