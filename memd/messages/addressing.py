@@ -1,8 +1,10 @@
-"""Which agent an address means, and how an agent's address is written. Pure.
+"""Write the address of an agent, and find the agents that an address names. Pure.
+
+An address is NAME, PARENT/NAME for a sub-agent, and NAME@PROJECT for an agent of another project.
 
 Rules of this file
-- Who lost its name has no address: what is shown in its place is one that nobody can write to, so
-  no answer goes to the one that has the name now.
+- An agent that lost its name has no address. It is shown as NAME#ID, which nobody can write to, so
+  no answer goes to the agent that has the name now.
 """
 
 from collections.abc import Mapping
@@ -13,17 +15,20 @@ from memd.projects.project import slug
 
 
 def address(agents: Mapping[int, Agent], agent: Agent, root: str) -> str:
-    """Return an agent's address as somebody of a project writes it."""
+    """Return the address of an agent as an agent of the project ``root`` writes it."""
     parent = agents.get(agent.parent)
-    name = f"{_name(parent)}/{_name(agent)}" if parent else _name(agent)
+    name = f"{_shown_name(parent)}/{_shown_name(agent)}" if parent else _shown_name(agent)
     return name if agent.root == root else f"{name}@{slug(agent.root)}"
 
 
-def meant(agents: Mapping[int, Agent], wanted: AgentAddress, root: str) -> list[Agent]:
-    """Return the agents of an address, as somebody of a project writes it, ended ones too."""
+def matching(agents: Mapping[int, Agent], wanted: AgentAddress, root: str) -> list[Agent]:
+    """Return the agents that an address names, ended ones too.
+
+    An address without a project names agents of the sender's project ``root``.
+    """
     return [
         agent
-        for agent in (*agents.values(),)
+        for agent in (*agents.values(),)  # a copy: other threads read and add agents
         if (agent.name, _parent_name(agents, agent)) == (wanted.name, wanted.parent)
         and (slug(agent.root) == wanted.slug if wanted.slug else agent.root == root)
         and "#" not in address(agents, agent, agent.root)
@@ -31,9 +36,11 @@ def meant(agents: Mapping[int, Agent], wanted: AgentAddress, root: str) -> list[
 
 
 def _parent_name(agents: Mapping[int, Agent], agent: Agent) -> str:
+    """Return the name of the agent that a sub-agent works for, "" for any other agent."""
     parent = agents.get(agent.parent)
     return parent.name if parent else ""
 
 
-def _name(agent: Agent) -> str:
+def _shown_name(agent: Agent) -> str:
+    """Return the name of an agent, with its id added if another agent has taken the name."""
     return f"{agent.name}#{agent.id}" if agent.displaced else agent.name

@@ -1,4 +1,8 @@
-"""The ends of messages: read, refused, expired, parked, unanswered; senders are told. Blocks."""
+"""End the copies of messages as read, refused, expired or parked, and tell senders. Blocks.
+
+A message has one copy for each receiver. A notice is memd's own message to a sender about a copy
+that was not read. A parked copy was delivered five times and never acknowledged.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -10,11 +14,11 @@ from memd.messages.register import Register
 from memd.state.tables import MessageCopy, NewMessage, Notice, StoredMessage
 
 _MEMD = Sender(0, "memd", "memd")
-_THERE = (AgentState.LIVE, AgentState.IDLE)
+_RUNNING = (AgentState.LIVE, AgentState.IDLE)
 
 
 class CopyEnd(Struct, frozen=True):
-    """A copy that ended, for the sender: whose it was, and why."""
+    """A copy that ended: its message, its receiver's address, its last state and the reason."""
 
     message: StoredMessage
     address: str
@@ -23,7 +27,11 @@ class CopyEnd(Struct, frozen=True):
 
 
 class Arrival(Struct, frozen=True):
-    """A message that waits for an agent now; ``due`` is when it ends by itself, 0 if unknown."""
+    """A message that now waits for an agent.
+
+    ``number`` is 0 for memd's own notices. ``due`` is when it expires or an answer to it is
+    overdue, in seconds since 1970, and 0 if that is unknown.
+    """
 
     agent: Agent
     number: int
@@ -33,10 +41,10 @@ class Arrival(Struct, frozen=True):
 
 
 class Happened(Struct):
-    """What a step under the lock did, for those who wait outside of it.
+    """What a step changed under the lock, to be published after the step.
 
-    ``waiting`` are agents with a message more that waits for the person, ``freed`` those of whose
-    messages some may be leased again.
+    ``waiting`` are agents for whom one more message is held until the person decides. ``freed`` are
+    agents for whom messages can be leased again.
     """
 
     arrived: list[Arrival] = field(default_factory=list)
@@ -46,7 +54,7 @@ class Happened(Struct):
 
 
 class Endings:
-    """Ends copies, each once, and stores a notice for the sender of one that was not read."""
+    """Ends copies, each once, and stores a notice for the sender if a copy was not read."""
 
     def __init__(self, register: Register, mailboxes: Mailboxes, now: Callable[[], float]) -> None:
         self.register = register
@@ -55,7 +63,7 @@ class Endings:
         self._now = now
 
     def read(self, agent: int, numbers: Sequence[int], happened: Happened) -> int:
-        """End messages as read; return how many had not ended."""
+        """End an agent's copies of messages as read; return how many had not ended before."""
         ended = self.mailboxes.acknowledge(agent, numbers)
         if ended:
             stored = self._table.get([number for number, _ in ended])
@@ -72,28 +80,34 @@ class Endings:
         reason: str,
         happened: Happened,
     ) -> int:
-        """End copies and tell their senders; return how many had not ended."""
+        """End copies and tell their senders; return how many had not ended before."""
         by_key = {(copy.message, copy.receiver): copy for copy in copies}
-        stored = {each.number: each for each in self._table.get([key[0] for key in by_key])}
-        words = f"{state.value}{f' ({reason})' if reason else ''}"
+        numbers = [number for number, _ in by_key]
+        stored = {message.number: message for message in self._table.get(numbers)}
+        state_text = f"{state.value}{f' ({reason})' if reason else ''}"
         notices: dict[tuple[int, int], Notice] = {}
         for key, copy in by_key.items():
             message = stored.get(copy.message)
             if message is not None and state is not MessageState.READ:
-                text = f"m{message.number} to {copy.address}: {words}"
-                if notice := self._notice(message, message.sender.agent, text):
+                text = f"m{message.number} to {copy.address}: {state_text}"
+                if notice := self._make_notice(message, message.sender.agent, text):
                     notices[key] = notice
+        # Another step may have ended a copy before; its notice is not stored then.
         ended = self.mailboxes.end(by_key, state, reason, notices)
-        self._tell(filter(None, (notices.get(key) for key in ended)), happened)
+        self._count_notices(filter(None, (notices.get(key) for key in ended)), happened)
         happened.ended += [
-            CopyEnd(stored[key[0]], by_key[key].address, state, reason)
-            for key in ended
-            if key[0] in stored and stored[key[0]].kind is not MessageKind.NOTICE
+            CopyEnd(stored[number], by_key[number, receiver].address, state, reason)
+            for number, receiver in ended
+            if number in stored and stored[number].kind is not MessageKind.NOTICE
         ]
         return len(ended)
 
     def sweep(self, happened: Happened, receivers: Iterable[int] = ()) -> None:
-        """End what is overdue: copies, answers, deliveries that nobody acknowledged."""
+        """End overdue leases and copies, and report requests without an answer.
+
+        Copies that were delivered too often are parked: those of ``receivers`` and of agents whose
+        leases have just ended.
+        """
         happened.freed |= self.mailboxes.void()
         for receiver in happened.freed | set(receivers):
             keys = set(self.mailboxes.exhausted(receiver))
@@ -107,42 +121,46 @@ class Endings:
             reason = "nobody decided" if copy.state is MessageState.HELD else ""
             self.end([copy], MessageState.EXPIRED, reason, happened)
         for message in self._table.unanswered(self.mailboxes.steady()):
-            self._unanswered(message, happened)
+            self._report_unanswered(message, happened)
 
     def returned(self, agents: Iterable[int], happened: Happened) -> int:
-        """Refuse the messages that wait for agents that have ended; return how many."""
+        """Refuse the messages that wait for agents that have ended; return their number."""
         ended = tuple(agents)
-        happened.freed |= set(ended)  # wakes who waits for a message from them
+        happened.freed |= set(ended)  # wakes their calls that wait for a message
         copies = [copy for agent in ended for copy in self._table.of_receiver(agent)]
         return self.end(copies, MessageState.REFUSED, "the receiver has ended", happened)
 
-    def _unanswered(self, message: StoredMessage, happened: Happened) -> None:
-        """Tell the sender of a request that nobody answered in time."""
+    def _report_unanswered(self, message: StoredMessage, happened: Happened) -> None:
+        """Tell the sender of a request that no answer came in time, once for each receiver."""
         notices = []
         for copy in self._table.copies(message.number):
             receiver = self.register.get(copy.receiver)
-            there = (AgentState.LIVE, AgentState.IDLE)
-            gone = receiver is None or self.register.state(receiver) not in there
-            word = "gone" if gone else "no_answer"
-            text = f"the {message.kind.value} m{message.number} to {copy.address}: {word}"
-            notices.append(self._notice(message, message.sender.agent, text))
+            gone = receiver is None or self.register.state(receiver) not in _RUNNING
+            cause = "gone" if gone else "no_answer"
+            text = f"the {message.kind.value} m{message.number} to {copy.address}: {cause}"
+            notices.append(self._make_notice(message, message.sender.agent, text))
         stored = [notice for notice in notices if notice is not None]
         if self._table.close(message.number, stored):
-            self._tell(stored, happened)
+            self._count_notices(stored, happened)
 
-    def _notice(self, about: StoredMessage, agent: int, text: str) -> Notice | None:
-        """Return a notice for an agent that is there; of memd's own messages there is none."""
-        to = self.register.get(agent) if agent else None
-        if to is None or to.ended is not None or about.kind is MessageKind.NOTICE:
+    def _make_notice(self, about: StoredMessage, agent: int, text: str) -> Notice | None:
+        """Return a notice for an agent about a message.
+
+        Return ``None`` if the agent has ended or the message is itself a notice.
+        """
+        receiver = self.register.get(agent) if agent else None
+        if receiver is None or receiver.ended is not None or about.kind is MessageKind.NOTICE:
             return None
         name, now = f"m{about.number}", self._now()
         notice = NewMessage(_MEMD, MessageKind.NOTICE, "", text, now, reply_to=name)
         queued, until = MessageState.QUEUED, self.mailboxes.steady() + TTL_SECONDS
-        return notice, MessageCopy(0, to.id, to.name, 0, queued, size=len(text), until=until)
+        id_, address = receiver.id, receiver.name
+        return notice, MessageCopy(0, id_, address, 0, queued, size=len(text), until=until)
 
-    def _tell(self, notices: Iterable[Notice], happened: Happened) -> None:
-        """Count notices that were stored."""
+    def _count_notices(self, notices: Iterable[Notice], happened: Happened) -> None:
+        """Count stored notices in their mailboxes and add them to the arrivals."""
         for notice, copy in notices:
             self.mailboxes.recount(copy.receiver)
-            if (to := self.register.get(copy.receiver)) is not None:
-                happened.arrived.append(Arrival(to, 0, _MEMD.address, notice.body))
+            receiver = self.register.get(copy.receiver)
+            if receiver is not None:
+                happened.arrived.append(Arrival(receiver, 0, _MEMD.address, notice.body))

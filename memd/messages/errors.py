@@ -1,4 +1,4 @@
-"""Why an agent cannot be registered, or a message not be sent or read."""
+"""The errors of registering agents and of sending and reading messages."""
 
 from collections.abc import Sequence
 
@@ -19,18 +19,18 @@ class MessagesOffError(MemdError):
 
 
 class AgentNameTakenError(MemdError):
-    """A living agent has the name."""
+    """Another agent that still runs has the name; ``free`` is a name that no agent has."""
 
     code = 1002
     kind = "name_taken"
-    hint = "take the name in free, or another one"
+    hint = "take the name in free, or another one"  # "free" is a member of the error's data
 
     def __init__(self, name: str, free: str) -> None:
         super().__init__(f"an agent that is there has the name {name}", name=name, free=free)
 
 
 class AgentNotFoundError(MemdError):
-    """Nobody has the address; ``nearest`` are those that are like it."""
+    """No agent has the address; ``nearest`` are similar addresses."""
 
     code = 1001
     kind = "not_found"
@@ -43,7 +43,7 @@ class AgentNotFoundError(MemdError):
 
 
 class NoBridgeError(MemdError):
-    """Messages do not leave the machine."""
+    """A message is addressed to another machine; messages do not leave this one."""
 
     code = 1001
     kind = "no_bridge"
@@ -54,7 +54,7 @@ class NoBridgeError(MemdError):
 
 
 class AgentKeyError(MemdError):
-    """What is done in an agent's name comes without its key."""
+    """A call in the name of an agent has no valid key."""
 
     code = 1060
     kind = "key_refused"
@@ -66,7 +66,7 @@ class AgentKeyError(MemdError):
 
 
 class AgentEndedError(MemdError):
-    """The agent has ended: it neither sends nor receives."""
+    """An agent has ended, so it neither sends nor receives."""
 
     code = 1061
     kind = "agent_ended"
@@ -76,7 +76,7 @@ class AgentEndedError(MemdError):
 
 
 class TooManyAgentsError(MemdError):
-    """There are as many agents as there may be."""
+    """The limit of agents, or of one agent's sub-agents, is reached."""
 
     code = 1062
     kind = "too_many_agents"
@@ -88,7 +88,7 @@ class TooManyAgentsError(MemdError):
 
 
 class MailboxFullError(MemdError):
-    """The receiver's mailbox has no room; nothing was dropped from it."""
+    """The mailbox of the receiver is full; the message was not stored."""
 
     code = 1004
     kind = "mailbox_full"
@@ -101,7 +101,7 @@ class MailboxFullError(MemdError):
 
 
 class TooManyMessagesError(MemdError):
-    """The sender sends faster than it may."""
+    """A sender sent more messages in a minute than the limit; ``seconds`` is how long to wait."""
 
     code = 1064
     kind = "too_many_messages"
@@ -118,7 +118,7 @@ class TooManyMessagesError(MemdError):
 
 
 class TooManyReceiversError(MemdError):
-    """A message to all would have more receivers than one may."""
+    """A message to all agents of a project would have more receivers than the limit."""
 
     code = 1007
     kind = "too_many_receivers"
@@ -132,7 +132,7 @@ class TooManyReceiversError(MemdError):
 
 
 class MessageSizeError(MemdError):
-    """A message is larger than one may be."""
+    """A part of a message is larger than its limit; ``unit`` is that of size and limit."""
 
     code = 1007
     kind = "too_large"
@@ -147,7 +147,7 @@ class MessageSizeError(MemdError):
 
 
 class MessageSecretError(MemdError):
-    """A message looks as if it held a credential; nothing was stored."""
+    """A part of a message seems to have a credential; the message was not stored."""
 
     code = 1003
     kind = "secret"
@@ -164,7 +164,7 @@ class MessageSecretError(MemdError):
 
 
 class MessageRefusedError(MemdError):
-    """The receiver's settings, or the rules of a kind of message, refuse it."""
+    """A message is refused by the receiver's settings or by the rules for its kind."""
 
     code = 1063
     kind = "message_refused"
@@ -175,7 +175,7 @@ class MessageRefusedError(MemdError):
 
 
 class RequestNotOpenError(MemdError):
-    """A response answers no open request of these two agents."""
+    """A response names a message that is no open request between its sender and receiver."""
 
     code = 1013
     kind = "request_not_open"
@@ -186,7 +186,7 @@ class RequestNotOpenError(MemdError):
 
 
 class MessageNotFoundError(MemdError):
-    """There is no such message, or it is not the caller's."""
+    """There is no message with the id, or it belongs to another agent."""
 
     code = 1001
     kind = "message_not_found"
@@ -196,7 +196,7 @@ class MessageNotFoundError(MemdError):
 
 
 class PeerRefusedError(MemdError):
-    """The socket of another memd may not be used."""
+    """The socket of another memd may not be used, for the stated cause."""
 
     code = 1067
     kind = "peer_refused"
@@ -208,7 +208,7 @@ class PeerRefusedError(MemdError):
 
 
 class AddressRefusedError(WrongParameterError):
-    """A text is no address."""
+    """A text is not a valid address of an agent."""
 
     hint = "an address is NAME, PARENT/NAME, NAME@PROJECT, * or uds:SOCKET#NAME"
 

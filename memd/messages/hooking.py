@@ -1,8 +1,13 @@
-"""What hooks have shown to sessions: leased with an answer, acknowledged by the next event. Blocks.
+"""Lease messages to the hooks of sessions and acknowledge those that a hook printed. Blocks.
+
+A hook runs at an event of a client's session and prints a block of messages for its model. A
+receipt is the number of such a block.
 
 Rules of this file
-- Only what a hook says that it has printed is acknowledged. The rest is queued again.
-- A message that was shown shortened stays in the mailbox, to be read whole; no hook shows it again.
+- The next event of the session acknowledges a block if the hook said that it printed it. Otherwise
+  the messages are queued again.
+- A message that was shown in its short form stays in the mailbox to be read whole; no hook shows it
+  again.
 """
 
 from collections.abc import Iterable
@@ -16,13 +21,15 @@ from memd.messages.mailboxes import LeaseHolder, Mailboxes, number_of
 
 
 class _Shown(Struct):
+    """The block of the last event: its receipt and the numbers of messages that are whole in it."""
+
     receipt: int
     numbers: tuple[int, ...]
     printed: bool = False
 
 
 class HookLeases:
-    """What the last event of each agent's session was given. An agent is its id."""
+    """The messages that the last event of each agent's session got; ``agent`` is an agent's id."""
 
     def __init__(self, mailboxes: Mailboxes) -> None:
         self._mailboxes = mailboxes
@@ -32,35 +39,40 @@ class HookLeases:
         self._receipts = count(1)
 
     def holds(self, agent: int) -> bool:
-        """Say whether an agent's last event was given messages."""
+        """Return whether the last event of an agent's session got messages."""
         return agent in self._shown
 
     def lease(self, agent: int, limit: int, room: int) -> tuple[str, int]:
-        """Lease messages for one event; return them as a block, and the receipt."""
+        """Lease up to ``limit`` messages for one event; return their block and its receipt.
+
+        The block has at most ``room`` UTF-16 units. It is "", with receipt 0, if nothing fits.
+        """
         announced = self._announced.get(agent, set())
         waiting = self._mailboxes.next(agent, limit, LEASED_BYTES, announced.__contains__)
-        laid = block.lay_out(waiting.messages, room)
-        if not laid.text:
+        shown = block.lay_out(waiting.messages, room)
+        if not shown.text:
             return "", 0
-        whole = {number_of(each) for each in laid.whole}
-        holder = LeaseHolder(("hook", agent), lambda: True)
-        self._mailboxes.take(
-            agent, holder, [each for each in waiting.copies if each.message in whole]
-        )
-        if laid.shortened:
-            self._announced.setdefault(agent, set()).update(map(number_of, laid.shortened))
+        whole = {number_of(id_) for id_ in shown.whole}
+        holder = LeaseHolder(("hook", agent), lambda: True)  # the next event ends the lease
+        copies = [copy for copy in waiting.copies if copy.message in whole]
+        self._mailboxes.take(agent, holder, copies)
+        if shown.shortened:
+            self._announced.setdefault(agent, set()).update(map(number_of, shown.shortened))
         receipt = next(self._receipts)
         self._shown[agent] = _Shown(receipt, tuple(whole))
-        return laid.text, receipt
+        return shown.text, receipt
 
     def printed(self, receipt: int) -> None:
-        """Note that the block of a receipt has been printed."""
-        for shown in tuple(self._shown.values()):  # a step may be on its way in its thread
+        """Note that a hook printed the block with this receipt."""
+        for shown in tuple(self._shown.values()):  # a copy: a step in a thread may change it
             if shown.receipt == receipt:
                 shown.printed = True
 
     def over(self, agent: int) -> tuple[int, ...]:
-        """Return what is read now, since the session goes on; the rest is queued again."""
+        """Return the numbers of the last event's messages, which were read if it printed them.
+
+        Messages of a block that was not printed are queued again.
+        """
         shown = self._shown.pop(agent, None)
         if shown is None or not shown.printed:
             self._mailboxes.release(("hook", agent))
@@ -68,16 +80,19 @@ class HookLeases:
         return shown.numbers
 
     def back(self, agent: int) -> None:
-        """Queue again what an agent was given last; all is shown anew."""
+        """Queue an agent's last messages again, and let short forms be shown again.
+
+        It is called if the session ended or starts with an empty context.
+        """
         self._shown.pop(agent, None)
         self._announced.pop(agent, None)
         self._mailboxes.release(("hook", agent))
 
     def held(self, agents: Iterable[int]) -> None:
-        """Count messages to agents that wait for the person."""
+        """Count one held message, which a person must decide, for each agent in the list."""
         for agent in agents:
             self._undecided[agent] = self._undecided.get(agent, 0) + 1
 
     def undecided(self, agent: int) -> int:
-        """Return how many messages to an agent began to wait since the last time."""
+        """Return how many messages to an agent were held since the last call."""
         return self._undecided.pop(agent, 0)

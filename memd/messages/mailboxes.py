@@ -1,15 +1,18 @@
-"""The queue of each agent: leased, acknowledged, parked, expired. Blocks; one thread at a time.
+"""The mailbox of each agent: lease, acknowledge and end its copies. Blocks; one thread at a time.
+
+A copy is a message to one receiver. A lease gives copies to a reader for some seconds: if the
+reader does not acknowledge them, they are queued again.
 
 Rules of this file
-- A lease is in memory alone. It ends with its time, its holder or the daemon; the copy is then
-  queued again, so no clock that is set keeps a message away.
-- While a copy is leased, later ones of the same sender to the same receiver wait, other than
-  control kinds: their order holds across deliveries.
-- An acknowledgement is good while the copy has not ended, leased or not.
+- A lease is only in memory. It ends after its time, with its reader's connection or with the
+  daemon, by monotonic time, so setting the clock delays no message.
+- While a copy is leased, later copies from the same sender to the same receiver wait, except
+  control kinds. So they stay in order if the lease ends and the copy is delivered again.
+- An acknowledgement is valid until the copy has ended, leased or not.
 - A copy that was delivered ``DELIVERIES`` times is parked instead of delivered again. Its last
-  lease outlives its connection: who lost that may still say that it has read.
-- Counts are in memory. What failed may have come true on the disk, so they are read anew then.
-- Copies expire by a clock that nobody sets: the time of the start, and what has passed since.
+  lease outlives the connection, so a reader that reconnects can still acknowledge it.
+- Counts are in memory. A failed transaction may still be on the disk, so they are read again then.
+- Copies expire by the time of the start plus monotonic seconds, which nobody can set.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,9 +26,10 @@ Copies = Iterable[tuple[int, int]]  # each by message and receiver
 
 
 class LeaseHolder(Struct, frozen=True):
-    """Who reads: ``name`` tells one from another, ``alive`` whether it can still acknowledge.
+    """The reader of leased messages.
 
-    ``until`` is when its lease ends, in monotonic seconds; ``None`` for when it says so.
+    ``name`` identifies it, and ``alive`` returns whether it can still acknowledge. ``until`` is
+    when its lease ends, in monotonic seconds; ``None`` if only the reader ends it.
     """
 
     name: object
@@ -34,12 +38,14 @@ class LeaseHolder(Struct, frozen=True):
 
 
 class _Lease(Struct, frozen=True):
+    """A copy that a reader has and has not acknowledged yet."""
+
     holder: LeaseHolder
     copy: MessageCopy
 
 
 class NextMessages(Struct, frozen=True):
-    """Messages with their copies, and whether more wait that could be leased."""
+    """The next messages with their copies, and whether more could be leased."""
 
     copies: tuple[MessageCopy, ...] = ()
     messages: tuple[AgentMessage, ...] = ()
@@ -47,7 +53,10 @@ class NextMessages(Struct, frozen=True):
 
 
 class Mailboxes:
-    """The mailboxes of all agents. ``now`` is seconds since 1970, ``monotonic`` never goes back."""
+    """The mailboxes of all agents, by the id of the receiver.
+
+    ``now`` returns seconds since 1970, ``monotonic`` seconds that never go back.
+    """
 
     def __init__(
         self, table: MessageTable, now: Callable[[], float], monotonic: Callable[[], float]
@@ -61,32 +70,32 @@ class Mailboxes:
         self._offset = now() - monotonic()
 
     def steady(self) -> float:
-        """Return seconds since 1970 as they were at the start, and what has passed since."""
+        """Return the time in seconds since 1970, unaffected by a clock set after the start."""
         return self._offset + self._monotonic()
 
     def doubt(self) -> None:
-        """Note that a transaction failed: what is counted may not be what is stored."""
+        """Note that a transaction failed, so that ``load`` reads the counts again."""
         self._doubtful = True
 
     def load(self) -> None:
-        """Count what waits in each mailbox; ``unread`` needs no disk from then on."""
+        """Count the messages in each mailbox, if that was not done or the counts are in doubt."""
         if self._unread is None or self._doubtful:
             self._unread = self.table.unread()
             self._doubtful = False
 
     def unread(self, receiver: int) -> int:
-        """Return how many messages wait for a receiver, leased ones among them."""
+        """Return how many messages wait for a receiver, including leased ones, from memory."""
         return (self._unread or {}).get(receiver, 0)
 
     def recount(self, receiver: int) -> None:
-        """Count anew what waits for a receiver."""
+        """Read again from disk how many messages wait for a receiver."""
         counts = self._unread if self._unread is not None else {}
         counts[receiver] = self.table.unread_of(receiver)
         if not counts[receiver]:
             del counts[receiver]
 
     def added(self, receiver: int) -> None:
-        """Count one copy more that waits for a receiver."""
+        """Add one stored copy to the count of a receiver."""
         if self._unread is not None:
             self._unread[receiver] = self.unread(receiver) + 1
 
@@ -97,15 +106,16 @@ class Mailboxes:
         size: int = LEASED_BYTES,
         skip: Callable[[int], bool] | None = None,
     ) -> NextMessages:
-        """Return a receiver's next messages; nobody has them before ``take``.
+        """Return the next messages of a receiver, without leasing them.
 
-        ``size`` is bytes of all together, of which the first may have more. ``skip`` says which
-        numbers not to return.
+        ``limit`` is their number and ``size`` the bytes of all together; the first may have more.
+        ``skip`` returns whether to leave out the message with a number.
         """
         if self._unread is not None and not self.unread(receiver):
             return NextMessages()
         self.void()
-        copies = self._open(receiver, -1 if skip else limit + 1)
+        # One more than the limit shows whether more are waiting.
+        copies = self._leasable(receiver, -1 if skip else limit + 1)
         if skip is not None:
             copies = [each for each in copies if not skip(each.message)]
         chosen: list[MessageCopy] = []
@@ -122,7 +132,7 @@ class Mailboxes:
         return NextMessages(tuple(chosen), messages, more=len(copies) > len(chosen))
 
     def take(self, receiver: int, holder: LeaseHolder, copies: Sequence[MessageCopy]) -> None:
-        """Lease copies that ``next`` returned."""
+        """Lease copies that ``next`` returned, and count one more delivery of each."""
         if copies:
             self.table.delivered(receiver, [copy.message for copy in copies])
         for copy in copies:
@@ -135,20 +145,23 @@ class Mailboxes:
         limit: int = LEASED_MESSAGES,
         size: int = LEASED_BYTES,
     ) -> NextMessages:
-        """Lease the next messages of a receiver and return them."""
+        """Lease the next messages of a receiver, up to a number and bytes, and return them."""
         result = self.next(receiver, limit, size)
         self.take(receiver, holder, result.copies)
         return result
 
     def acknowledge(self, receiver: int, numbers: Sequence[int]) -> frozenset[tuple[int, int]]:
-        """End copies as read; return those that had not ended and had been delivered."""
-        waiting = {each.message: each for each in self.table.waiting(receiver)}
-        good = [
+        """End a receiver's copies as read; skip those that ended before or were never delivered.
+
+        Return the message and receiver of each copy that ended.
+        """
+        waiting = {copy.message: copy for copy in self.table.waiting(receiver)}
+        delivered = [
             (number, receiver)
             for number in dict.fromkeys(numbers)
             if number in waiting and waiting[number].deliveries
         ]
-        return self.end(good, MessageState.READ)
+        return self.end(delivered, MessageState.READ)
 
     def end(
         self,
@@ -157,7 +170,7 @@ class Mailboxes:
         reason: str = "",
         notices: Mapping[tuple[int, int], Notice] | None = None,
     ) -> frozenset[tuple[int, int]]:
-        """End copies and store the notices of those; return which had not ended before."""
+        """End copies that have not ended before, store their notices, and return these copies."""
         copies = tuple(copies)
         if not copies:
             return frozenset()
@@ -169,28 +182,29 @@ class Mailboxes:
         return ended
 
     def release(self, name: object) -> frozenset[int]:
-        """Queue again what a holder has leased; return whose mailboxes that concerns."""
-        return self._forget(lambda lease: lease.holder.name == name)
+        """End all leases of the holder with this name; return their receivers."""
+        return self._end_leases(lambda lease: lease.holder.name == name)
 
     def leased(self, number: int, receiver: int) -> bool:
-        """Say whether a copy is leased now."""
+        """Return whether a receiver's copy of a message is leased now."""
         lease = self._leases.get((number, receiver))
-        return lease is not None and self._holds(lease)
+        return lease is not None and self._is_valid(lease)
 
     def lease_end(self, receiver: int = 0) -> float | None:
-        """Return when the next lease ends by its time, in monotonic seconds; of one receiver.
+        """Return when the next lease of a receiver ends, in monotonic seconds; 0 is all receivers.
 
-        ``None`` where none does.
+        Return ``None`` if no lease has an end.
         """
         ends = (
             lease.holder.until
-            for (_, owner), lease in tuple(self._leases.items())  # a step may be on its way
+            # A copy: the loop calls this while a step may change leases in a thread.
+            for (_, owner), lease in tuple(self._leases.items())
             if receiver in (0, owner)
         )
         return min((end for end in ends if end is not None), default=None)
 
     def expired(self) -> tuple[MessageCopy, ...]:
-        """Return copies whose time is over and that nobody has leased."""
+        """Return the copies that are past their time and not leased."""
         return tuple(
             copy
             for copy in self.table.overdue(self.steady())
@@ -198,41 +212,48 @@ class Mailboxes:
         )
 
     def void(self) -> frozenset[int]:
-        """Forget leases that have ended; return whose mailboxes that concerns."""
-        return self._forget(lambda lease: not self._holds(lease))
+        """Remove the leases that have ended; return their receivers."""
+        return self._end_leases(lambda lease: not self._is_valid(lease))
 
     def exhausted(self, receiver: int) -> tuple[tuple[int, int], ...]:
-        """Return a receiver's copies that were delivered often enough and are not leased."""
+        """Return a receiver's copies with all deliveries used up that are not leased."""
         return tuple(
             (copy.message, receiver)
             for copy in self.table.waiting(receiver, deliveries=(DELIVERIES, 1_000_000))
             if not self.leased(copy.message, receiver)
         )
 
-    def _forget(self, over: Callable[[_Lease], bool]) -> frozenset[int]:
-        """Forget leases; return whose mailboxes that concerns."""
-        gone = [key for key, lease in self._leases.items() if over(lease)]
-        for key in gone:
+    def _end_leases(self, condition: Callable[[_Lease], bool]) -> frozenset[int]:
+        """Remove the leases that meet a condition; return their receivers."""
+        ended = [key for key, lease in self._leases.items() if condition(lease)]
+        for key in ended:
             del self._leases[key]
-        return frozenset(receiver for _, receiver in gone)
+        return frozenset(receiver for _, receiver in ended)
 
-    def _open(self, receiver: int, most: int) -> list[MessageCopy]:
-        """Return the copies that may be leased now, at least ``most`` if there are so many."""
-        busy = {
+    def _leasable(self, receiver: int, most: int) -> list[MessageCopy]:
+        """Return the copies that may be leased now, at least ``most`` if there are so many.
+
+        A ``most`` of -1 returns all of them.
+        """
+        senders_to_wait = {  # a leased copy of theirs comes first
             lease.copy.sender
             for (_, owner), lease in self._leases.items()
             if owner == receiver and not lease.copy.control
         }
         leased = any(owner == receiver for _, owner in self._leases)
-        most = -1 if leased else most  # any of the others may have to wait for one that is leased
+        most = -1 if leased else most  # some of the first may be left out below
         return [
             copy
             for copy in self.table.waiting(receiver, most=most, deliveries=(0, DELIVERIES))
             if (copy.message, receiver) not in self._leases
-            and (copy.control or copy.sender not in busy)
+            and (copy.control or copy.sender not in senders_to_wait)
         ]
 
-    def _holds(self, lease: _Lease) -> bool:
+    def _is_valid(self, lease: _Lease) -> bool:
+        """Return whether a lease has not ended.
+
+        The last delivery's lease lasts its whole time, also if its reader's connection is closed.
+        """
         until = lease.holder.until
         if until is None:
             return lease.holder.alive()
@@ -241,7 +262,7 @@ class Mailboxes:
 
 
 def as_message(stored: StoredMessage, now: float, delivery: int) -> AgentMessage:
-    """Return a message as its receiver gets it."""
+    """Return a stored message as its receiver gets it; ``now`` is seconds since 1970."""
     return AgentMessage(
         id=f"m{stored.number}",
         sender=stored.sender,
@@ -258,7 +279,7 @@ def as_message(stored: StoredMessage, now: float, delivery: int) -> AgentMessage
 
 
 def number_of(message: str) -> int:
-    """Return the number of a message's id, 0 for what is none."""
+    """Return the number in the id of a message, such as 12 for m12, and 0 if it is no id."""
     digits = message.removeprefix("m")
     fits = message.startswith("m") and digits.isascii() and digits.isdigit() and len(digits) < 19  # noqa: PLR2004 - SQLite's integers
     return int(digits) if fits else 0

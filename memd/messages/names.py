@@ -1,4 +1,4 @@
-"""Names of agents, and addresses. Pure."""
+"""Check and make the names of agents, and parse their addresses. Pure."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -16,12 +16,12 @@ _UPPER = "an agent's name is in lower case"
 _RESERVED = "it is reserved"
 _ADDRESS_CHARACTERS = 4_096 + 300  # a path of a socket, and an address behind it
 _EMPTY = "it is empty"
-_LONG = "it is too long"
-_PARTS = "it has more than one /"
+_ADDRESS_TOO_LONG = "it is too long"
+_TOO_MANY_PARTS = "it has more than one /"
 _SLUG = re.compile(r"[A-Za-z0-9-]{1,220}")
-_NO_SLUG = "what stands behind @ is no project"
-_NO_PLACE = "uds: is followed by a socket's absolute path, # and an address there"
-_NOT_NAME = re.compile(r"[^a-z0-9._-]+")
+_NOT_A_PROJECT = "what stands behind @ is no project"
+_INCOMPLETE_UDS = "uds: is followed by a socket's absolute path, # and an address there"
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 _NEAREST = 3
 _COMPARED = 6
 
@@ -31,7 +31,7 @@ class Everyone(Struct, frozen=True):
 
 
 class AgentAddress(Struct, frozen=True):
-    """An agent by its name, with the parent's for a sub-agent, and a project's slug if named."""
+    """The parts of an agent's address: its name, its parent's name and a project's slug, or ""."""
 
     name: str
     parent: str = ""
@@ -39,7 +39,7 @@ class AgentAddress(Struct, frozen=True):
 
 
 class PeerAddress(Struct, frozen=True):
-    """An agent of another memd: the path of its socket, and the address there."""
+    """The address of an agent of another memd: that memd's socket and the agent's address there."""
 
     path: str
     address: str
@@ -49,7 +49,7 @@ Address = Everyone | AgentAddress | PeerAddress
 
 
 def check_agent_name(name: str) -> str:
-    """Return an agent's name when the rule allows it. Raises NameRefusedError."""
+    """Return the name if an agent may have it. Raises NameRefusedError if not."""
     if name.casefold() in RESERVED_NAMES:
         raise NameRefusedError(name, _RESERVED)
     check_component(name)
@@ -61,11 +61,14 @@ def check_agent_name(name: str) -> str:
 
 
 def parse(address: str) -> Address:
-    """Return what an address names. Raises AddressRefusedError, NoBridgeError, NameRefusedError."""
+    """Return the parts of an address.
+
+    Raises AddressRefusedError, NameRefusedError and, for another machine, NoBridgeError.
+    """
     if not address:
         raise AddressRefusedError(address, _EMPTY)
     if len(address) > _ADDRESS_CHARACTERS:
-        raise AddressRefusedError(address, _LONG)
+        raise AddressRefusedError(address, _ADDRESS_TOO_LONG)
     if address == "*":
         return Everyone()
     if address.startswith("bridge:"):
@@ -73,46 +76,47 @@ def parse(address: str) -> Address:
     if address.startswith("uds:"):
         path, mark, there = address.removeprefix("uds:").rpartition("#")
         if not mark or not path.startswith("/") or "\0" in path or not there or there == "*":
-            raise AddressRefusedError(address, _NO_PLACE)
-        parse(there)
+            raise AddressRefusedError(address, _INCOMPLETE_UDS)
+        parse(there)  # only to check it
         return PeerAddress(path, there)
     names, mark, slug = address.partition("@")
     if mark and not _SLUG.fullmatch(slug):
-        raise AddressRefusedError(address, _NO_SLUG)
+        raise AddressRefusedError(address, _NOT_A_PROJECT)
     parts = names.split("/")
     if len(parts) > 2:  # noqa: PLR2004 - parent and name
-        raise AddressRefusedError(address, _PARTS)
+        raise AddressRefusedError(address, _TOO_MANY_PARTS)
     *parent, name = map(check_agent_name, parts)
     return AgentAddress(name, parent[0] if parent else "", slug)
 
 
 def nearest(address: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the addresses that are most like one that nobody has."""
+    """Return up to three of the known addresses that are most similar to an unknown one."""
     matcher: SequenceMatcher[str] = SequenceMatcher(b=address)
 
-    def likeness(other: str) -> float:
+    def similarity(other: str) -> float:
         matcher.set_seq1(other)
         return matcher.quick_ratio()
 
-    # Comparing in full takes milliseconds for names that are made for it: a few are enough.
-    likely = nlargest(_COMPARED, known, key=likeness)
-    return tuple(get_close_matches(address, likely, _NEAREST))
+    # A full comparison takes milliseconds for hostile names, so only a few are compared in full.
+    candidates = nlargest(_COMPARED, known, key=similarity)
+    return tuple(get_close_matches(address, candidates, _NEAREST))
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a name that nobody has, with a number behind it if need be."""
+    """Return the name, with -2, -3 and so on behind it if it is among the taken names."""
     number, free = 2, name
     while free in taken:
-        tail = f"-{number}"
-        free = name[: AGENT_NAME_CHARACTERS - len(tail)] + tail
+        suffix = f"-{number}"
+        free = name[: AGENT_NAME_CHARACTERS - len(suffix)] + suffix
         number += 1
     return free
 
 
 def name_from(text: str, otherwise: str) -> str:
-    """Return a name made of a title, or another one where nothing of it can be used."""
+    """Return a valid name made from a title, else from the text ``otherwise``, else "agent"."""
     for source in (text, otherwise):
-        name = _NOT_NAME.sub("-", source.lower())
+        name = _NOT_IN_NAMES.sub("-", source.lower())
+        # Names have no ".." and no dot or hyphen at an end, also after they are cut.
         name = re.sub(r"\.{2,}", ".", name).strip("-._")[:AGENT_NAME_CHARACTERS].strip("-._")
         try:
             return check_agent_name(name)

@@ -1,67 +1,86 @@
-"""How fast agents may send, and how long two may answer each other. Pure; in memory alone.
+"""Limit how fast agents send, and how often two of them answer each other. Pure; only in memory.
 
 ``now`` is always in monotonic seconds.
 """
 
 from collections import deque
+from typing import NamedTuple
 
 from memd.core.agents import BACK_AND_FORTH, BACK_AND_FORTH_SECONDS, BROADCASTS_PER_MINUTE
 from memd.core.recent import Recent
 from memd.messages.errors import TooManyMessagesError
 
 _MINUTE = 60.0
-_SENDERS = 1_000  # remembered; the oldest are forgotten
+_SENDERS = 1_000  # the limit of senders and pairs in memory; the oldest are removed
 
 
 class Pace:
-    """How much each sender sent in the last minute; a sender is an agent's id, 0 for all others."""
+    """Counts the messages of each sender in the last minute.
+
+    A sender is an agent's id; all unregistered senders together are 0.
+    """
 
     def __init__(self) -> None:
         self._sent: Recent[tuple[int, bool], deque[float]] = Recent(_SENDERS)
 
     def count(self, sender: int, limit: int, now: float, *, broadcast: bool) -> None:
-        """Count one message. Raises TooManyMessagesError, and counts nothing then."""
-        kinds = ((False, limit, "messages"), (True, BROADCASTS_PER_MINUTE, "messages to all"))
-        sent = [(self._recent((sender, kind), now), most, what) for kind, most, what in kinds]
-        counted = sent if broadcast else sent[:1]
-        for times, most, what in counted:
+        """Count one message of a sender, which may send ``limit`` in a minute.
+
+        Raises TooManyMessagesError without counting if that, or the limit of broadcasts, is
+        reached.
+        """
+        limits = [(self._recent_times((sender, False), now), limit, "messages")]
+        if broadcast:  # it counts as a message too
+            times = self._recent_times((sender, True), now)
+            limits.append((times, BROADCASTS_PER_MINUTE, "messages to all"))
+        for times, most, what in limits:
             if len(times) >= most:
                 raise TooManyMessagesError(most, what, times[0] + _MINUTE - now)
-        for times, _, _ in counted:
+        for times, _, _ in limits:
             times.append(now)
 
-    def _recent(self, key: tuple[int, bool], now: float) -> deque[float]:
+    def _recent_times(self, key: tuple[int, bool], now: float) -> deque[float]:
+        """Return when a sender sent in the last minute; ``key`` is the sender and if to all."""
         times = self._sent.setdefault(key, deque())
         while times and times[0] <= now - _MINUTE:
             times.popleft()
         return times
 
 
+class _Turn(NamedTuple):
+    """One or more messages in a row of one of two agents: when the first was sent, and by whom."""
+
+    at: float
+    sender: int
+
+
 class Exchanges:
-    """Answers back and forth between two agents since a person last spoke to either."""
+    """Counts how often two agents answered each other since a person last prompted one of them."""
 
     def __init__(self) -> None:
-        self._turns: Recent[frozenset[int], deque[tuple[float, int]]] = Recent(_SENDERS)
+        self._turns: Recent[frozenset[int], deque[_Turn]] = Recent(_SENDERS)
 
     def is_endless(self, sender: int, receiver: int, now: float) -> bool:
-        """Say whether one more answer would be one too many."""
-        turns = self._recent(sender, receiver, now)
-        answers = len(turns) - 1  # the first one answered nobody
-        return bool(turns) and turns[-1][1] != sender and answers >= BACK_AND_FORTH
+        """Return whether one more answer would be more than ``BACK_AND_FORTH`` in ten minutes."""
+        turns = self._recent_turns(sender, receiver, now)
+        answers = len(turns) - 1  # the first turn is no answer
+        return bool(turns) and turns[-1].sender != sender and answers >= BACK_AND_FORTH
 
     def count(self, sender: int, receiver: int, now: float) -> None:
-        """Count a message that went out; several of one sender in a row are one turn."""
-        turns = self._recent(sender, receiver, now)
-        if not turns or turns[-1][1] != sender:
-            turns.append((now, sender))
+        """Count a delivered message; several messages of one sender in a row are one turn."""
+        turns = self._recent_turns(sender, receiver, now)
+        if not turns or turns[-1].sender != sender:
+            turns.append(_Turn(now, sender))
 
     def prompted(self, agent: int) -> None:
-        """Begin anew with all that an agent exchanges: a person spoke to it."""
-        for pair in [pair for pair in tuple(self._turns) if agent in pair]:
-            self._turns.pop(pair, None)
+        """Start counting again for all pairs with an agent, since a person prompted it."""
+        for pair in tuple(self._turns):
+            if agent in pair:
+                self._turns.pop(pair, None)
 
-    def _recent(self, sender: int, receiver: int, now: float) -> deque[tuple[float, int]]:
+    def _recent_turns(self, sender: int, receiver: int, now: float) -> deque[_Turn]:
+        """Return the turns of two agents in the last ten minutes."""
         turns = self._turns.setdefault(frozenset((sender, receiver)), deque())
-        while turns and turns[0][0] <= now - BACK_AND_FORTH_SECONDS:
+        while turns and turns[0].at <= now - BACK_AND_FORTH_SECONDS:
             turns.popleft()
         return turns

@@ -1,4 +1,4 @@
-"""Whether a message is accepted, held for the person, or refused. Pure."""
+"""Decide whether a message is accepted, held for the person, or refused. Pure."""
 
 from memd.core.agents import Agent, Sender
 from memd.core.settings import MessagesSettings
@@ -7,16 +7,16 @@ from memd.messages.errors import MessageSecretError
 
 
 def inbound(settings: MessagesSettings, sender: Sender, receiver: Agent) -> str:
-    """Return what a receiver's settings say of a sender's messages: accept, hold or refuse."""
+    """Return what a receiver's settings do with a sender's messages: accept, hold or refuse."""
     if not sender.agent:
         return settings.inbound_unregistered
     return settings.inbound if sender.root == receiver.root else settings.inbound_across
 
 
 def check_secrets(**parts: str) -> None:
-    """Refuse a message one of whose parts looks as if it held a credential, by rule and line.
+    """Raise MessageSecretError for the first credential in the parts of a message, if any.
 
-    Raises MessageSecretError for the first; the credential itself stands in no error.
+    The error names the rule, the part and the line, but not the credential.
     """
     for part, text in parts.items():
         for finding in secrets.find(text):

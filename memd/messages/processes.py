@@ -1,4 +1,8 @@
-"""Whose process is whose: by number, user and start, and by who started whom. Blocks."""
+"""Compare processes with the processes of agents, and find ancestors. Blocks.
+
+A process is identified by its number (PID), user and start time. A process is above those that it
+started, directly or through others.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -6,46 +10,49 @@ from collections.abc import Callable, Iterator
 from memd.core.agents import Agent, SystemProcess
 from memd.core.errors import WrongParameterError
 
-_SAME_SECONDS = 0.005  # half of what starts are counted in
-_ANCESTORS = 32
+_SAME_SECONDS = 0.005  # the system counts start times in 0.01 s
+_ANCESTORS = 32  # a bound, since the table of processes changes while it is read
 
 FindProcess = Callable[[int], SystemProcess | None]
 
 
 class NoSuchProcessError(WrongParameterError):
-    """The process that an agent is said to be is not there, or not this user's."""
+    """The process named for an agent does not run, or is not this user's or not the caller's."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(f"no process of yours has the number {pid}", pid=pid)
 
 
 def is_same(agent: Agent, process: SystemProcess) -> bool:
-    """Say whether a process is the one that an agent registered with."""
-    same = abs(process.began - agent.began) < _SAME_SECONDS
-    return process.pid == agent.pid and process.uid == os.getuid() and same
+    """Return whether a process is the one that an agent registered with."""
+    same_start = abs(process.began - agent.began) < _SAME_SECONDS
+    return process.pid == agent.pid and process.uid == os.getuid() and same_start
 
 
 def runs(find: FindProcess, agent: Agent) -> bool:
-    """Say whether the process that an agent registered with runs."""
+    """Return whether the process that an agent registered with still runs."""
     process = find(agent.pid) if agent.pid else None
     return process is not None and is_same(agent, process)
 
 
 def is_anothers(find: FindProcess, agent: Agent, caller: int) -> bool:
-    """Say whether an agent's process runs and is neither above nor below a caller's."""
+    """Return whether an agent's process runs and is neither above nor below a caller's.
+
+    A ``caller`` of 0 is trusted, and the result is then false.
+    """
     if not caller or not runs(find, agent):
         return False
     return are_strangers(find, agent.pid, caller)
 
 
 def are_strangers(find: FindProcess, pid: int, other: int) -> bool:
-    """Say whether neither of two processes is above the other."""
+    """Return whether neither of two processes, given by number, is above the other."""
     above, below = ({each.pid for each in lineage(find, start)} for start in (other, pid))
     return pid not in above and other not in below
 
 
 def lineage(find: FindProcess, pid: int) -> Iterator[SystemProcess]:
-    """Yield a process and its ancestors, the nearest first."""
+    """Yield a process and up to 31 of its ancestors, the nearest first."""
     for _ in range(_ANCESTORS):
         process = find(pid)
         if process is None:

@@ -1,11 +1,11 @@
-"""Messages for agents of another memd of the same user, at another socket. Blocks, under the lock.
+"""Keep messages for agents of another memd (a peer) until it has them. Blocks, under the lock.
 
 Rules of this file
-- A message goes to a socket that the user lists in ``messages.peers``, and one hop: what another
-  memd passes on is for an agent of this one.
-- The copy is ours until the other memd has stored the message, under an id made of ours, so that it
-  is stored once however often it is passed on. From then on our copy says what theirs does.
-- A copy for another memd is that of receiver 0, whose address is the socket and the agent there.
+- A peer is a memd of the same user, whose socket the user lists in ``messages.peers``. Messages go
+  one hop: a message from a peer can only be for an agent of this memd.
+- A peer stores a message under a request id made from our id, so it stores it only once, however
+  often it is sent. From then on our copy has the state of the peer's copy.
+- A copy for a peer has receiver 0. Its address is the socket and the agent's address there.
 """
 
 import re
@@ -32,11 +32,11 @@ from memd.messages.values import RelayAnswer, RelayedMessage, SendRequest
 from memd.state.tables import MessageCopy, MessageTable
 
 SCHEME = "uds:"
-_ELSEWHERE = 0  # the receiver of each copy that is for another memd
+_PEER = 0  # the receiver of each copy for a peer
 _ENDS = (MessageState.READ, MessageState.REFUSED, MessageState.EXPIRED, MessageState.PARKED)
-_KNOWN = re.compile(r" there as (m[0-9]{1,18})$")
+_ID_AT_PEER = re.compile(r" there as (m[0-9]{1,18})$")
 _HOP_CHARACTERS = 500
-_MAILBOXES = 5  # as much as so many agents' waits for all of one memd's
+_MAILBOXES = 5  # all agents of one peer have the room of this many mailboxes here
 _ONE_HOP = "what another memd passes on goes to an agent of this one"
 _NOT_LISTED = "it is not listed in messages.peers"
 _TEXT_ONLY = "only text goes to another memd"
@@ -47,16 +47,16 @@ CheckPeer = Callable[[str], None]
 
 
 def _no_peers(path: str) -> None:
-    """Refuse every socket. Raises PeerRefusedError."""
+    """Raise PeerRefusedError for every socket."""
     raise PeerRefusedError(path, _NO_PEERS)
 
 
 def place(
     request: SendRequest, kind: MessageKind, settings: MessagesSettings, check_peer: CheckPeer
 ) -> PeerAddress | None:
-    """Return where a message goes that is for another memd, ``None`` for any other.
+    """Return the address of a message for a peer, ``None`` if the message is for this memd.
 
-    Raises PeerRefusedError, MessageRefusedError, AddressRefusedError.
+    Raises PeerRefusedError, MessageRefusedError or AddressRefusedError if it may not be sent there.
     """
     if request.hop:
         _check_hop(request)
@@ -73,27 +73,31 @@ def place(
     return there
 
 
-def copy_for(
+def peer_copy(
     there: PeerAddress, request: SendRequest, size: int, now: float, table: MessageTable
 ) -> MessageCopy:
-    """Return the copy that waits for another memd. Raises MailboxFullError."""
+    """Return the copy of a message for a peer, of ``size`` bytes. Raises MailboxFullError.
+
+    ``now`` is seconds since 1970. An agent there has the room of one mailbox, all agents of the
+    peer together that of five.
+    """
     at_peer = f"{SCHEME}{there.path}#"
-    waiting = [each for each in table.of_receiver(_ELSEWHERE) if each.address.startswith(at_peer)]
-    theirs = [each for each in waiting if each.address == request.to]
-    for copies, mailboxes in ((theirs, 1), (waiting, _MAILBOXES)):
+    for_peer = [copy for copy in table.of_receiver(_PEER) if copy.address.startswith(at_peer)]
+    for_agent = [copy for copy in for_peer if copy.address == request.to]
+    for copies, mailboxes in ((for_agent, 1), (for_peer, _MAILBOXES)):
         used = size + sum(copy.size for copy in copies)
         if len(copies) >= mailboxes * MAILBOX_MESSAGES or used > mailboxes * MAILBOX_BYTES:
             raise MailboxFullError(there.path)
     until = now + kinds.lifetime(MessageKind.TEXT, request.ttl)
     state = MessageState.QUEUED
-    return MessageCopy(0, _ELSEWHERE, request.to, 0, state, size=size, until=until)
+    return MessageCopy(0, _PEER, request.to, 0, state, size=size, until=until)
 
 
 class Relays:
-    """What waits for other memds.
+    """The messages that wait for peers.
 
-    ``own`` is the path of this one's socket, ``check_peer`` refuses that of another where it may
-    not be used, and ``pass_on`` tries what waits for a socket now.
+    ``own`` is the path of this memd's socket. ``check_peer`` raises PeerRefusedError if the socket
+    at a path may not be used. ``pass_on`` sends the messages that wait for a socket now.
     """
 
     own = ""
@@ -107,21 +111,21 @@ class Relays:
         settings: Callable[[str], MessagesSettings],
     ) -> None:
         self._settings = settings
-        self.check_peer = _no_peers  # until somebody brings others
+        self.check_peer = _no_peers  # until the daemon sets another check
         self._endings = endings
         self._table = endings.mailboxes.table
         self._now = now
 
     def waiting(self) -> tuple[RelayedMessage, ...]:
-        """Return the messages that wait for another memd or have not ended there, in order."""
-        copies = {each.message: each for each in self._table.of_receiver(_ELSEWHERE)}
+        """Return the messages that wait for a peer or have not ended there, in order of sending."""
+        copies = {each.message: each for each in self._table.of_receiver(_PEER)}
         result = []
         for stored in self._table.get(tuple(copies)):
             copy = copies[stored.number]
             there = names.parse(copy.address)
             if not isinstance(there, PeerAddress):
                 continue
-            known = _KNOWN.search(copy.reason)
+            peer_id = _ID_AT_PEER.search(copy.reason)
             message = RelayedMessage(
                 number=stored.number,
                 path=there.path,
@@ -131,37 +135,42 @@ class Relays:
                 summary=stored.summary,
                 body=stored.body,
                 ttl=max(TTL_SHORTEST, copy.until - self._now()),
-                # Numbers begin anew where a state file was deleted; the time tells them apart.
+                # With the time, since numbers start again if the state file was deleted.
                 request_id=f"m{stored.number}-{stored.sent:.3f}",
-                known=known[1] if known else "",
+                known=peer_id[1] if peer_id else "",
                 listed=there.path in self._settings(stored.sender.root).peers,
             )
             result.append(message)
         return tuple(result)
 
     def apply(self, message: RelayedMessage, answer: RelayAnswer, happened: Happened) -> None:
-        """Have our copy say what the other memd answered."""
+        """End our copy of a message as the peer's copy ended, or note the state there."""
         number = message.number
         open_ = [
             copy
             for copy in self._table.copies(number)
-            if copy.receiver == _ELSEWHERE and copy.ended is None
+            if copy.receiver == _PEER and copy.ended is None
         ]
         if answer.state in _ENDS:
             self._endings.end(open_, MessageState(answer.state), answer.reason, happened)
         elif open_:
-            there = f"{answer.state} there as {answer.id}"
-            reason = there if answer.id else f"not stored there yet: {answer.reason}"
+            state_there = f"{answer.state} there as {answer.id}"
+            reason = state_there if answer.id else f"not stored there yet: {answer.reason}"
             changed = any(copy.reason != reason for copy in open_)
+            # A failed call must not overwrite the peer's id, which ``waiting`` reads.
             if changed and (answer.id or not message.known):
-                self._table.note(number, _ELSEWHERE, reason)
+                self._table.note(number, _PEER, reason)
 
 
 def _check_hop(request: SendRequest) -> None:
-    """Check what another memd passes on. Raises PeerRefusedError, AddressRefusedError."""
+    """Check the receiver and the hop (socket and sender) of a message that a peer passes on.
+
+    Raises PeerRefusedError if the receiver is not one agent of this memd, AddressRefusedError if
+    the hop is not valid.
+    """
     if request.to == "*" or request.to.startswith(SCHEME):
         raise PeerRefusedError(request.to, _ONE_HOP)
     path, mark, sender = request.hop.removeprefix(SCHEME).rpartition("#")
-    whole = request.hop.startswith(f"{SCHEME}/") and path and mark and sender
-    if not whole or len(request.hop) > _HOP_CHARACTERS or not request.hop.isprintable():
+    complete = request.hop.startswith(f"{SCHEME}/") and path and mark and sender
+    if not complete or len(request.hop) > _HOP_CHARACTERS or not request.hop.isprintable():
         raise AddressRefusedError(request.hop, _NO_HOP)

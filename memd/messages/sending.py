@@ -1,4 +1,7 @@
-"""What is done with messages under the room's one lock: sent, ended, decided, shown. Blocks."""
+"""Send messages, decide about held ones and list them, under the room's lock. Blocks.
+
+A held message waits until the person accepts or refuses it with memctl.
+"""
 
 from collections.abc import Callable
 
@@ -45,11 +48,12 @@ _HELD = "it waits for the person: memctl message accept or refuse"
 _ENDLESS = "the two agents answer each other without their person"
 _BODY, _SUMMARY = ("body", "bytes"), ("summary", "characters")
 _ANSWERABLE = (MessageState.QUEUED, MessageState.READ)
-_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)  # of all copies together
+# If a copy of a message has one of these states, the first such is that of the whole message.
+_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)
 
 
 class PostOffice(Endings):
-    """Sends messages and sees to their ends. ``settings`` are those of a project's root."""
+    """Sends messages and ends them. ``settings`` returns the settings of a project's root."""
 
     def __init__(
         self,
@@ -68,37 +72,39 @@ class PostOffice(Endings):
         register.has_mail = self._has_mail
 
     def send(self, request: SendRequest, agent: Agent | None, happened: Happened) -> Sent:
-        """Store a message for all whom it is for; return it once it is on the disk.
+        """Store a message with a copy for each receiver, and return its state.
 
-        Raises what ``MESSAGE_ERRORS`` of the api lists.
+        ``agent`` is the sender, ``None`` if it is not registered. A request id that was used before
+        returns the message that it sent. Raises the errors in ``MESSAGE_ERRORS`` of the api.
         """
         root = agent.root if agent else request.root
         settings = self.settings(root)
-        sender = self._sender(agent, request)
-        kind = _checked(request)
+        sender = self._make_sender(agent, request)
+        kind = _check_content(request)
         if request.request_id and (
             earlier := self._table.earlier(sender.agent, _request_key(sender, request))
         ):
-            return self._sent(earlier)
+            return self._describe_sent(earlier)
         to_all = request.to == "*"
-        there = relay.place(request, kind, settings, self.relays.check_peer)
-        receivers = () if there else self._receivers(request, kind, agent, root)
+        peer = relay.place(request, kind, settings, self.relays.check_peer)
+        receivers = () if peer else self._find_receivers(request, kind, agent, root)
         self._check_request(request, kind, agent, receivers)
-        if agent is not None and (receivers or there):  # its name, as the receiver writes it
+        if agent is not None and (receivers or peer):
+            # The sender's address as the receiver has to write it in an answer.
             address = self.register.address(agent, receivers[0].root if receivers else "")
             sender = replace(sender, address=address)
         now = self._monotonic()
         self._pace.count(sender.agent, settings.per_minute, now, broadcast=to_all)
         body = kinds.body_of(request, kind)
         size = len(body.encode()) + len(request.summary.encode())
-        copies = [self._copy(sender, kind, each, size, request.ttl) for each in receivers]
-        if there:
-            copies = [relay.copy_for(there, request, size, self.mailboxes.steady(), self._table)]
+        copies = [self._make_copy(sender, kind, each, size, request.ttl) for each in receivers]
+        if peer:
+            copies = [relay.peer_copy(peer, request, size, self.mailboxes.steady(), self._table)]
         if not to_all:
             _raise_refusal(copies[0])
-        answer = kinds.answer_seconds(kind)
-        if answer and self.register.state(receivers[0]) is AgentState.GONE:
-            answer = 0.0
+        answer_seconds = kinds.answer_seconds(kind)
+        if answer_seconds and self.register.state(receivers[0]) is AgentState.GONE:
+            answer_seconds = 0.0  # its sender gets the notice "gone" at once
         message = NewMessage(
             sender,
             kind,
@@ -108,56 +114,61 @@ class PostOffice(Endings):
             reply_to=request.reply_to,
             request=number_of(request.request),
             approve=request.approve,
-            answer_by=None if answer is None else self.mailboxes.steady() + answer,
+            answer_by=None if answer_seconds is None else self.mailboxes.steady() + answer_seconds,
             ttl=kinds.lifetime(kind, request.ttl),
             request_id=_request_key(sender, request) if request.request_id else "",
         )
         number = self._table.add(message, copies)
-        for each, copy in zip(receivers, copies, strict=there is None):
+        # Not strict for a peer, whose one copy has no receiver here.
+        for receiver, copy in zip(receivers, copies, strict=peer is None):
             if agent is not None and copy.state is MessageState.QUEUED:
-                self._exchanges.count(agent.id, each.id, now)
+                self._exchanges.count(agent.id, receiver.id, now)
             if copy.state is MessageState.QUEUED:
-                self.mailboxes.added(each.id)
+                self.mailboxes.added(receiver.id)
                 due = copy.until if message.answer_by is None else message.answer_by
-                arrival = Arrival(each, number, sender.address, message.summary, due)
+                arrival = Arrival(receiver, number, sender.address, message.summary, due)
                 happened.arrived.append(arrival)
             elif copy.state is MessageState.HELD:
-                happened.waiting.append(each.id)
-        return self._sent(number)
+                happened.waiting.append(receiver.id)
+        return self._describe_sent(number)
 
     def _has_mail(self, agent: int) -> bool:
-        """Say whether anything waits for an agent, or for a person to decide it."""
+        """Return whether messages wait for an agent, also those that are held for the person."""
         use = self.mailboxes.table.use
         stored = use(agent, held=False).messages or use(agent, held=True).messages
         return bool(stored or self.mailboxes.unread(agent))
 
     def settings(self, root: str) -> MessagesSettings:
-        """Return the settings of a project. Raises MessagesOffError where it has no messages."""
+        """Return the settings of a project. Raises MessagesOffError if they disable messages."""
         settings = self._settings(root)
         if not settings.enabled:
             raise MessagesOffError
         return settings
 
     def prompted(self, agent: int) -> None:
-        """Note that a person spoke to an agent."""
+        """Note that a person prompted an agent, so its answers to others are counted from 0."""
         self._exchanges.prompted(agent)
 
     def status(self, message: str) -> Sent:
-        """Return what became of a message. Raises MessageNotFoundError."""
+        """Return the state of a message and of each copy. Raises MessageNotFoundError."""
         number = number_of(message)
         stored = self._table.get([number])
         if not stored or stored[0].kind is MessageKind.NOTICE:
             raise MessageNotFoundError(message)
-        return self._sent(number)
+        return self._describe_sent(number)
 
     def log(
         self, *, agent: int = 0, root: str = "", state: str = "", before: str = "", limit: int = 50
     ) -> tuple[LoggedMessage, ...]:
-        """Return messages without their bodies, newest first."""
+        """Return messages without their bodies, newest first, at most ``limit``.
+
+        They are of one agent or project, in one state, and older than the message ``before``; 0 and
+        "" do not restrict them.
+        """
         rows = self._table.log(
             agent=agent, root=root, state=state, before=number_of(before), limit=limit
         )
-        return tuple(map(self._entry, rows))
+        return tuple(map(self._log_entry, rows))
 
     def decide(self, message: str, happened: Happened, *, accept: bool) -> Sent:
         """Queue or refuse the held copies of a message. Raises MessageNotFoundError."""
@@ -176,20 +187,25 @@ class PostOffice(Endings):
                     happened.arrived.append(Arrival(receiver, number, sender, stored.summary))
             else:
                 self.end([copy], MessageState.REFUSED, "refused by the person", happened)
-        return self._sent(number)
+        return self._describe_sent(number)
 
-    def _sender(self, agent: Agent | None, request: SendRequest) -> Sender:
+    def _make_sender(self, agent: Agent | None, request: SendRequest) -> Sender:
+        """Return the sender of a request: a registered agent, or who the caller says that it is."""
         if agent is None:
             project = request.root.rpartition("/")[2]
-            # Whom another memd passes on is no more than its caller's word here.
+            # This memd cannot check a sender of another memd, so it counts as unregistered.
             client = f"{request.client} for {request.hop}" if request.hop else request.client
             return Sender(0, UNREGISTERED, client, request.root, project)
         project = agent.root.rpartition("/")[2]
         return Sender(agent.id, agent.name, agent.client, agent.root, project)
 
-    def _receivers(
+    def _find_receivers(
         self, request: SendRequest, kind: MessageKind, agent: Agent | None, root: str
     ) -> tuple[Agent, ...]:
+        """Return the receivers of a message: one agent, or for "*" all others of the project.
+
+        Raises an error if there is none, there are too many, or the kind may not go to them.
+        """
         if request.to == "*":
             kinds.check_broadcast(kind)
             receivers = self.register.audience(root, agent.id if agent else 0)
@@ -209,16 +225,19 @@ class PostOffice(Endings):
         agent: Agent | None,
         receivers: tuple[Agent, ...],
     ) -> None:
-        """Check that a response has an open request. Raises RequestNotOpenError."""
-        wanted = kinds.answered(kind)
-        if wanted is None:
+        """Raise RequestNotOpenError if a response answers no open request of its receiver.
+
+        A request is open if its sender still waits for an answer and this agent got it.
+        """
+        request_kind = kinds.request_kind_of(kind)
+        if request_kind is None:
             return
         number = number_of(request.request)
         (stored, *_) = self._table.get([number]) or (None,)
         open_here = (
             stored is not None
             and agent is not None
-            and stored.kind is wanted
+            and stored.kind is request_kind
             and stored.answer_by is not None
             and stored.sender.agent == receivers[0].id
             and any(
@@ -229,10 +248,13 @@ class PostOffice(Endings):
         if not open_here:
             raise RequestNotOpenError(request.request)
 
-    def _copy(
+    def _make_copy(
         self, sender: Sender, kind: MessageKind, to: Agent, size: int, ttl: float | None
     ) -> MessageCopy:
-        """Return the copy of one receiver, in the state in which it begins."""
+        """Return one receiver's copy of a message: queued, held or refused.
+
+        ``size`` is the bytes of the message, ``ttl`` its lifetime in seconds.
+        """
         decision = policy.inbound(self._settings(to.root), sender, to)
         state, reason = MessageState.QUEUED, ""
         if decision == "refuse":
@@ -241,7 +263,7 @@ class PostOffice(Endings):
             state, reason = MessageState.HELD, _HELD
         elif sender.agent and self._exchanges.is_endless(sender.agent, to.id, self._monotonic()):
             state, reason = MessageState.HELD, _ENDLESS
-        # What is held has room of its own: strangers fill no mailbox that colleagues write to.
+        # Held messages have a limit of their own, so that unknown senders cannot fill the mailbox.
         use = self.mailboxes.table.use(to.id, held=state is MessageState.HELD)
         full = use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES
         if full and state is not MessageState.REFUSED:
@@ -261,23 +283,26 @@ class PostOffice(Endings):
             ended=self._now() if refused else None,
         )
 
-    def _sent(self, number: int) -> Sent:
-        """Return a message as its sender is told of it."""
+    def _describe_sent(self, number: int) -> Sent:
+        """Return the id and state of a message, with the state of each copy, for its sender."""
         receivers = self._receivers_of(number)
-        return Sent(f"m{number}", _together(receivers), receivers)
+        return Sent(f"m{number}", _combined_state(receivers), receivers)
 
     def _receivers_of(self, number: int) -> tuple[Receiver, ...]:
+        """Return the address, state and reason of each copy of a message."""
         return tuple(
-            Receiver(copy.address, self._state(copy).value, copy.reason)
+            Receiver(copy.address, self._shown_state(copy).value, copy.reason)
             for copy in self._table.copies(number)
         )
 
-    def _state(self, copy: MessageCopy) -> MessageState:
+    def _shown_state(self, copy: MessageCopy) -> MessageState:
+        """Return the state of a copy. A lease is only in memory, so it is looked up there."""
         queued = copy.state is MessageState.QUEUED
         leased = queued and self.mailboxes.leased(copy.message, copy.receiver)
         return MessageState.LEASED if leased else copy.state
 
-    def _entry(self, stored: StoredMessage) -> LoggedMessage:
+    def _log_entry(self, stored: StoredMessage) -> LoggedMessage:
+        """Return a message as the log shows it, with the state of each copy."""
         receivers = self._receivers_of(stored.number)
         return LoggedMessage(
             f"m{stored.number}",
@@ -285,13 +310,16 @@ class PostOffice(Endings):
             stored.kind.value,
             stored.summary,
             iso_time(stored.sent),
-            _together(receivers),
+            _combined_state(receivers),
             receivers,
         )
 
 
-def _checked(request: SendRequest) -> MessageKind:
-    """Check all that needs no mailbox, and return the kind."""
+def _check_content(request: SendRequest) -> MessageKind:
+    """Check the members, size and secrets of a message, and return its kind.
+
+    Raises MessageSizeError, MessageSecretError and the errors of ``kinds.check_shape``.
+    """
     kind = kinds.check_shape(request)
     body = kinds.body_of(request, kind)
     size = len(body.encode(errors="replace"))
@@ -304,10 +332,10 @@ def _checked(request: SendRequest) -> MessageKind:
 
 
 def _request_key(sender: Sender, request: SendRequest) -> str:
-    """Return what makes a request the same one again: who sends it, its id, what it says.
+    """Return the key by which a repeated request is recognised: its sender, id and content.
 
-    The id's last word stands for all parameters, an agent's key among them. That is a new one once
-    the agent has registered anew, and then the request is the same one still.
+    The last word of the id is a hash of all parameters, an agent's key among them. It is left out,
+    since the agent has a new key if it registered again between the two calls.
     """
     id_ = request.request_id.rpartition(" ")[0] or request.request_id
     texts = (request.to, request.body, request.summary, request.kind, request.reply_to)
@@ -317,15 +345,15 @@ def _request_key(sender: Sender, request: SendRequest) -> str:
 
 
 def _raise_refusal(copy: MessageCopy) -> None:
-    """Raise for the only receiver's copy that is refused at once."""
+    """Raise MailboxFullError or MessageRefusedError if a copy is refused."""
     if copy.state is MessageState.REFUSED:
         if copy.reason == _FULL:
             raise MailboxFullError(copy.address)
         raise MessageRefusedError(copy.reason)
 
 
-def _together(receivers: tuple[Receiver, ...]) -> str:
-    """Return the state of a message from those of its copies: one that waits comes first."""
+def _combined_state(receivers: tuple[Receiver, ...]) -> str:
+    """Return the state of a message: that of a copy that still waits, or else of the first one."""
     states = [receiver.state for receiver in receivers]
-    first = [state.value for state in _STATES if state in states]
-    return (first or states or [MessageState.READ.value])[0]
+    waiting = [state.value for state in _STATES if state in states]
+    return (waiting or states or [MessageState.READ.value])[0]

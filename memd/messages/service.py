@@ -1,7 +1,7 @@
-"""Agents and their messages as the rooms above see them: the only file of this room that waits.
+"""Register agents and send, receive and end their messages, for the rooms above. Async.
 
-What is on the disk is changed in worker threads under one lock. Who waits for a message waits on
-the loop. There is one timer, for the earliest of what becomes due; without any there is none.
+Each change is a step: a function that runs in a worker thread under one lock. Calls that wait for a
+message wait on the event loop. One timer waits until the next message, answer or lease is due.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,10 +54,10 @@ _RETRY_SECONDS = 60.0
 
 
 class Messages:
-    """All mailboxes of this user. One per process; call it on the event loop.
+    """The agents and mailboxes of this user. One per process; call it on the event loop.
 
-    ``settings`` returns those of a project's root and blocks. Methods raise MessagesOffError where
-    messages are switched off, and what the state file raises.
+    ``settings`` returns the settings of a project's root and blocks. Methods raise MessagesOffError
+    if messages are disabled, and StateUnusableError.
     """
 
     def __init__(
@@ -83,28 +83,28 @@ class Messages:
         self.relays = self._office.relays
         self._hooks = HookLeases(self._mailboxes)
         self._lock = anyio.Lock()
-        self._arrivals: dict[int, anyio.Event] = {}
-        self._due = anyio.Event()
-        self._next_due = self._next_lease = inf  # what the timer knows of
+        self._arrivals: dict[int, anyio.Event] = {}  # by the agent that waits for a message
+        self._due = anyio.Event()  # wakes the timer
+        self._next_due = self._next_lease = inf  # the times for which the timer is set
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """End what becomes overdue, until cancelled."""
-        with suppress(StateUnusableError):  # then each call says so until it can be used
+        """End overdue messages, answers and leases when they are due, until cancelled."""
+        with suppress(StateUnusableError):  # each call raises it until the file is usable
             await self._do(self._load)
         task_status.started()
         while True:
             self._due = anyio.Event()
-            seconds: float | None = _RETRY_SECONDS  # where the state file cannot be used
+            seconds: float | None = _RETRY_SECONDS  # if the state file is unusable
             with suppress(StateUnusableError):
                 seconds = await self._seconds_to_next()
-            if await self._rest(seconds, self._due) and (seconds is None or seconds > 0):
-                continue  # what is due next may be another; what is due now is seen to
+            if await self._wait_for(seconds, self._due) and (seconds is None or seconds > 0):
+                continue  # woken before the time: compute the next time again
             with suppress(StateUnusableError):
                 await self._do(self._load)
 
     async def _seconds_to_next(self) -> float | None:
-        """Return how long nothing becomes due, ``None`` for ever."""
-        self._next_due = inf  # what arrives meanwhile has the timer look again
+        """Return the seconds until the next message, answer or lease is due, ``None`` for none."""
+        self._next_due = inf  # so that a message that arrives meanwhile wakes the timer
         due = await to_thread.run_sync(self._mailboxes.table.next_due)
         self._next_due = inf if due is None else due
         lease = self._mailboxes.lease_end()
@@ -114,7 +114,7 @@ class Messages:
         return min(waits, default=None)
 
     async def registered(self, registration: Registration) -> Registered:
-        """Register an agent, and tell subscribers. Raises what ``Register.register`` raises."""
+        """Register an agent and publish that. Raises the errors of ``Register.register``."""
 
         def register(_: Happened) -> Registered:
             self._office.settings(registration.root)
@@ -125,29 +125,23 @@ class Messages:
         return result
 
     async def ended(self, speaker: Speaker) -> AgentEnded:
-        """End an agent, and return its messages to their senders. Raises AgentKeyError."""
+        """End the speaker's agent; its unread messages are refused. Raises AgentKeyError."""
         return await self.end(await self.speaking(speaker))
 
     async def end(self, agent: Agent) -> AgentEnded:
-        """End an agent and those that work for it."""
-
-        def ended(happened: Happened) -> int:
-            ended = [agent.id]
-            for each in ended:  # which grows: those that work for them end too
-                ended += [child.id for child in self.register.children(each)]
-            self.register.end(agent.id)
-            return self._office.returned(ended, happened)
-
-        returned = await self._do(ended)
+        """End an agent and its sub-agents; their unread messages are refused."""
+        returned = await self._do(
+            lambda happened: self._office.returned(self.register.end(agent.id), happened)
+        )
         self.changed(agent.directory, agent.name, "ended")
         return AgentEnded(ended=True, returned=returned)
 
     async def speaking(self, speaker: Speaker) -> Agent:
-        """Return who acts. Raises AgentKeyError and AgentEndedError."""
+        """Return the agent of a speaker. Raises AgentKeyError and AgentEndedError."""
         return await self._do(lambda _: self._speaking(speaker))
 
     def _speaking(self, speaker: Speaker) -> Agent:
-        """Return who acts; blocks."""
+        """Return the agent with a speaker's key or above its process; blocks."""
         if speaker.key:
             agent: Agent | None = self.register.by_key(speaker.key)
         else:
@@ -158,7 +152,7 @@ class Messages:
         return agent
 
     async def send(self, request: SendRequest, speaker: Speaker | None = None) -> Sent:
-        """Store a message; it is on the disk when this returns. ``None`` speaks for nobody."""
+        """Store a message durably and return its state. ``None`` is an unregistered sender."""
 
         def send(happened: Happened) -> Sent:
             agent = self._speaking(speaker) if speaker else None
@@ -167,34 +161,39 @@ class Messages:
         sent = await self._do(send)
         if not request.to.startswith(SCHEME):
             return sent
+        # A message for another memd is passed on at once.
         await self.relays.pass_on(request.to.removeprefix(SCHEME).rpartition("#")[0])
         return await self.status(sent.id)
 
     async def relaying(self, step: Callable[[Relays, Happened], T]) -> T:
-        """Take a step with what waits for other memds."""
+        """Run a step with the messages that wait for other memds, and return its result."""
         return await self._do(lambda happened: step(self.relays, happened), sweep=True)
 
     async def receive(
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
     ) -> Received:
-        """Lease the next messages of an agent; wait up to so many seconds for the first."""
+        """Lease up to ``limit`` messages of an agent; wait up to ``wait`` seconds for the first."""
         until = self._clock.monotonic() + wait
         while True:
             agent, delivered, text = await self._lease(speaker, holder, limit)
-            # Nothing ran since the step ended: what arrives from now on sets the event.
+            # No other task ran since the step, so a message that arrives later sets the event.
             arrival = self._arrivals.setdefault(agent.id, anyio.Event())
             left = until - self._clock.monotonic()
             if delivered.messages or left <= 0:
                 break
+            # A lease that ends may release a message for this agent.
             lease = self._mailboxes.lease_end(agent.id)
             more = left if lease is None else min(left, lease - self._clock.monotonic())
-            await self._rest(max(0.0, more), arrival)
+            await self._wait_for(max(0.0, more), arrival)
         if delivered.messages and self._next_lease == inf:
-            self._due.set()  # its lease is what ends next
+            self._due.set()  # the timer knows of no lease yet
         return Received(tuple(map(row_of, delivered.messages)), delivered.more, text)
 
     async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
-        """End messages as read; return how many had not ended. Raises MessageNotFoundError."""
+        """End messages as read; return how many had not ended before.
+
+        Raises MessageNotFoundError if a text is no id of a message.
+        """
         numbers = [number_of(each) for each in ids]
 
         def read(happened: Happened) -> int:
@@ -206,7 +205,7 @@ class Messages:
         return await self._do(read)
 
     async def status(self, message: str) -> Sent:
-        """Return what became of a message. Raises MessageNotFoundError."""
+        """Return the state of a message and of each copy. Raises MessageNotFoundError."""
         return await self._do(lambda _: self._office.status(message), sweep=True)
 
     async def log(
@@ -216,8 +215,7 @@ class Messages:
 
         def shown(_: Happened) -> tuple[LoggedMessage, ...]:
             agent = self.register.resolve(address, root).id if address else 0
-            log = partial(self._office.log, agent=agent, root=root, state=state)
-            return log(before=before, limit=limit)
+            return self._office.log(agent=agent, root=root, state=state, before=before, limit=limit)
 
         return await self._do(shown, sweep=True)
 
@@ -226,7 +224,7 @@ class Messages:
         return await self._do(partial(self._office.decide, message, accept=accept))
 
     async def forget(self) -> None:
-        """Forget agents that ended long ago and messages that the log keeps no longer."""
+        """Remove agents that ended long ago or are unused, and messages older than 30 days."""
 
         def forget(_: Happened) -> None:
             self.register.forget()
@@ -235,16 +233,16 @@ class Messages:
         await self._do(forget, sweep=True)
 
     def changed(self, directory: str, address: str, what: str) -> None:
-        """Tell subscribers of an agent."""
+        """Publish a change of an agent; ``what`` is "registered" or "ended"."""
         params = {"address": address, "change": what}
         self._events.publish(Event(AGENT_CHANGED, directory, params))
 
     def unread(self, agent: int) -> int:
-        """Return how many messages wait for an agent. A look-up in memory."""
+        """Return how many messages wait for an agent, from memory."""
         return self._mailboxes.unread(agent)
 
     def waiting(self, client: str, session: str, child: str = "") -> bool:
-        """Say whether an event of a session has anything to do here. A look-up in memory."""
+        """Return, from memory, whether a hook of a session has messages to show or acknowledge."""
         agent = self.register.by_session(client, session, child)
         return agent is not None and bool(
             self._mailboxes.unread(agent.id) or self._hooks.holds(agent.id)
@@ -253,10 +251,10 @@ class Messages:
     async def deliver(
         self, client: str, session: str, child: str = "", room: int = HOOK_MESSAGE_CHARACTERS
     ) -> tuple[str, int]:
-        """Return a block of messages for a session's event, and the receipt to say it was printed.
+        """Return a block of messages for an event of a session, and its receipt for ``printed``.
 
-        What the event before had printed is acknowledged first; what was not printed comes again.
-        The block has at most ``room`` UTF-16 units, and is "" with receipt 0 where nothing waits.
+        The messages of the event before are first acknowledged or queued again (``next_event``).
+        The block has at most ``room`` UTF-16 units; it is "", with receipt 0, if no message waits.
         """
         agent = self.register.by_session(client, session, child)
         if agent is None or not self.waiting(client, session, child):
@@ -271,11 +269,11 @@ class Messages:
         return await self._do(lease)
 
     def printed(self, receipt: int) -> None:
-        """Note that a hook has printed a block."""
+        """Note that a hook printed the block with this receipt."""
         self._hooks.printed(receipt)
 
     async def next_event(self, client: str, session: str, child: str = "") -> None:
-        """Acknowledge what the session's last event printed, and queue the rest again."""
+        """Acknowledge the messages that the session's last event printed; queue others again."""
         agent = self.register.by_session(client, session, child)
         if agent is None or not self._hooks.holds(agent.id):
             return
@@ -288,7 +286,7 @@ class Messages:
         await self._do(over)
 
     async def over(self, client: str, session: str) -> None:
-        """Queue again what a session was given last, since it ended or began anew."""
+        """Queue a session's last messages again, since it ended or starts with an empty context."""
         if (agent := self.register.by_session(client, session)) is None:
             return
         agents = {agent.id, *(child.id for child in self.register.children(agent.id))}
@@ -301,12 +299,12 @@ class Messages:
         await self._do(back)
 
     def prompted(self, client: str, session: str) -> None:
-        """Note that a person spoke to a session's agent."""
+        """Note that a person prompted a session's agent."""
         if (agent := self.register.by_session(client, session)) is not None:
             self._office.prompted(agent.id)
 
     def notices(self, client: str, session: str) -> str:
-        """Return one line for the person on messages that wait for them, "" for none."""
+        """Return one line for the person on newly held messages, "" if there are none."""
         agent = self.register.by_session(client, session)
         count = self._hooks.undecided(agent.id) if agent else 0
         what = "message waits" if count == 1 else "messages wait"
@@ -315,6 +313,7 @@ class Messages:
     async def _lease(
         self, speaker: Speaker, holder: LeaseHolder, limit: int
     ) -> tuple[Agent, NextMessages, str]:
+        """Lease messages for 30 s; return the speaker's agent, the messages and their block."""
         until = self._clock.monotonic() + LEASE_SECONDS
         holder = LeaseHolder(holder.name, holder.alive, until)
         limit = min(limit, LEASED_MESSAGES)
@@ -331,12 +330,13 @@ class Messages:
         return await self._do(leased)
 
     def _load(self, happened: Happened) -> None:
+        """Read agents and counts from disk and end what is overdue; a step."""
         self.register.load()
         self._mailboxes.load()
         self._office.sweep(happened)
 
     async def _do(self, step: Callable[[Happened], T], *, sweep: bool = False) -> T:
-        """Take a step in a thread under the lock, and tell of what it did."""
+        """Run a step in a thread under the lock, after a sweep if so; publish what it did."""
         happened = Happened()
 
         def run() -> T:
@@ -351,21 +351,18 @@ class Messages:
 
         async with self._lock:
             try:
-                return await to_thread.run_sync(run)  # to its end, whoever is cancelled
-            finally:
-                self._tell(happened)
+                return await to_thread.run_sync(run)  # a thread ends its step also if cancelled
+            finally:  # also after an error, as a part may be stored
+                self._publish(happened)
 
-    def _tell(self, happened: Happened) -> None:
+    def _publish(self, happened: Happened) -> None:
+        """Publish what a step did, and wake the calls and the timer that wait for it."""
         for arrival in happened.arrived:
             agent = arrival.agent
             self._wake(agent.id)
-            id_ = f"m{arrival.number}" if arrival.number else ""  # memd's own notices say it
-            facts: dict[str, Any] = {"id": id_, "address": agent.name}
-            facts |= {
-                "sender": arrival.sender,
-                "summary": arrival.summary,
-                "count": self._mailboxes.unread(agent.id),
-            }
+            id_ = f"m{arrival.number}" if arrival.number else ""  # memd's own notices have no id
+            facts: dict[str, Any] = {"id": id_, "address": agent.name, "sender": arrival.sender}
+            facts |= {"summary": arrival.summary, "count": self._mailboxes.unread(agent.id)}
             self._events.publish(Event(MESSAGE_PENDING, agent.directory, facts))
         self._hooks.held(happened.waiting)
         for end in happened.ended:
@@ -376,24 +373,26 @@ class Messages:
             self._events.publish(Event(MESSAGE_ENDED, directory, params))
         for agent_id in happened.freed:
             self._wake(agent_id)
-        # A message that becomes due later than another needs no look at the timer.
+        # The timer is woken only if something is due before the time for which it is set.
         if happened.waiting or any(each.due < self._next_due for each in happened.arrived):
             self._due.set()
 
     def _wake(self, agent: int) -> None:
+        """Wake the calls that wait for a message of an agent."""
         if (arrival := self._arrivals.pop(agent, None)) is not None:
             arrival.set()
 
-    async def _rest(self, seconds: float | None, event: anyio.Event) -> bool:
-        """Wait for an event, no longer than so many seconds of the clock; say whether it came."""
+    async def _wait_for(self, seconds: float | None, event: anyio.Event) -> bool:
+        """Wait up to ``seconds`` of the clock for an event; return whether it was set."""
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
                 if seconds is not None:
-                    group.start_soon(self._ring, max(0.0, seconds), scope)
+                    group.start_soon(self._cancel_after, max(0.0, seconds), scope)
                 await event.wait()
                 group.cancel_scope.cancel()
         return event.is_set()
 
-    async def _ring(self, seconds: float, scope: anyio.CancelScope) -> None:
+    async def _cancel_after(self, seconds: float, scope: anyio.CancelScope) -> None:
+        """Cancel a scope after ``seconds`` of the room's clock, which tests move by hand."""
         await self._clock.sleep(seconds)
         scope.cancel()

@@ -1,4 +1,4 @@
-"""What this room is asked and answers; the results are the shapes of the wire."""
+"""The requests to this room and its results; the results are sent on the wire as they are."""
 
 import msgspec
 from msgspec import Struct
@@ -9,11 +9,11 @@ from memd.core.text import iso_time
 
 
 class Registration(Struct, frozen=True):
-    """Who wants to be registered. ``key`` is the parent's where it is to have one.
+    """A request to register an agent. ``key`` is the key of its parent, "" if it has none.
 
-    ``pid`` is 0 where no process is known. ``session`` is the client's name for its conversation,
-    and ``child`` that of a sub-agent within it. ``caller`` is the process that asks, 0 for one that
-    is trusted to know whose session it is.
+    ``pid`` is 0 if no process is known. ``session`` is the client's id of its conversation, and
+    ``child`` the id of a sub-agent in it. ``caller`` is the process that makes the request, 0 if it
+    is trusted to act for any session.
     """
 
     root: str
@@ -31,7 +31,7 @@ class Registration(Struct, frozen=True):
 
 
 class Registered(Struct, frozen=True):
-    """An agent that is registered: its name, its address in the project, and its newest key."""
+    """A registered agent: its name, its address in its project, and its new key."""
 
     agent: str
     address: str
@@ -39,7 +39,7 @@ class Registered(Struct, frozen=True):
 
 
 class AgentEnded(Struct, frozen=True):
-    """An agent that has ended; ``returned`` is how many messages it had not read."""
+    """The end of an agent; ``returned`` is how many unread messages were refused."""
 
     ended: bool
     returned: int
@@ -60,16 +60,17 @@ class AgentRow(Struct, frozen=True):
 
 
 class Speaker(Struct, frozen=True):
-    """In whose name something is done: who has the ``key``, or whose process started ``pid``."""
+    """Identifies the agent that makes a call: by its ``key``, or by its process above ``pid``."""
 
     key: str = ""
     pid: int = 0
 
 
 class SendRequest(Struct, frozen=True):
-    """A message to be sent. ``ttl`` is seconds, ``None`` for the kind's own.
+    """A message to be sent. ``ttl`` is its lifetime in seconds, ``None`` for its kind's default.
 
-    ``root`` is the sender's project, ``hop`` says that another memd passes it on.
+    ``root`` is the sender's project. ``hop`` is the sender's address at another memd that passes
+    the message on, "" if none does.
     """
 
     to: str
@@ -91,8 +92,8 @@ class SendRequest(Struct, frozen=True):
 class RelayedMessage(Struct, frozen=True):
     """A message for an agent of another memd, at ``path``; ``ttl`` is seconds.
 
-    ``hop`` is its sender's address as the other memd shows it. ``known`` is the other memd's id of
-    it, "" where it has not stored it yet; ``listed`` says that the settings still name its socket.
+    ``hop`` is this memd's socket and the sender's address. ``known`` is the other memd's id of the
+    message, "" until it is stored there. ``listed`` says whether the settings still list ``path``.
     """
 
     number: int
@@ -109,9 +110,9 @@ class RelayedMessage(Struct, frozen=True):
 
 
 class RelayAnswer(Struct, frozen=True):
-    """What another memd says of a message; ``state`` is "" where it is to be tried again.
+    """The answer of another memd about a message; ``state`` is "" if the call must be repeated.
 
-    ``silent`` says that it did not answer at all.
+    ``silent`` says whether it did not answer at all.
     """
 
     id: str = ""
@@ -121,7 +122,7 @@ class RelayAnswer(Struct, frozen=True):
 
 
 class Receiver(Struct, frozen=True):
-    """One receiver of a message, and what became of its copy, with the reason if there is one."""
+    """One receiver of a message, and the state of its copy, with the reason if there is one."""
 
     address: str
     state: str
@@ -129,7 +130,7 @@ class Receiver(Struct, frozen=True):
 
 
 class Sent(Struct, frozen=True):
-    """A message that was stored; ``state`` is that of its copies together."""
+    """A stored message; ``state`` combines the states of its copies."""
 
     id: str
     state: str
@@ -155,7 +156,7 @@ class MessageRow(msgspec.Struct, frozen=True, rename={"sender": "from"}):
 
 
 class Received(Struct, frozen=True):
-    """Messages that are leased for 30 s, and all of them as quoted text."""
+    """Messages that are leased for 30 s, and their quoted text; ``more`` says if others wait."""
 
     messages: tuple[MessageRow, ...]
     more: bool
@@ -163,7 +164,7 @@ class Received(Struct, frozen=True):
 
 
 class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
-    """One message without its body, and what became of each receiver's copy."""
+    """One message without its body, with the state of each receiver's copy."""
 
     id: str
     sender: str
@@ -175,7 +176,7 @@ class LoggedMessage(msgspec.Struct, frozen=True, rename={"sender": "from"}):
 
 
 def row_of(message: AgentMessage) -> MessageRow:
-    """Return a message as ``message.receive`` answers it."""
+    """Return a message in the form that ``message.receive`` sends on the wire."""
     facts, sender = asdict(message), message.sender
     facts |= {"sender": sender.address, "client": sender.client}
     facts |= {"project": sender.project, "sent_at": iso_time(message.sent_at)}
