@@ -1,4 +1,4 @@
-"""The bounds of an answer of a tool: bytes, lines, and characters of a line. Pure."""
+"""Cut a tool's answer to its limits: bytes, lines, and characters of a line. Pure."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""ls, cat, head, tail, wc, grep and find, with their common options.
+"""Run the commands of the read-only shell: ls, cat, head, tail, wc, grep and find.
 
 A command is a function that gets its options and the piped lines and yields lines. Options are read
 by argparse (``options``); an unknown one is refused with the name of the tool to use instead.
@@ -94,7 +94,7 @@ def begin(name: str, words: Sequence[str], shell: Shell, piped: Lines | None) ->
     words = ["-not" if word == "!" else _DIGITS.sub(rf"-{flag}\1", word) for word in words]
     from memd.agent import options  # noqa: PLC0415 - argparse, for daemons that run an agent
 
-    parser = options.parser_of(name, _COMMANDS[name][1], _count, _MOST)
+    parser = options.parser_of(name, _COMMANDS[name][1], _parse_number, _MOST)
     given = parser.parse_intermixed_args(words, options.Given(conditions=[], negated=False))
     return _COMMANDS[name][0](given, shell, piped)
 
@@ -115,11 +115,13 @@ def _ls(given: "Given", shell: Shell, _piped: Lines | None) -> Lines:
 
 
 def _sorted(entries: list[FileEntry], given: "Given") -> list[FileEntry]:
+    """Return ls's entries by path, or with ``-t`` the newest first; ``-r`` reverses the order."""
     newest = -1 if given.t else 0
     return sorted(entries, key=lambda e: (newest * e.mtime_ns, e.shown), reverse=given.r)
 
 
 def _ls_line(entry: FileEntry, name: str, given: "Given") -> str:
+    """Return the line of an entry in ls's output; with ``-l`` its size and time come first."""
     name = f"{name}/" if entry.folder and (given.F or given.p) else name
     if not given.l:
         return name
@@ -129,23 +131,23 @@ def _ls_line(entry: FileEntry, name: str, given: "Given") -> str:
 
 
 def _cat(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
-    """Show files one after the other."""
+    """Yield the lines of all files, with ``-n`` numbered."""
     texts = shell.texts("cat", given.paths, piped)
     lines = (line for text in texts for line in text.lines())
     yield from (f"{number:6}\t{line}" if given.n else line for number, line in enumerate(lines, 1))
 
 
 def _head(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
-    """Show the first lines of each file."""
-    lines = _count(given.lines)
+    """Yield the first lines of each file."""
+    lines = _parse_number(given.lines)
     for text in shell.texts("head", given.paths, piped):
         yield from _title(text, given)
         yield from islice(text.lines(), lines)
 
 
 def _tail(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
-    """Show the last lines of each file; ``-n +N`` shows from line N on."""
-    lines = _count(given.lines.removeprefix("+"))
+    """Yield the last lines of each file; with ``-n +N`` those from line N on."""
+    lines = _parse_number(given.lines.removeprefix("+"))
     for text in shell.texts("tail", given.paths, piped):
         yield from _title(text, given)
         if given.lines.startswith("+"):
@@ -157,11 +159,12 @@ def _tail(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
 
 
 def _title(text: InputText, given: "Given") -> list[str]:
+    """Return the line that names a file among several, no line for a single file or with ``-q``."""
     return [f"==> {text.path} <=="] if len(given.paths) > 1 and not given.q else []
 
 
 def _wc(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
-    """Count lines, words, characters and bytes."""
+    """Yield the numbers of lines, words, characters and bytes of each file."""
     shown = [flag for flag in "lwmc" if getattr(given, flag)] or ["l", "w", "c"]
     total: Counter[str] = Counter()
     for text in shell.texts("wc", given.paths, piped):
@@ -177,7 +180,7 @@ def _wc(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
 
 
 def _grep(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
-    """Show lines that match, or count them, or name the files that have them."""
+    """Yield the lines that match, or their number, or the names of the files that have some."""
     patterns = given.e or given.paths[:1]
     paths = given.paths if given.e else given.paths[1:]
     if not patterns:
@@ -190,7 +193,7 @@ def _grep(given: "Given", shell: Shell, piped: Lines | None) -> Lines:
             yield from _hits(text, search, given, with_name=with_name)
         except ToolError as error:
             shell.report("grep", error)
-    if given.s:
+    if given.s:  # grep -s prints no errors
         shell.messages.clear()
 
 
@@ -253,7 +256,8 @@ def _test(option: str, value: str) -> Callable[[FileEntry], bool]:
     return lambda _entry: True  # -print
 
 
-def _count(value: str) -> int:
+def _parse_number(value: str) -> int:
+    """Return the number that an option is given. Raises CommandRefusedError."""
     if not _NUMBER.fullmatch(value) or int(value) > _MOST:
         raise CommandRefusedError(_NO_NUMBER)
     return int(value)

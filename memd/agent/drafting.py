@@ -1,4 +1,4 @@
-"""The checks of what a model writes: allowed names, valid memories, nothing hidden. Pure.
+"""Check what a model writes: allowed names, valid memories, no hidden characters. Pure.
 
 Each change is checked when it is made, so that the model learns why it is refused and can mend it.
 The store checks the files once more when they are committed.
@@ -97,12 +97,14 @@ def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
 
 
 def _check_index(before: bytes | None, content: bytes) -> None:
+    """Refuse an index over its size limits, unless it is smaller than before."""
     too_long = len(content) > limits.INDEX_BYTES or content.count(b"\n") > limits.INDEX_LINES
     if too_long and len(content) >= len(before or b""):
         raise ChangeRefusedError(INDEX, _INDEX_SIZE)
 
 
 def _check_memory(name: str, before: bytes | None, content: bytes, origin: str) -> None:
+    """Refuse a memory that is not valid, and a rule whose words are not the person's."""
     if before is not None and document.parse(before, name).damaged:
         raise ChangeRefusedError(name, _DAMAGED)
     try:

@@ -1,4 +1,4 @@
-"""The tools Read, Grep and Glob on the files of a view, with answers of bounded size."""
+"""Run the tools Read, Grep and Glob on the files of a view, with answers of limited size."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -85,6 +85,7 @@ def _numbered_lines(view: AgentView, entry: FileEntry, first: int) -> Iterator[t
 
 
 def _grep_lines(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
+    """Yield Grep's output for all files below its path that fit its ``glob`` and ``type``."""
     top = _top(given.path, view)
     kinds = [
         f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
@@ -103,6 +104,7 @@ def _grep_lines(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
 def _output_lines(
     given: Grep, search: Search, name: str, result: Iterator[matching.MatchedLine]
 ) -> Iterator[str]:
+    """Yield Grep's output for one file in the chosen mode: its name, its count or its lines."""
     if given.output_mode == "files_with_matches":
         yield from (name for line in islice(result, 1) if line.hit)
     elif given.output_mode == "count":

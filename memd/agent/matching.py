@@ -1,4 +1,4 @@
-"""Searching text line by line, with the lines around a hit. Pure.
+"""Search a text line by line, and return the hits with the lines around them. Pure.
 
 A piece of text without any match is skipped after one search in it. The lines of other pieces are
 searched one by one, in the form in which they may be shown.
@@ -21,7 +21,7 @@ _BASIC = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
 
 
 class Search(Struct, frozen=True):
-    """A pattern, and the numbers of lines to show before and after a hit and of hits at most.
+    """A pattern, how many lines to show before and after a hit, and how many hits at most.
 
     ``quick``: a piece without a match of the pattern has no line that matches.
     """

@@ -1,4 +1,4 @@
-"""Changes that a model gives as one list of operations instead of calls of tools. Pure.
+"""Apply changes that a model gives as one list of operations instead of tool calls. Pure.
 
 Rules of this file
 - An answer is read leniently (a fence, prose or thoughts around it, one object instead of a list)
@@ -152,6 +152,7 @@ def as_calls(reply: Reply) -> Reply:
     items: Sequence[Mapping[str, Any]] = (
         ({_UNREADABLE: True},) if operations is None else operations
     )
+    # The id is what the model is told if the operation is refused.
     calls = [ToolCall(f"operation {n}", OPERATION, item) for n, item in enumerate(items, 1)]
     stop = "tool_use" if calls and reply.stop == "end_turn" else reply.stop
     return replace(reply, calls=tuple(calls), stop=stop)
@@ -184,6 +185,7 @@ def plain(messages: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def _plain(content: str | Sequence[Block]) -> str:
+    """Return a message's text, followed by the results of refused operations if there are some."""
     if isinstance(content, str):
         return content
     texts = [block["text"] for block in content if block.get("type") == "text"]

@@ -1,4 +1,4 @@
-"""The options of the shell's commands, read by argparse; imported when a command is first used.
+"""Parse the options of the shell's commands with argparse; imported at first use.
 
 Most daemons never run an agent, and argparse costs 0.5 MB and 2 ms.
 """

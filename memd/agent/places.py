@@ -1,4 +1,4 @@
-"""The paths that a model may name: those below the roots of its run that are not private. Pure.
+"""Check which paths a model may name: those below the run's roots that are not private. Pure.
 
 Rules of this file
 - A path is only text here: no file system is asked, and nothing is resolved. ``..`` is refused

@@ -1,4 +1,4 @@
-"""A run that begins as a client's own request, so that the client's prompt cache serves it. Pure.
+"""Build a run that begins with a client's own request, to use the client's prompt cache. Pure.
 
 Rules of this file
 - The run begins with exactly the client's system text, tools, model and messages.
@@ -30,8 +30,8 @@ def prefixed(run: Task, cache: Mapping[str, Any] | None) -> Task | None:
         isinstance(model, str)
         and model
         and messages
-        and all(map(_blocks, (listed, messages)))
-        and (isinstance(system, str) or _blocks(system))
+        and all(map(_are_blocks, (listed, messages)))
+        and (isinstance(system, str) or _are_blocks(system))
     )
     if not usable:
         return None
@@ -54,7 +54,8 @@ def prefixed(run: Task, cache: Mapping[str, Any] | None) -> Task | None:
     )
 
 
-def _blocks(value: object) -> bool:
+def _are_blocks(value: object) -> bool:
+    """Return whether a value is a list of JSON objects."""
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 

@@ -1,4 +1,4 @@
-"""The changes that a run proposes, and the plan that applies them to the live directory. Pure.
+"""Turn the changes of a run into a plan that applies them to the live directory. Pure.
 
 Rules of this file
 - Each change is based on the content that the run had read. If somebody else changed the file
@@ -73,6 +73,7 @@ class RunProposal(Struct, frozen=True):
 
     @property
     def _memories(self) -> tuple[Proposed, ...]:
+        """The changed files without the index."""
         return tuple(file for file in self.files if file.path != INDEX)
 
 
@@ -161,6 +162,7 @@ def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
 
 
 def _content(tree: Tree, path: str) -> bytes | None:
+    """Return a file's content in the live directory, ``None`` if there is no file."""
     result = tree.read(path)
     return None if result is None else result.content
 
@@ -180,6 +182,7 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
 
 
 def _pointer(path: str, content: bytes) -> Pointer:
+    """Return the index line of a memory, made of its name and description."""
     read = document.parse(content, path)
     return Pointer(
         one_line(read.name, _TITLE_CHARACTERS), one_line(read.description, _HOOK_CHARACTERS)

@@ -1,4 +1,4 @@
-"""The record of a run as plain data: replies, tool calls and results, cut to a bound. Pure.
+"""Record a run as plain data: replies, tool calls and results, cut to size limits. Pure.
 
 Credentials are removed before a text is cut, since no rule finds half of one.
 """
@@ -23,7 +23,7 @@ _DEPTH = 6
 
 
 class RunRecord:
-    """The turns of one run. Each is appended when it is over, so a cut run leaves its turns."""
+    """The turns of one run. Each is added when it ends, so that a stopped run has its turns."""
 
     def __init__(self) -> None:
         self.turns: list[dict[str, Any]] = []
@@ -53,6 +53,7 @@ class RunRecord:
         )
 
     def _result(self, call: ToolCall, result: ToolResult) -> dict[str, Any]:
+        """Return a call's result as plain data, with its fault if it has one."""
         reported = {"tool": self._text(call.name), "text": self._text(result.text)}
         return reported | ({"fault": result.fault} if result.fault else {})
 

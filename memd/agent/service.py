@@ -1,4 +1,4 @@
-"""The loop of a run: asks the model, runs its tools in a worker thread, ends within its budget.
+"""Run an agent: ask the model, run its tools in a worker thread, and stay within its budget.
 
 It never writes a file: the run's changes stay in its bench, and the caller commits them if
 ``RunEnd.finished`` is true. A run that is cancelled leaves nothing behind but its record.
@@ -47,7 +47,7 @@ Progress = Callable[..., None]
 
 
 class RunEnd(Struct, frozen=True):
-    """How a run ended.
+    """How a run ended: its last reply, its usage, its record, and why it stopped.
 
     ``finished`` is true when the model said that it was done; only then may its work be kept.
     Otherwise ``reason`` says why not, and ``error`` is the model's error if there was one.
@@ -239,14 +239,17 @@ class _Loop:
         return results
 
     def _call(self, call: ToolCall, until: float) -> ToolResult:
+        """Run one tool call with its own time limit. Runs in a worker thread."""
         stop = min(until, self._clock.monotonic() + CALL_SECONDS)
 
         def over() -> bool:
+            """Return whether the run stops or the call's time is up."""
             return self._stopping or self._clock.monotonic() >= stop
 
         return self._bench.call(call.name, call.input, self._clock.now(), over)
 
     def _request(self, request: AskModel) -> Ask:
+        """Return the request to the model with the conversation so far, within the time left."""
         task = self._task
         left = self._until - self._clock.monotonic()
         return Ask(
@@ -270,6 +273,7 @@ class _Loop:
         return self._facts() | {"turn": self._run.turn, "text": text[:REPORTED], "tools": names}
 
     def _facts(self) -> dict[str, Any]:
+        """Return the run's counts for a progress report."""
         return {
             "turn": self._run.turn + 1,
             "tool_calls": self._run.calls,

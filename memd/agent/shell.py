@@ -1,4 +1,4 @@
-"""The read-only command line: a few commands and pipes. There is no shell and no process.
+"""Run read-only command lines: a few commands and pipes, without a shell or a process.
 
 Rules of this file
 - A line has words, quotes, escapes, pipes and ``2>/dev/null``. Any other syntax of a shell is
@@ -94,7 +94,7 @@ def split(command: str) -> list[list[Word]]:
 
 
 def _word(written: str) -> Word:
-    """Return a word without its quotes and escapes, with its pattern."""
+    """Return a word without its quotes and escapes, with its pattern if it has wildcards."""
     text, pattern, has_wildcard = "", "", False
     for part in _PART.findall(written):
         if len(part) == 1:
@@ -128,6 +128,7 @@ def _expanded(word: Word, view: AgentView) -> list[str]:
         return [word.text]
     fits = globs.compiled(word.pattern)
     parts = word.pattern.split("/")
+    # Only the folder above the first part with a wildcard has to be searched.
     plain = next(at for at, part in enumerate(parts) if globs.MAGIC.search(_ESCAPED.sub("", part)))
     folder = _ESCAPED.sub(r"\1", "/".join(parts[:plain]))
     try:

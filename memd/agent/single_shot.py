@@ -1,4 +1,4 @@
-"""A run with one request, which has all that is needed and is answered with operations. Pure.
+"""Build a run with a single request, which the model answers with a list of operations. Pure.
 
 It is for models that call no tools, and for conversations that cost much to repeat. The caller
 writes the request; this module adds the form of the answer. ``service.run`` runs the task as any
@@ -28,7 +28,7 @@ def task(
     shown: Sequence[tuple[str, str]] = (),
     seconds: float = _ROUNDS * _SECONDS + 10,
 ) -> Task:
-    """Return the task of a run with one request.
+    """Return the task of a run with one request, which the model answers with operations.
 
     ``request`` is the text of what is to be decided. ``shown`` has the paths and whole texts of
     memories, which the model may change at once.

@@ -1,4 +1,4 @@
-"""A run of the agent as a value: from a conversation and a reply to the next action. Pure.
+"""Decide the next action of a run from its conversation and the model's reply. Pure.
 
 Rules of this file
 - Messages keep the API's shapes. A reply is sent back unchanged, and all results of one reply are
@@ -43,7 +43,7 @@ class Reason(StrEnum):
 
 
 class Budget(Struct, frozen=True):
-    """The bounds of a run.
+    """The limits of a run.
 
     ``reply_tokens`` bounds one reply, ``output_tokens`` all of them, ``total_tokens`` everything
     that is read or written, cached or not. ``calls_per_turn`` and ``calls`` bound tool calls;
@@ -281,29 +281,35 @@ def _all_wrote(results: Sequence[tuple[ToolCall, ToolResult]], *, refused: bool)
 
 
 def _too_many(limit: int) -> ToolResult:
+    """Return the result of a call beyond the number that one reply may make."""
     return ToolResult(f"Not run: one reply may make {limit} tool calls.", DENIED)
 
 
 def _not_offered(name: str, tools: frozenset[str]) -> ToolResult:
+    """Return the result of a call of a tool that the run does not have."""
     shown = name[:60] if name.isprintable() else "of that name"
     offered = ", ".join(sorted(tools))
     return ToolResult(f"The tool {shown} cannot be used here. These can: {offered}.", DENIED)
 
 
 def _key(call: ToolCall) -> str:
+    """Return a key that is equal for equal calls: the tool's name and its input."""
     return f"{call.name}\0{json.dumps(call.input, sort_keys=True, default=str)}"
 
 
 def _message(reply: Reply) -> dict[str, Any]:
+    """Return a reply as a message of the Messages API."""
     return {"role": "assistant", "content": list(reply.content)}
 
 
 def _result_block(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+    """Return a call's result as a block of the Messages API."""
     block = {"type": "tool_result", "tool_use_id": call.id, "content": result.text}
     return block | {"is_error": True} if result.fault else block
 
 
 def _without_results(message: Block) -> Block:
+    """Return a message in which a short note replaces each longer tool result."""
     content = message["content"]
     if message["role"] != "user" or isinstance(content, str):
         return message
@@ -311,6 +317,7 @@ def _without_results(message: Block) -> Block:
 
 
 def _shortened(block: Block) -> Block:
+    """Return a block, with a short note in place of a longer tool result."""
     if block.get("type") != "tool_result" or len(block["content"]) <= len(_CUT):
         return block
     return {**block, "content": _CUT}

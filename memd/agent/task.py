@@ -1,4 +1,4 @@
-"""The task of a run as a value, and the interface of what its tools work on. Pure."""
+"""Describe the task of a run, and the interface of the object that its tools work on. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ LITTLE_THOUGHT: Mapping[str, Any] = {  # for a task that needs no more, as ``ext
 
 
 class Task(Struct, frozen=True):
-    """The task of a run.
+    """The task of a run: its messages, tools, model, budget and time limits.
 
     ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request
     unchanged; ``messages`` begin the conversation. ``runs`` names the tools that may be run, even

@@ -1,4 +1,4 @@
-"""The tools as data: their definitions for a model, and their inputs as typed values. Pure.
+"""Define the tools for a model, and parse their inputs into typed values. Pure.
 
 A client's own tools of these names have more members. Members without effect here are ignored; one
 that would change what the call means is refused with a reason.
@@ -137,6 +137,7 @@ _UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
 
 
 def _read_definitions() -> list[Block]:
+    """Return the tools defined in ``tools.toml``, in the shape of the Messages API."""
     source = resources.files("memd.agent").joinpath("tools.toml").read_bytes()
     tools = tomllib.loads(source.decode("utf-8"))["tool"]
     return [tool | {"description": tool["description"].strip()} for tool in tools]

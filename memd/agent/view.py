@@ -1,4 +1,4 @@
-"""The files that a model may read: the roots of its run, overlaid by its own changes. Blocks.
+"""Read the files that a model may see: the run's roots with its own changes on top. Blocks.
 
 Rules of this file
 - Every path goes through ``places.locate``, also those that a listing finds.
@@ -37,7 +37,7 @@ _A_FOLDER, _NO_FOLDER = "a folder", "no folder"
 
 
 class Meter:
-    """Counts the bytes and files of one call, at most ``files``; ``over``: its time is up.
+    """Counts the bytes and files that a call reads; ``over`` says whether its time is up.
 
     Each count yields to requests and checks the time. Raises LimitError.
     """
@@ -115,7 +115,7 @@ def _visible(text: str) -> Iterator[str]:
 
 
 class AgentView:
-    """The files of the roots as one call sees them.
+    """The files of the roots as one tool call sees them, including the run's changes.
 
     ``folders`` has the open roots by their real path; a root without one is empty. ``written`` maps
     names in the memory directory to the run's new content, ``None`` if it removed the file.
@@ -212,6 +212,7 @@ class AgentView:
             raise NotReachableError(entry.shown, error.sentence.rstrip(".")) from error
 
     def _entry_names(self, place: Place) -> list[str]:
+        """Return the names in a folder on the disk, with those that the run added to it."""
         folder = self._folders.get(place.root.real)
         seen = folder.entries(place.name, FOLDER_ENTRIES) if folder else []
         listed = [item.name for item in seen]
@@ -222,6 +223,7 @@ class AgentView:
         return listed
 
     def _child(self, folder: FileEntry, name: str) -> FileEntry | None:
+        """Return an entry of a folder by its name, ``None`` if it may not be read or is missing."""
         shown = f"{folder.shown.rstrip('/')}/{name}" if folder.shown else name
         try:
             place = places.locate(f"{folder.place.path}/{name}", self.roots)
@@ -230,6 +232,7 @@ class AgentView:
             return None
 
     def _entry(self, shown: str, place: Place) -> FileEntry | None:
+        """Return the file or folder at a place, ``None`` without one. Raises NotReachableError."""
         if place.root.kind == MEMORY and (new := self._written_entry(shown, place)) is not None:
             return new
         if place.root.kind == MEMORY and place.name in self._written:

@@ -1,4 +1,4 @@
-"""A copy-on-write view of a memory directory, and the tools that work on it. Blocks; one thread.
+"""Give a run's tools a copy-on-write view of a memory directory. Blocks; used by one thread.
 
 Rules of this file
 - Nothing here writes a file. The model's changes are kept in memory until the caller commits the
@@ -102,6 +102,7 @@ class Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the workspace."""
         self.close()
 
     def close(self) -> None:
@@ -139,7 +140,7 @@ class Workspace:
 
         Raises ToolError and PathRefusedError.
         """
-        return self._take_in(self._name(path))
+        return self._read_memory(self._name(path))
 
     def show(self, text: str, names: Iterable[str]) -> None:
         """Add an answer to ``answers`` and, if it shows a team's memory, to ``shared``."""
@@ -162,23 +163,26 @@ class Workspace:
                 error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
             )
 
-    def _keep_source(self, sight: AgentView, text: str) -> None:
-        """Keep an answer as a source if all its files are daily logs, or all are transcripts."""
+    def _add_source(self, sight: AgentView, text: str) -> None:
+        """Store an answer as a source if all its files are daily logs, or all are transcripts."""
         places = [entry.place for entry in sight.read]
         logs = [p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places]
-        spoken = [p.root.kind == TRANSCRIPTS for p in places]
+        transcripts = [p.root.kind == TRANSCRIPTS for p in places]
         size = sum(len(source.text) for source in self._sources)
-        if places and (all(logs) or all(spoken)) and size < SOURCE_CHARACTERS:
+        if places and (all(logs) or all(transcripts)) and size < SOURCE_CHARACTERS:
             at = max(entry.mtime_ns for entry in sight.read) / _NS
+            # Without line numbers and JSON's escapes, so that quotations of it can be compared.
             plain = _NUMBERED.sub("", text).replace("\\n", "\n").replace('\\"', '"')
             self._sources.append(SourceText(plain, at, all(logs)))
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
+        """Return the files as one tool call sees them."""
         return AgentView(
             self._roots, self._folders, self._written, self._base, meter=Meter(over), now=now
         )
 
     def _run(self, given: tools.Input, sight: AgentView) -> ToolResult:
+        """Run a tool call; the answer of a reading tool is stored as evidence."""
         sight.meter.tick()
         match given:
             case tools.Write():
@@ -188,10 +192,11 @@ class Workspace:
         result = self._answer(given, sight)
         read = (entry.place for entry in sight.read)
         self.show(result.text, (place.name for place in read if place.root.kind == MEMORY))
-        self._keep_source(sight, result.text)
+        self._add_source(sight, result.text)
         return result
 
     def _answer(self, given: tools.Reading, sight: AgentView) -> ToolResult:
+        """Return the answer of a reading tool."""
         match given:
             case tools.Read():
                 return self._read(given, sight)
@@ -202,12 +207,13 @@ class Workspace:
         return shell.run(given.command, sight)
 
     def _read(self, given: tools.Read, sight: AgentView) -> ToolResult:
+        """Return the answer of Read; a memory's content counts as read from then on."""
         entry = sight.file(given.file_path)
         if entry.place.root.kind == MEMORY:
-            self._take_in(entry.place.name)
+            self._read_memory(entry.place.name)
         return looking.read(given, entry, sight)
 
-    def _take_in(self, name: str) -> bytes | None:
+    def _read_memory(self, name: str) -> bytes | None:
         """Return a memory's content in this run: as written by it, or as first read from disk."""
         if name in self._written:
             return self._written[name]
@@ -219,10 +225,11 @@ class Workspace:
         return self._base[name]
 
     def _write(self, given: tools.Write) -> ToolResult:
+        """Write a whole memory, or remove it if the text says so. Raises ToolError."""
         name = self._name(given.file_path)
         if name not in self._base and self._exists(name):
             raise EditFailedError(given.file_path, _NOT_READ)
-        before = self._take_in(name)
+        before = self._read_memory(name)
         reason = drafting.removal(given.content) if before is not None else ""
         if reason:
             return self._remove(name, reason)
@@ -231,10 +238,11 @@ class Workspace:
         )
 
     def _edit(self, given: tools.Edit) -> ToolResult:
+        """Replace a text in a memory that the run has read. Raises ToolError."""
         name = self._name(given.file_path)
         if name not in self._base:
             raise EditFailedError(given.file_path, _NOT_READ)
-        content = self._take_in(name)
+        content = self._read_memory(name)
         if content is None:
             raise EditFailedError(given.file_path, _NOT_READ)
         try:
@@ -244,6 +252,7 @@ class Workspace:
         return self._accept_change(name, given.applied(text), "changed")
 
     def _accept_change(self, name: str, text: str, done: str) -> ToolResult:
+        """Store a memory's new text in the run, if the run's limits and the check allow it."""
         content = drafting.checked(name, self._base.get(name), text, self._origin)
         others = {path: body for path, body in self._written.items() if path != name}
         size = sum(len(body or b"") for body in others.values()) + len(content)
@@ -257,6 +266,7 @@ class Workspace:
         return ToolResult(f"{name} is {done}. It is kept when this run ends well.")
 
     def _remove(self, name: str, reason: str) -> ToolResult:
+        """Mark a memory as removed, if the run may remove it and the check allows it."""
         if not self._removals or name == INDEX:
             raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
         if name.startswith(TEAM):
@@ -275,6 +285,7 @@ class Workspace:
         self._refused.pop(file.path, None)
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
+        """Refuse a new file whose name differs from an existing one only in upper or lower case."""
         written = (path for path, body in others.items() if body)
         result = clash((name,), chain(written, self._names_on_disk()))
         if result is not None:
@@ -292,11 +303,13 @@ class Workspace:
         return self._listed
 
     def _exists(self, name: str) -> bool:
+        """Return whether the directory has a file of this name now."""
         return self._directory is not None and self._directory.stat(name) is not None
 
     def _name(self, path: str) -> str:
+        """Return the name of the memory that a model writes to. Raises ChangeRefusedError."""
         try:
             return drafting.name_of(path, places.locate(path, self._roots), team=self._team)
         except NotReachableError as error:
-            why = error.sentence.rstrip(".").partition(": ")[2]
+            why = error.sentence.rstrip(".").partition(": ")[2]  # the sentence without the path
             raise ChangeRefusedError(path, why) from error

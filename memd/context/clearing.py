@@ -92,7 +92,7 @@ def members(
 
 
 def _tool_uses(request: ContextRequest, window: int) -> dict[str, Any]:
-    """Return the ``context_management`` edit that clears tool results, for a window in tokens."""
+    """Return the server's edit that clears tool results, with sizes for a window in tokens."""
     limits = history.thresholds(window)
     compacts = request.settings.context.compact and not request.conversation
     trigger = limits.warn if compacts else min(_TRIGGER, limits.effective)
@@ -109,7 +109,7 @@ def _tool_uses(request: ContextRequest, window: int) -> dict[str, Any]:
 
 
 def _is_whole(result: ResultFacts, decisions: Decisions) -> bool:
-    """Return whether a result was decided to stay as it is; too short ones have no decision."""
+    """Return whether a result was decided to stay whole; too short ones have no decision."""
     decision = decisions.get(BlockKey(result.tool_use_id, result.content_hash))
     return decision is not None and decision.action == KEEP
 
@@ -117,7 +117,7 @@ def _is_whole(result: ResultFacts, decisions: Decisions) -> bool:
 def _thinking_behind(
     facts: Sequence[MessageFacts], message: int, decisions: Decisions
 ) -> list[tuple[int, int, str]]:
-    """Return the thinking blocks that are still sent and stand behind a message."""
+    """Return the thinking blocks behind a message that are still sent."""
     return [
         (later, block, digest)
         for later in range(message + 1, len(facts))
@@ -129,6 +129,6 @@ def _thinking_behind(
 def _leaves_messages(
     facts: Sequence[MessageFacts], thinking: Sequence[tuple[int, int, str]]
 ) -> bool:
-    """Return whether each message of these thinking blocks has blocks of other types too."""
+    """Return whether no message would be empty without these thinking blocks."""
     fact_of = (facts[message] for message, _, _ in thinking)
     return all(len(fact.thinking) < len(fact.kinds) for fact in fact_of)

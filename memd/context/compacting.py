@@ -111,7 +111,7 @@ def plan(
 
 
 def dropped(messages: Sequence[Mapping[str, Any]], first: int) -> tuple[ContextEdit, ...]:
-    """Return edits that remove the thinking blocks of the messages from ``first`` on."""
+    """Return the edits that remove all thinking blocks of the messages from ``first`` on."""
     return tuple(
         ContextEdit(index, block_index, "", None)
         for index, message in enumerate(messages[first:], first)

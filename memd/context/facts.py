@@ -154,6 +154,7 @@ class _Exchange:
 
 
 def _refused(rule: str, *place: str | int) -> MessagesRefusedError:
+    """Return the error for a broken rule at a place within the messages."""
     return MessagesRefusedError(".".join(("messages", *map(str, place))), rule)
 
 

@@ -72,7 +72,7 @@ class BegunPlan(Struct):
 
 
 class ContextKeeper:
-    """Plans and keeps the conversations of all sessions. Its methods are thread-safe.
+    """Plans the conversations of all sessions and saves their decisions. Thread-safe.
 
     ``lock`` makes a lock between threads. Methods raise StateUnusableError and SessionRefusedError.
     """
@@ -246,6 +246,7 @@ class ContextKeeper:
         return tuple(map(answers.listed, self._table.rows(folder, most)))
 
     def _open(self, request: ContextRequest) -> AbstractContextManager[ContextSession]:
+        """Hold the lock of a request's session. Raises SessionRefusedError."""
         return self._sessions.open(results.place(request.project, request.session))
 
     def _plan(
@@ -308,7 +309,7 @@ class ContextKeeper:
         usage: Mapping[str, Any],
         diagnostics: Mapping[str, Any] | None,
     ) -> CacheBreak | None:
-        """Return the cache break that the last reply shows, if any, and update the baseline.
+        """Return the cache break that the last reply shows, if any, and replace the baseline.
 
         The last request is consumed: a second call compares with no request.
         """

@@ -51,4 +51,5 @@ def sections(
 
 
 def _is_open(line: str) -> bool:
+    """Return whether a line of the notes is about an open item of a plan."""
     return line.removeprefix("- ").startswith(_OPEN)

@@ -119,7 +119,7 @@ class Plan(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """A plan after its results were stored or refused.
+    """A plan after each of its results was stored or could not be.
 
     ``decisions`` are those about the new messages, and new ones about older messages. ``request``
     has the members that memd adds to all requests of the conversation. ``problems`` say which
@@ -172,7 +172,7 @@ def plan(known: KnownConversation, request: ContextRequest, *, now: float) -> Pl
 
 
 def settled(plan: Plan, stored: Mapping[BlockKey, StoredResult | str]) -> Settled:
-    """Return a plan completed by what was stored; a ``str`` says why a result was not stored."""
+    """Return a plan with the decisions on its results; ``stored`` has the error of each failure."""
     problems = [
         f"{printable(item.tool_use_id)}: {problem}"
         for item in plan.store
@@ -241,7 +241,7 @@ def _known_changes(
 
 
 def _to_store(request: ContextRequest, message: int, result: ResultFacts, action: str) -> ToStore:
-    """Return a result of a message as one to store."""
+    """Return a tool result with its text, to be stored with an action."""
     text = result_text(request, message, result.block)
     call, digest = result.tool_use_id, result.content_hash
     return ToStore(message, result.block, call, digest, action, result.tool, text)
@@ -311,7 +311,7 @@ def _edit(change: BlockChange) -> ContextEdit:
 
 
 def _due(request: ContextRequest, level: str) -> DueCompaction:
-    """Return whether to compact now, and how to try first.
+    """Return whether to compact now, and the strategy to try first.
 
     Only at level ``auto`` or ``block``, if compacting is on and the server does not hold the
     history; never for a sub-agent or a fork.

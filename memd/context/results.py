@@ -53,7 +53,7 @@ _ABSENT = "there is no such file"
 
 
 class ResultsPlace(Struct, frozen=True):
-    """Where a session's results lie: ``base`` has a folder for each project, named ``key``."""
+    """The folder of a session's results: below ``base``, in the folder ``key`` of its project."""
 
     base: str
     key: str
@@ -77,7 +77,7 @@ class ResultsPlace(Struct, frozen=True):
 
 
 def place(project: Project, session: str) -> ResultsPlace:
-    """Return where the results of a session lie. Raises SessionRefusedError."""
+    """Return the folder of a session's results. Raises SessionRefusedError."""
     check_session(project, session)
     return ResultsPlace(project.transcripts, slug(project.cwd), session)
 
@@ -114,7 +114,7 @@ def store(
         for name in (f"{stem}{suffix}", f"{stem}-{sha256(content)[:8]}{suffix}"):
             below = f"{place.below}/{name}"
             with suppress(FileExistsError):
-                _put(disk or real_disk(), directory, below, content)
+                _write_once(disk or real_disk(), directory, below, content)
                 path = f"{place.base}/{below}"
                 return StoredResult(path, size, shown(text, path))
     raise UnwrittenFileError(place.folder, _TAKEN)
@@ -202,8 +202,8 @@ def _failures(folder: str) -> Iterator[None]:
         raise UnwrittenFileError(folder, error.sentence) from error
 
 
-def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
-    """Write a file at the path ``below``, unless it already has these bytes.
+def _write_once(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
+    """Write a new file at the path ``below``, unless it already has these bytes.
 
     Raises FileExistsError if it has other bytes, and OSError, PathRefusedError and
     FileUnreadableError.
@@ -230,7 +230,7 @@ def _put(disk: Disk, directory: Directory, below: str, content: bytes) -> None:
 
 
 def _is_present(disk: Disk, directory: Directory, below: str, content: bytes) -> bool:
-    """Return whether a file exists with these bytes, after syncing it. Raises as ``_put``."""
+    """Return whether a file has these bytes, after syncing it. Raises as ``_write_once``."""
     try:
         result = directory.read(below, len(content))
     except (PathRefusedError, FileTooLargeError) as error:

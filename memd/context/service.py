@@ -99,6 +99,7 @@ class Contexts:
         """
 
         def spill() -> SpilledResult:
+            """Read the text and store it. Runs in a worker thread."""
             text = results.from_file(source_path) if content is None else content
             return self._keeper.spill(request, tool, tool_use_id, text)
 
@@ -153,6 +154,7 @@ class Contexts:
         return await self._in_thread(self._table.totals)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work`` from a worker thread."""
         return await to_thread.run_sync(work, limiter=self._deciding)
 
     async def _store(
@@ -161,6 +163,7 @@ class Contexts:
         """Return the result of ``work``; ``None`` if it takes too long or too many are running."""
 
         def run() -> T | None:
+            """Do the work unless too many abandoned threads are still working."""
             # A thread that was abandoned after the time limit still waits for the disk and counts.
             if not self._busy.acquire(blocking=False):
                 return None
@@ -234,7 +237,7 @@ class Summaries:
 
     @contextmanager
     def awaited(self, digest: str) -> Iterator[None]:
-        """Count the block as waiting for the summary of the rounds with this digest."""
+        """Count a caller as waiting for the summary with this digest during the block."""
         self._awaited[digest] += 1
         try:
             yield
@@ -243,11 +246,11 @@ class Summaries:
             self._awaited += Counter()  # removes entries that are zero
 
     def sections(self, job: str, digest: str) -> Mapping[str, str] | None:
-        """Return the summary that a job wrote; ``None`` if there is none of these rounds."""
+        """Return the summary that a job wrote of these rounds, ``None`` if there is none."""
         made_digest, sections = self._made.get(job, ("", {}))
         return sections if made_digest == digest else None
 
 
 def failed(error: MemdError) -> dict[str, Any]:
-    """Return the result of a job that could not begin its work."""
+    """Return the result of a job that failed before its work began."""
     return {"failure": {"kind": error.kind, "message": error.sentence, **error.facts}}

@@ -104,7 +104,7 @@ class ContextSessions:
         return session.conversations.renewed(name, result)
 
     def stored(self, session: ContextSession, call: str, text: str) -> StoredResult:
-        """Store a call's result; the caller holds the session's ``storing``, not its lock.
+        """Store a result's text; the caller holds the session's ``storing``, not its lock.
 
         Raises StoredResultTooLargeError and UnwrittenFileError.
         """
@@ -157,7 +157,7 @@ class ContextSessions:
         return rows > 0
 
     def trim(self, current: OpenConversation) -> None:
-        """Drop the facts of the conversations planned longest ago while there are too many."""
+        """Drop the facts of the conversations that were planned longest ago, beyond the limit."""
         with self._opening:
             sessions = tuple(self._recent.values())
         others = [

@@ -39,7 +39,7 @@ def count(facts: Sequence[MessageFacts]) -> ContextCount:
 
 
 def metered(facts: Sequence[MessageFacts]) -> history.ContextMeter:
-    """Return a meter that has counted a conversation."""
+    """Return a meter with all messages of a conversation counted."""
     meter = history.ContextMeter()
     # A server's count includes all messages before its reply, so counting begins at that reply.
     last = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].context), None)
@@ -52,7 +52,7 @@ def metered(facts: Sequence[MessageFacts]) -> history.ContextMeter:
 
 
 def feed(meter: history.ContextMeter, facts: Iterable[MessageFacts]) -> None:
-    """Add messages to a meter's count."""
+    """Add the facts of messages to a meter's count."""
     for fact in facts:
         if fact.boundary:
             meter.add(TranscriptPiece(fact.role, event=BOUNDARY))

@@ -28,7 +28,7 @@ PlacedResult = tuple[int, ResultFacts]
 
 
 def stays(tool: str, characters: int, request: ContextRequest) -> str:
-    """Return the reason why a tool's result is not stored, "" if it is to be stored."""
+    """Return the reason why a tool's result stays in the conversation, "" if it is to be stored."""
     if not request.settings.context.spill:
         return "off"
     if not request.reader:

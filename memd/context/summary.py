@@ -1,4 +1,4 @@
-"""Write the request for a summary of a conversation, and the summary from its reply. Pure.
+"""Build the request for a summary of a conversation, and read the summary in the reply. Pure.
 
 Rules of this file
 - Messages are quoted as data, in tags that no text can close and that name the author.
@@ -76,7 +76,7 @@ class NoTools:
     def call(
         self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
     ) -> ToolResult:
-        """Refuse a call."""
+        """Refuse every call."""
         return ToolResult("There are no tools.", "denied")
 
 
@@ -110,7 +110,7 @@ def task(texts: Sequence[str], instructions: str, left: int, model: str, project
 
 
 def shorter(texts: Sequence[str], sentence: str) -> list[str]:
-    """Return the rounds without the oldest, for another try after they were too long.
+    """Return the rounds without the oldest ones, to try again after they were too long.
 
     ``sentence`` is the server's error, which may say by how many tokens. The first round stays: it
     has the person's request or an earlier summary. Empty if nothing else would be left.
@@ -159,7 +159,7 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def persons(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the texts of the person's messages, including those quoted in earlier summaries."""
+    """Return the texts of the person's messages, also those quoted in earlier summaries."""
     result: list[str] = []
     for message in messages:
         summary, rest = history.summary_and_rest(message)
@@ -250,6 +250,7 @@ def _quoted(text: str) -> str:
 
 
 def _unquoted(line: str) -> str:
+    """Return a line of a quotation without its mark."""
     return line.removeprefix(">").removeprefix(" ")
 
 

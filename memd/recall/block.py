@@ -63,11 +63,12 @@ def render(
         heads, quotes = list(_heads(shown)), [_quote(memory) for memory in shown]
         sizes = [units(quote) for quote in quotes]
         frame = "\n\n".join(filter(None, (_OPEN, *heads, _old(shown), tags.CLOSE)))
-        left = budget - units(frame) - number * (units(_REST) + len("\n"))
-        if left >= sum(min(size, _LEAST) for size in sizes):
+        # What is left for the quotations if each of them is cut and gets its note.
+        room = budget - units(frame) - number * (units(_REST) + len("\n"))
+        if room >= sum(min(size, _LEAST) for size in sizes):
             entries = (
                 "\n".join(filter(None, (head, _shorten(quote, share))))
-                for head, quote, share in zip(heads, quotes, shares(sizes, left), strict=True)
+                for head, quote, share in zip(heads, quotes, shares(sizes, room), strict=True)
             )
             parts = (_OPEN, *entries, _old(shown), tags.CLOSE)
             return "\n\n".join(filter(None, parts)), number
@@ -89,14 +90,14 @@ def beside(memory: SurfacedMemory, line: str) -> SurfacedMemory | None:
 
 
 def _section(memory: SurfacedMemory) -> int:
-    """Return the section of a memory by its origin and type."""
+    """Return the section that a memory belongs to, by its origin and type."""
     if memory.origin in FOREIGN:
         return _QUOTED
     return _OF_THE_PERSON if memory.origin == PERSON and memory.type in PERSONAL else _BACKGROUND
 
 
 def _heads(shown: Iterable[SurfacedMemory]) -> Iterable[str]:
-    """Yield the lines above each text; the first of a section begins with its heading."""
+    """Yield the lines above each memory's text; a section's first memory has its heading too."""
     last = -1
     for memory in shown:
         section = _section(memory)
@@ -108,7 +109,7 @@ def _heads(shown: Iterable[SurfacedMemory]) -> Iterable[str]:
 
 
 def _old(shown: Iterable[SurfacedMemory]) -> str:
-    """Return the notice that names old memories which may be out of date, "" if there are none."""
+    """Return a notice with the names of memories that may be out of date, "" if there are none."""
     names = [
         _name(memory)
         for memory in shown
@@ -120,6 +121,7 @@ def _old(shown: Iterable[SurfacedMemory]) -> str:
 
 
 def _name(memory: SurfacedMemory) -> str:
+    """Return a memory's name as one harmless line."""
     return _plain(memory.name, _NAME_CHARACTERS)
 
 
@@ -144,6 +146,7 @@ def _covers(content: str, description: str) -> bool:
 
 
 def _shorten(quote: str, share: int) -> str:
+    """Return a quotation cut to ``share`` units, with a note if it was cut."""
     if units(quote) <= share:
         return quote
     return shortened(quote, share).rstrip() + _REST

@@ -1,4 +1,4 @@
-"""Pause a model that fails, so that prompts do not wait for it in vain. Pure.
+"""Pause a model after failures, so that prompts do not wait for it. Pure.
 
 Rules of this file
 1. The third failure in a row (a timeout, an error or an unreadable reply) starts a pause. Until it
@@ -17,7 +17,7 @@ SECONDS_MOST = 600.0  # the longest pause after which a repaired server is used 
 
 
 class CircuitBreaker(Struct, frozen=True):
-    """The failures in a row of a model; it is paused until the monotonic second ``until``."""
+    """The number of a model's failures in a row, and the monotonic second its pause ends."""
 
     model: str = ""
     failures: int = 0
@@ -28,7 +28,7 @@ class CircuitBreaker(Struct, frozen=True):
         return model != self.model or now >= self.until
 
     def after(self, model: str, now: float, *, worked: bool) -> "CircuitBreaker":
-        """Return the state after a prompt used this model, with or without success."""
+        """Return the breaker after a prompt used this model; ``worked`` says whether it replied."""
         if worked:
             return CircuitBreaker(model)
         failures = 1 + (self.failures if model == self.model else 0)

@@ -42,7 +42,7 @@ class Row(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """How a result came about.
+    """How a selection was made, for a person.
 
     ``candidates`` counts all memories of the directory. ``surfaced_bytes`` is what the session got
     before this call, ``cap`` what it may get in all, both in bytes.

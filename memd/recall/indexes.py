@@ -1,4 +1,4 @@
-"""Keep one search index for each directory, up to date with its catalogue.
+"""Hold one search index for each directory, and update it from the directory's catalogue.
 
 Rules of this file
 - A directory's index is used only under its lock (``hold``), which is waited for with a timeout.
@@ -107,7 +107,7 @@ class _OpenIndex(Struct):
 
 
 class Indexes:
-    """The indices of one daemon, stored below ``folder``; ``lock`` makes a lock.
+    """The search indexes of all directories, stored below ``folder``.
 
     Without a folder they are only in memory. With ``meaning`` they also rank by vectors. At most
     ``most`` indices stay open.
@@ -196,7 +196,7 @@ class Indexes:
         return busy or self._compute_vectors(directory, opened, most)
 
     def use(self, model_folder: str) -> bool:
-        """Set the folder of the semantic model; return whether ``work`` has something to do."""
+        """Set the folder of the semantic model; return whether ``work`` has to compute vectors."""
         return self._meaning is not None and self._meaning.use(model_folder)
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class Indexes:
                 shutil.rmtree(aside)
 
     def _of(self, directory: str) -> _OpenIndex:
-        """Return a directory's open index, opened if need be; close the oldest of too many."""
+        """Return a directory's open index; open it if needed and close the oldest of too many."""
         self._table.acquire()
         try:
             opened = self._open.get(directory)
@@ -241,7 +241,7 @@ class Indexes:
         return opened
 
     def _opened(self, directory: str) -> _OpenIndex:
-        """Return a new index of a directory with its lock."""
+        """Return a newly opened index of a directory with its lock."""
         place = f"{self._folder}/{_name(directory)}" if self._folder else None
         near = None
         if self._meaning is not None and place is not None:
@@ -305,7 +305,7 @@ def _name(directory: str) -> str:
 
 
 def _pop_batch(headers: dict[str, Header], most: int) -> list[Header]:
-    """Remove and return the first ``most`` headers, to be indexed together."""
+    """Remove the first ``most`` headers from the queue and return them."""
     return [headers.pop(path) for path in tuple(islice(headers, max(most, 0)))]
 
 

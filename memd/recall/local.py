@@ -107,7 +107,7 @@ class RecallSelection(Struct, frozen=True):
 
 
 def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSelection:
-    """Return the memories that fit a prompt best. Blocks.
+    """Return the memories that fit a prompt best, as candidates for it. Blocks.
 
     Raises IndexBusyError if the index is not free in time, and the errors of reading a directory.
     """
@@ -133,7 +133,7 @@ def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSe
 def search(
     indexes: Indexes, reader: Reader, directory: str, query: str, most: int
 ) -> tuple[Hit, ...]:
-    """Return the memories that have a word of the query, the best first. Blocks.
+    """Return the memories that contain a word of the query, the best first. Blocks.
 
     Indexes all memories first. Raises the errors of ``choose``.
     """
@@ -173,13 +173,13 @@ def propose(
 
 
 def items(reader: Reader, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
-    """Return the ledger's entries of memories that a session has by itself, of 0 bytes. Blocks."""
+    """Return ledger entries, of 0 bytes, for memories that a session already has. Blocks."""
     headers = (file.header for file in reader.read_many(directory, sorted(paths)))
     return tuple(Item(select.absolute(directory, h.path), select.mark_of(h), 0) for h in headers)
 
 
 def _line(index: str, path: str) -> str:
-    """Return the line of an index that links to a memory, "" if there is none."""
+    """Return the line of an index text that links to a memory, "" if there is none."""
     return next((line for line in index.splitlines() if f"]({path})" in line), "")
 
 
@@ -224,60 +224,57 @@ def _rows(
     reader: Reader, request: RecallRequest, rules: select.Rules, weighed: Sequence[Ranked]
 ) -> tuple[explain.Row, ...]:
     """Return the rows of an explanation: ranked memories and those that a rule excluded."""
-    rows = []
-    known = reader.headers(request.directory)
-    for hit in weighed:
-        header = known.get(hit.path)
-        rows.append(
-            explain.Row(
-                path=hit.path,
-                name="" if header is None else header.name,
-                score=hit.score,
-                parts=hit.parts,
-                terms=hit.terms,
-                kept=not hit.cut,
-                reason=hit.cut,
-            )
+    headers = reader.headers(request.directory)
+    ranked = (
+        explain.Row(
+            path=hit.path,
+            name=headers[hit.path].name if hit.path in headers else "",
+            score=hit.score,
+            parts=hit.parts,
+            terms=hit.terms,
+            kept=not hit.cut,
+            reason=hit.cut,
         )
-    rows += [
-        explain.Row(path=path, name=name, reason=reason) for path, name, reason in rules.refused()
-    ]
-    return tuple(rows)
+        for hit in weighed
+    )
+    excluded = (explain.Row(path, name, reason=reason) for path, name, reason in rules.refused())
+    return (*ranked, *excluded)
 
 
 def finish(
     rows: Sequence[explain.Row],
     directory: str,
-    going: Sequence[SurfacedMemory],
+    surfaced: Sequence[SurfacedMemory],
     candidates: Sequence[SurfacedCandidate],
     *,
     by_model: bool,
 ) -> tuple[explain.Row, ...]:
-    """Return the rows completed by the result: which are in ``going``, and why others are not.
+    """Return the rows with the result: which memories are sent, and why others are not.
 
     ``by_model`` says that a model chose the ``candidates``.
     """
-    sent = {memory.path: memory.name for memory in going}
-    missed = explain.NOT_SELECTED if by_model else explain.UNREADABLE
+    names = {memory.path: memory.name for memory in surfaced}
+    other_reason = explain.NOT_SELECTED if by_model else explain.UNREADABLE
+    # Candidates beyond the block's size had no room; others were over the session's budget.
     _, fitting = block.render([candidate.memory for candidate in candidates])
-    why = {candidate.memory.path: explain.SESSION_BUDGET for candidate in candidates[:fitting]}
-    why |= {candidate.memory.path: explain.NO_ROOM for candidate in candidates[fitting:]}
-    settled = []
+    reasons = {each.memory.path: explain.SESSION_BUDGET for each in candidates[:fitting]}
+    reasons |= {each.memory.path: explain.NO_ROOM for each in candidates[fitting:]}
+    finished = []
     for row in rows:
         path = select.absolute(directory, row.path)
-        retained = sent.pop(path, None) is not None
-        reason = "" if retained else why.get(path) or row.reason or missed
-        settled.append(replace(row, kept=retained, reason=reason))
+        is_sent = names.pop(path, None) is not None
+        reason = "" if is_sent else reasons.get(path) or row.reason or other_reason
+        finished.append(replace(row, kept=is_sent, reason=reason))
     # A model may choose memories without a word of the prompt, which have no row yet.
-    for path, name in sent.items():
-        settled.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))
-    return tuple(settled)
+    for path, name in names.items():
+        finished.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))
+    return tuple(finished)
 
 
 def sightings(
     ledger: Ledger, directory: str, rows: Sequence[explain.Row]
 ) -> tuple[explain.Row, ...]:
-    """Return rows with the time at which each memory was last surfaced. Blocks."""
+    """Return each row with the time at which its memory was last surfaced. Blocks."""
     seen = [ledger.last_surfaced(directory, row.path) for row in rows]
     return tuple(
         replace(row, last_surfaced=None if sighting is None else iso_time(sighting.at))

@@ -119,7 +119,7 @@ def gate(project: Project, settings: Settings, query: str) -> str:
 
 
 def wanted(limit: int | None, settings: Settings) -> int:
-    """Return the most memories to select: the client's limit within 1 to 20, or the setting."""
+    """Return how many memories to select at most: the client's limit (1 to 20) or the setting."""
     return settings.recall.limit if limit is None else min(max(limit, 1), MOST)
 
 
@@ -129,7 +129,7 @@ def sayable(session: str) -> str:
 
 
 def mark_of(header: Header) -> str:
-    """Return a file's fingerprint as the ledger stores it."""
+    """Return the fingerprint of a memory's version, as the ledger stores it."""
     return ":".join(map(str, header.fingerprint))
 
 
@@ -255,8 +255,8 @@ def cut(content: str) -> tuple[str, bool]:
     if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
         return content, False
     most = limits.SURFACED_LINES - REST_NOTE.count("\n")
-    retained = text.cut_bytes("\n".join(lines[:most]), limits.SURFACED_BYTES - len(REST_NOTE))
-    return retained.rstrip() + REST_NOTE, True
+    start = text.cut_bytes("\n".join(lines[:most]), limits.SURFACED_BYTES - len(REST_NOTE))
+    return start.rstrip() + REST_NOTE, True
 
 
 def snippet(body: str, terms: Collection[str]) -> str:
@@ -276,7 +276,7 @@ def _tool_words(tool: str) -> frozenset[str]:
 
 
 def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
-    """Return whether a memory is a usage reference, without warnings, for one of the tools."""
+    """Return whether a memory only explains the usage of one of the tools in use."""
     heading = f"{header.name} {header.description}"
     if not tools or not _USAGE.search(heading) or _WARNING.search(heading):
         return False
@@ -285,4 +285,5 @@ def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
 
 
 def _is_text(path: str) -> bool:
+    """Return whether a path has only characters that UTF-8 can encode."""
     return path.isascii() or path.encode(errors="replace").decode() == path

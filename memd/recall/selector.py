@@ -68,7 +68,7 @@ def sample(model: str) -> Ask:
 
 
 def measured(seconds: float) -> ModelProbe:
-    """Return the probe of a model that took so many seconds, with a margin in its deadline."""
+    """Return the probe's result for a model that took so many seconds."""
     wanted = int(1000 * (LEAST_SECONDS + _OFTEN * seconds))
     return ModelProbe(seconds, min(wanted, limits.HOOK_DEADLINE_MS), "")
 
@@ -149,7 +149,7 @@ def _values(answer: str) -> Iterator[Any]:
 
 
 def _tame(content: str) -> str:
-    """Return a text that cannot close the tags around it or hide characters."""
+    """Return a text in which nothing closes the tags around it or is invisible."""
     return prose.inert(neutralise(content))
 
 

@@ -109,7 +109,7 @@ class Recall:
             self.warm(project.memory_dir)
 
     async def open(self, project: Project, settings: Settings) -> None:
-        """Prepare, and wait until the index that is on the disk can be searched."""
+        """Schedule indexing, and wait until the index on the disk can be searched."""
         self.prepare(project, settings)
         if project.memory_dir in self._unindexed:
             await self._index_some(project.memory_dir)
@@ -126,6 +126,7 @@ class Recall:
         deadline passes, the result is empty and says why; no error is raised.
         """
         seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
+        # A margin stays for sending the result to the client, half of a very short deadline.
         until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
         request = _Prefetch(project, settings, prompt, select.sayable(prompt.session), until)
         reason = select.gate(project, settings, prompt.query)
@@ -161,7 +162,7 @@ class Recall:
 
     @property
     def model_is_too_slow(self) -> bool:
-        """Whether three prompts or more wanted a model, and none got its reply in time."""
+        """Whether three or more prompts used a model and none got its reply in time."""
         return self._model_answers[False] >= _FEW_PROMPTS and not self._model_answers[True]
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
@@ -169,10 +170,9 @@ class Recall:
 
         Raises the errors of reading a directory.
         """
-        find = partial(local.search, self._indexes, self._reader, project.memory_dir, query)
-        return await to_thread.run_sync(
-            find, min(max(limit, 1), _SEARCH_MOST), abandon_on_cancel=True
-        )
+        most = min(max(limit, 1), _SEARCH_MOST)
+        find = partial(local.search, self._indexes, self._reader, project.memory_dir, query, most)
+        return await to_thread.run_sync(find, abandon_on_cancel=True)
 
     async def begin(self, session: str, parents: Parents) -> None:
         """Load a session's marks; a new session inherits those of its parents."""
@@ -181,7 +181,7 @@ class Recall:
             await self._flush()
 
     async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
-        """Mark memories that a session has in its context because it wrote them itself."""
+        """Mark memories as surfaced that a session has in its context because it wrote them."""
         session = select.sayable(session)
         items = await self._in_thread(local.items, self._reader, directory, paths)
         with suppress(StateUnusableError):
@@ -208,7 +208,7 @@ class Recall:
         return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
 
     async def _begin(self, session: str, parents: Parents = frozenset, *, use: bool = True) -> None:
-        """Load a session's marks and record its use, if ``use``. Raises StateUnusableError."""
+        """Load a session's marks and, with ``use``, record that it is used."""
         known = self._ledger.known(session)
         result = () if known else await self._in_thread(self._ledger.load, session, parents)
         if use:
@@ -218,16 +218,15 @@ class Recall:
         """Select memories and mark them. Raises the errors of reading a directory."""
         directory = request.project.memory_dir
         model = self._model(request)
-        learning = self._indexes.use(request.settings.recall.semantic_model)
+        lacks_vectors = self._indexes.use(request.settings.recall.semantic_model)
         selection = await self._in_thread(
             local.choose, self._indexes, self._reader, self._request(request, model)
         )
-        if selection.busy or learning:
+        if selection.busy or lacks_vectors:
             self.warm(directory)
         if selection.empty:
-            return await self._explained(
-                self._nothing(request, select.NO_CANDIDATES), request, selection
-            )
+            nothing = self._nothing(request, select.NO_CANDIDATES)
+            return await self._explained(nothing, request, selection)
         candidates, strategy, note = selection.offers, LOCAL, ""
         if model is not None:
             chosen, note = await self._ask_model(request, model, selection)
@@ -236,9 +235,8 @@ class Recall:
         elif request.prompt.strategy == MODEL:
             note = selector.NO_MODEL
         notes = "; ".join(filter(None, (note, selection.unfinished, *selection.notes)))
-        result = replace(
-            await self._send(request, candidates), strategy=strategy, note=notes or None
-        )
+        sent = await self._send(request, candidates)
+        result = replace(sent, strategy=strategy, note=notes or None)
         return await self._explained(result, request, selection, candidates)
 
     def _model(self, request: _Prefetch) -> Model | None:
@@ -246,10 +244,12 @@ class Recall:
         return None if request.prompt.strategy == LOCAL else self._models_for(request.settings)
 
     def _models_for(self, settings: Settings) -> Model | None:
+        """Return the configured model if it may be used for recall, otherwise ``None``."""
         named = self._models and self._models.name(settings, "recall")
         return self._models.for_(settings) if self._models and named else None
 
     def _request(self, request: _Prefetch, model: Model | None) -> RecallRequest:
+        """Return the request to the local ranker for a prompt, with its limits and deadline."""
         prompt, settings, monotonic = request.prompt, request.settings, self._clock.monotonic
         return RecallRequest(
             directory=request.project.memory_dir,
@@ -272,15 +272,15 @@ class Recall:
         self, request: _Prefetch, model: Model, selection: RecallSelection
     ) -> tuple[tuple[SurfacedCandidate, ...] | None, str]:
         """Return a model's selection and "" or a note; ``None`` with the reason if it has none."""
-        left = request.until - self._clock.monotonic()
-        seconds = min(request.settings.recall.model_seconds, left - _MARGIN_SECONDS)
+        remaining = request.until - self._clock.monotonic()
+        seconds = min(request.settings.recall.model_seconds, remaining - _MARGIN_SECONDS)
         if seconds < selector.LEAST_SECONDS:
             self._model_answers[False] += 1
             return None, selector.NO_TIME
         if not selection.options:
             return (), ""
-        prompt, known_as = request.prompt, repr(request.settings.model)
-        if prompt.strategy == AUTO and not self._breaker.asks(known_as, self._clock.monotonic()):
+        prompt, model_key = request.prompt, repr(request.settings.model)
+        if prompt.strategy == AUTO and not self._breaker.asks(model_key, self._clock.monotonic()):
             return None, selector.LEFT_ALONE
         most = select.wanted(prompt.limit, request.settings)
         question = selector.question(
@@ -308,16 +308,16 @@ class Recall:
                 problem = f"{problem}; the local ranker answered"
         now, worked = self._clock.monotonic(), names is not None
         self._model_answers[worked] += 1
-        self._breaker = self._breaker.after(known_as, now, worked=worked)
+        self._breaker = self._breaker.after(model_key, now, worked=worked)
         if names is None:
             return None, problem
-        proposed = self._request(request, model)
-        return await self._in_thread(local.propose, self._reader, proposed, names), problem
+        ranker_request = self._request(request, model)
+        return await self._in_thread(local.propose, self._reader, ranker_request, names), problem
 
     async def _send(
         self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]
     ) -> Prefetched:
-        """Mark and return the candidates that fit; for an explanation nothing is marked."""
+        """Mark the candidates that fit the budget and return them; an explanation marks nothing."""
         units = request.prompt.room
         text, shown = block.render([candidate.memory for candidate in candidates], units)
         items = {candidate.item: candidate.memory for candidate in candidates[:shown]}
@@ -359,9 +359,8 @@ class Recall:
         rows = local.finish(
             selection.rows, directory, result.memories, candidates, by_model=by_model
         )
-        seen = await self._in_thread(
-            local.sightings, self._ledger, directory, explain.ordered(rows)
-        )
+        shown = explain.ordered(rows)
+        seen = await self._in_thread(local.sightings, self._ledger, directory, shown)
         cap, note = request.settings.recall.session_bytes, result.note or ""
         explanation = Explanation(
             result.strategy, note, selection.count, result.session_bytes, cap, seen
@@ -385,6 +384,7 @@ class Recall:
             self._unindexed.pop(directory, None)
 
     def _work(self, directory: str) -> bool:
+        """Index one slice of a directory after running prompts; return whether more is left."""
         self._priority.yield_to_requests()
         return self._indexes.work(directory, _SLICE)
 

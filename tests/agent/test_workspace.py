@@ -122,7 +122,7 @@ def test_files_that_may_not_be_read_are_not_edited(home: Home) -> None:
         )
         assert call(workspace, "WebFetch", url="x").fault == "denied"
         with pytest.raises(MemdError, match="several names"):
-            workspace._take_in("hard.md")
+            workspace._read_memory("hard.md")
 
 
 def test_a_directory_that_nobody_made_yet(tmp_path: Path) -> None:
