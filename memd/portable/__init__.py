@@ -1,4 +1,4 @@
-"""Taking everything with you: archives that memd writes, and what it takes from other tools.
+"""Export memories to archives, and import them from archives and from other tools.
 
 Doors: ``service``, ``values``, ``errors``.
 """

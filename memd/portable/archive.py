@@ -1,11 +1,11 @@
-"""A folder, an archive or one file, opened as a source of an import. Blocks.
+"""Open a folder, an archive or one file as the source of an import. Blocks.
 
 Rules of this file
-- What a person names may be reached through links; below it none is followed, and what is no
-  regular file is not opened.
-- An archive is unpacked whole, and within all bounds, before a byte of it is used. It goes into one
-  file without a name, which vanishes with the process, whatever ends that. No name of an archive
-  ever becomes a path of this disk here.
+- The path that a person names may have links; below it no link is followed, and only regular files
+  are opened.
+- An archive is unpacked as a whole, within all limits, before any of it is used. Its content goes
+  into one file without a name, which vanishes with the process however that ends. Names in an
+  archive never become paths on this disk.
 - An archive in an archive is a file like any other.
 """
 
@@ -29,19 +29,20 @@ from memd.portable.tar import Unpacked, tar_members
 from memd.portable.values import FILE_BYTES
 from memd.portable.zip import ZipArchive
 
+# Not blocking: the path may have become a pipe since it was checked.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NOT_ABSOLUTE = "it is named by an absolute path alone"
 _NOT_PLAIN = "it is neither a file nor a folder"
 _CHANGED = "it is gone, or was changed while it was read"
-_OF_PROGRAMS = (".git", ".hg", ".svn")  # folders that hold nobody's words
-_HEAD_BYTES = 512
-_TAR_SIGN = slice(257, 262)
+_OF_PROGRAMS = (".git", ".hg", ".svn")  # folders that are not read
+_HEAD_BYTES = 512  # enough to recognise an archive
+_TAR_SIGN = slice(257, 262)  # where a tar's first header says "ustar"
 
 
 class OpenSource:
-    """Files of a folder, an archive or one file, as ``ImportSource`` has them.
+    """An ``ImportSource`` that reads from a folder, an unpacked archive or one file.
 
-    ``left_out`` is what was passed over because it is no regular file.
+    ``left_out`` lists the entries that are no regular files.
     """
 
     def __init__(self, intake: Intake, holder: Directory | BinaryIO | FileIO) -> None:
@@ -51,70 +52,76 @@ class OpenSource:
         intake.end()
 
     def names(self) -> tuple[str, ...]:
-        """All regular files, sorted."""
+        """Return the names of all regular files, sorted."""
         return self._names
 
     def size(self, name: str) -> int:
-        """Bytes of one file."""
-        return self._intake.place(name)[1]
+        """Return the size of a file in bytes."""
+        _, size, _ = self._intake.place(name)
+        return size
 
     def mtime_ns(self, name: str) -> int:
-        """When it was changed last, in ns since 1970; 0 where nobody says."""
-        return self._intake.place(name)[2]
+        """Return when a file was last changed, in ns since 1970; 0 if unknown."""
+        _, _, mtime_ns = self._intake.place(name)
+        return mtime_ns
 
     def read(self, name: str) -> bytes:
-        """One file whole. Raises SourceDamagedError, also for one that is too large."""
+        """Return the content of a file. Raises SourceDamagedError, also if it is above 32 MiB."""
         yield_to_requests()
         offset, size, _ = self._intake.place(name)
         if size > FILE_BYTES:
             why = f"it has {size:,} bytes, and a file may have {FILE_BYTES:,}"
             raise SourceDamagedError(name, why)
-        content = self._content(name, offset, size)
+        content = self._read_bytes(name, offset, size)
         if len(content) != size:
             raise SourceDamagedError(name, _CHANGED)
         return content
 
-    def _content(self, name: str, offset: int, size: int) -> bytes:
+    def _read_bytes(self, name: str, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes of a file; the offset is that in an unpacked archive.
+
+        Raises SourceDamagedError.
+        """
         try:
             if not isinstance(self._holder, Directory):
                 return os.pread(self._holder.fileno(), size, offset)
-            answer = self._holder.read(name, size)
+            content_and_status = self._holder.read(name, size)
         except OSError as error:
             raise SourceDamagedError(name, cause_of(error)) from error
         except MemdError as error:
             raise SourceDamagedError(name, error.sentence) from error
-        return answer[0] if answer else b""
+        return content_and_status[0] if content_and_status else b""
 
 
 @contextmanager
 def open_source(path: str, staging: str) -> Iterator[OpenSource]:
-    """Hold open what a person named; an archive is unpacked into a file below ``staging``.
+    """Open a path as a source; an archive is unpacked into a nameless file below ``staging``.
 
     Raises SourceMissingError, SourceDamagedError and UnwrittenFileError.
     """
     label = os.path.basename(path.rstrip("/"))
-    with _opened(path) as holder:
+    with _open_path(path) as holder:
         if isinstance(holder, Directory):
             intake = Intake(label)
-            _walk(holder, intake)
+            _add_folder(holder, intake)
             yield OpenSource(intake, holder)
             return
         status = os.fstat(holder.fileno())
         intake = Intake(label, status.st_size)
-        members = _members(holder, status.st_size, label, intake)
-        if members is None:
+        members = _archive_members(holder, status.st_size, label, intake)
+        if members is None:  # one file that is no archive
             intake.file(intake.entry(label), (0, status.st_size, status.st_mtime_ns))
             yield OpenSource(intake, holder)
             return
-        with _staged(staging) as staged:
+        with _nameless_file(staging) as staged:
             _unpack(members, intake, staged, staging)
-            _strip(intake)
+            _strip_folder(intake)
             yield OpenSource(intake, staged)
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Directory | BinaryIO]:
-    """Hold a folder or a regular file open. Raises SourceMissingError."""
+def _open_path(path: str) -> Iterator[Directory | BinaryIO]:
+    """Open a folder or a regular file, and close it at the end. Raises SourceMissingError."""
     if not path.startswith("/") or "\0" in path or not is_text(path):
         raise SourceMissingError(path, _NOT_ABSOLUTE)
     try:
@@ -122,7 +129,7 @@ def _opened(path: str) -> Iterator[Directory | BinaryIO]:
         holder: Directory | BinaryIO | None = None
         if stat.S_ISDIR(mode):
             holder = Directory(path)
-        elif stat.S_ISREG(mode):  # a device is not even opened: that may do something
+        elif stat.S_ISREG(mode):  # a device is not opened: that alone can have an effect
             holder = os.fdopen(os.open(path, _FLAGS), "rb")
             if not stat.S_ISREG(os.fstat(holder.fileno()).st_mode):
                 holder.close()
@@ -139,18 +146,21 @@ def _opened(path: str) -> Iterator[Directory | BinaryIO]:
         holder.close()
 
 
-def _walk(directory: Directory, intake: Intake) -> None:
-    """Note all regular files below a folder. Raises SourceDamagedError."""
+def _add_folder(directory: Directory, intake: Intake) -> None:
+    """Add all regular files below a folder to the intake; folders that fail are left out.
+
+    Raises SourceDamagedError above a limit of the intake.
+    """
     folders = [""]
     while folders:
         folder = folders.pop()
-        before = f"{folder}/" if folder else ""
+        prefix = f"{folder}/" if folder else ""
         try:
             with directory.folder(folder) as fd:
                 for entry in os.scandir(fd) if fd is not None else ():
                     yield_to_requests()
-                    name = before + entry.name
-                    if _is_folder(entry, name, intake):
+                    name = prefix + entry.name
+                    if _add_entry(entry, name, intake):
                         folders.append(name)
         except OSError as error:
             intake.left_out.add(folder, cause_of(error))
@@ -160,8 +170,11 @@ def _walk(directory: Directory, intake: Intake) -> None:
             intake.left_out.add(folder, error.sentence)
 
 
-def _is_folder(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
-    """Note one entry of a folder, and say whether it is a folder to be looked into."""
+def _add_entry(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
+    """Add an entry of a folder if it is a regular file; return whether it is a folder to read.
+
+    All others are left out, and files whose names differ from another one's only in case.
+    """
     why = IS_LINK if entry.is_symlink() else fault(name)
     if why:
         intake.left_out.add(name, why)
@@ -177,10 +190,10 @@ def _is_folder(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
     return False
 
 
-def _members(
+def _archive_members(
     file: BinaryIO, size: int, label: str, intake: Intake
 ) -> Iterator[tuple[PackedFile, Pieces]] | None:
-    """Return the members of an archive, ``None`` for a file that is none."""
+    """Return the members of a zip, tar or tar.gz by its first bytes, ``None`` for other files."""
     head = file.read(_HEAD_BYTES)
     file.seek(0)
     if head.startswith((b"PK\3\4", b"PK\5\6")):
@@ -194,8 +207,8 @@ def _members(
 
 
 @contextmanager
-def _staged(folder: str) -> Iterator[FileIO]:
-    """Hold a file open that has no name. Raises UnwrittenFileError."""
+def _nameless_file(folder: str) -> Iterator[FileIO]:
+    """Create a file without a name in a folder, open until the end. Raises UnwrittenFileError."""
     try:
         file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
@@ -209,7 +222,10 @@ def _staged(folder: str) -> Iterator[FileIO]:
 def _unpack(
     members: Iterator[tuple[PackedFile, Pieces]], intake: Intake, staged: FileIO, folder: str
 ) -> None:
-    """Copy the content of an archive's members. Raises SourceDamagedError, UnwrittenFileError."""
+    """Write the content of an archive's members one behind the other into the file ``staged``.
+
+    ``folder`` names its place in errors. Raises SourceDamagedError and UnwrittenFileError.
+    """
     offset = 0
     for member, pieces in members:
         yield_to_requests()
@@ -227,8 +243,8 @@ def _unpack(
                 _write(staged, piece, folder)
 
 
-def _strip(intake: Intake) -> None:
-    """Take the one folder off the names of an export that somebody packed with its folder."""
+def _strip_folder(intake: Intake) -> None:
+    """Remove the folder from all names of a memd export that was packed with its folder."""
     folder = next(iter(intake.files), "").partition("/")[0] + "/"
     if f"{folder}{MANIFEST}" in intake.files:
         inside = {name.removeprefix(folder): at for name, at in intake.files.items()}
@@ -237,9 +253,10 @@ def _strip(intake: Intake) -> None:
 
 
 def _write(file: FileIO, piece: bytes, folder: str) -> None:
-    rest = memoryview(piece)
+    """Write all bytes of a piece to a file in a folder. Raises UnwrittenFileError."""
+    unwritten = memoryview(piece)
     try:
-        while rest:
-            rest = rest[file.write(rest) :]
+        while unwritten:
+            unwritten = unwritten[file.write(unwritten) :]
     except OSError as error:
         raise UnwrittenFileError(folder, cause_of(error)) from error

@@ -1,4 +1,7 @@
-"""Notes of Basic Memory: Markdown with observations ``- [category] text #tag (context)``. Pure."""
+"""Read notes of Basic Memory: Markdown with lines ``- [category] text #tag (context)``. Pure.
+
+Such a line is an observation.
+"""
 
 import re
 from collections import Counter
@@ -15,7 +18,7 @@ _PEOPLE = frozenset(("person", "profile", "user", "people"))
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose a memory for each note, its text as it is."""
+    """Propose a memory for each note, with the note's whole text."""
     for name in files(builder, ".md"):
         if (size := builder.source.size(name)) > limits.MEMORY_BYTES:
             builder.leave(name, f"it has {size} bytes, the limit is {limits.MEMORY_BYTES}")
@@ -24,10 +27,11 @@ def read(builder: ReadingBuilder) -> None:
         if note.metadata.get("type", "").casefold() == "schema":
             builder.leave(name, "it is a schema of Basic Memory and no note")
         else:
-            _add(builder, name, note)
+            _add_note(builder, name, note)
 
 
-def _add(builder: ReadingBuilder, name: str, note: Document) -> None:
+def _add_note(builder: ReadingBuilder, name: str, note: Document) -> None:
+    """Propose a note as a memory, described by its title and first observation."""
     heading = _HEADING.match(note.body)
     title = note.metadata.get("title") or (heading[1].strip() if heading else note.name)
     observations = _OBSERVATION.findall(note.body)
@@ -38,14 +42,18 @@ def _add(builder: ReadingBuilder, name: str, note: Document) -> None:
         name,
         title=title,
         description=note.description or first,
-        kind=_type(note, [category for category, _ in observations]),
+        kind=_memory_type(note, [category for category, _ in observations]),
         at=written or builder.written(name),
         tags=tuple(filter(None, map(str.strip, note.metadata.get("tags", "").split(",")))),
     )
 
 
-def _type(note: Document, categories: list[str]) -> MemoryType:
-    """Return the type that most of a note's decisions and preferences speak for."""
+def _memory_type(note: Document, categories: list[str]) -> MemoryType:
+    """Return the memory type of a note, by the preferences and decisions that it records.
+
+    More preferences than decisions give a rule (of the user if the note is about a person), any
+    decisions a project memory, and neither a reference.
+    """
     kind = note.metadata.get("type", "").casefold()
     counts = Counter([kind, *(category.strip().casefold() for category in categories)])
     if counts["preference"] > counts["decision"]:

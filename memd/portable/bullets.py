@@ -1,4 +1,4 @@
-"""Memories as a chat prints them when it is asked for a list: bullets, ``[date] - text``. Pure."""
+"""Read memories from the lists that chats print: bullets, or lines ``[date] - text``. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from memd.portable.decoding import files, moment, text
 from memd.portable.memories import ReadingBuilder
 
+# An indent, a bullet or number, a date in brackets, and a text; only the text must be there.
 _LINE = re.compile(
     r"(?P<indent>[ \t]*)(?P<bullet>(?:[-*+\u2022\u2013]|[0-9]{1,4}[.)])[ \t]+)?"
     r"(?:\[(?P<day>[^\]\n]{1,40})\][ \t]*[-:\u2013\u2014]?[ \t]*)?(?P<text>\S.*)"
 )
-# What chats write where they know no day.
+# What chats write if they know no day.
 _UNKNOWN = re.compile(r"(?:date )?(?:unknown|unavailable|not available|undated|no date|n/a)")
 _YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
 _FENCE = ("```", "~~~")
@@ -24,9 +25,9 @@ def read(builder: ReadingBuilder) -> None:
 
 
 def entry(line: str) -> tuple[int, float, str] | None:
-    """Return indent, time and text of a line that begins an entry of a list.
+    """Return indent, time and text of a line that begins a list entry, ``None`` for other lines.
 
-    The time is in seconds since 1970, 0 where the line names none that can be read.
+    The indent is in characters. The time is in seconds since 1970, 0 if the line has no valid one.
     """
     match = _LINE.fullmatch(line)
     day = (match["day"] or "").strip() if match else ""
@@ -34,6 +35,7 @@ def entry(line: str) -> tuple[int, float, str] | None:
     if match is None or not (match["bullet"] or unknown or _YEAR.search(day)):
         return None
     at = moment(day)
+    # A bracket that holds no date is part of the text.
     start = match.start("text") if at or unknown or not day else match.start("day") - 1
     return len(match["indent"]), at, line[start:]
 
@@ -41,18 +43,21 @@ def entry(line: str) -> tuple[int, float, str] | None:
 def _entries(
     builder: ReadingBuilder, name: str, content: str
 ) -> Iterator[tuple[int, float, list[str]]]:
-    """Yield line number, time and lines of each entry; what stands indented below goes with it."""
+    """Yield the line number, time and lines of each list entry, with the lines indented below it.
+
+    Other lines are left out, with a reason.
+    """
     start, indent, at, lines = 0, 0, 0.0, list[str]()
     for number, line in enumerate(content.split("\n"), 1):
-        begun = entry(line)
-        if lines and (begun[0] > indent if begun else line[:1] in (" ", "\t")):
+        head = entry(line)
+        if lines and (head[0] > indent if head else line[:1] in (" ", "\t")):
             lines.append(line)
-        elif begun or line.strip():
+        elif head or line.strip():
             if lines:
                 yield start, at, lines
             lines = []
-            if begun:
-                start, (indent, at, first) = number, begun
+            if head:
+                start, (indent, at, first) = number, head
                 lines = [first]
             elif not line.startswith(_FENCE):
                 builder.leave(f"{name}:{number}", "it is no entry of a list")

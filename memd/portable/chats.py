@@ -1,4 +1,4 @@
-"""Conversations from the data exports of ChatGPT and claude.ai, to be learned from. Pure."""
+"""Read conversations from data exports of ChatGPT and claude.ai, to learn from them. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -61,29 +61,35 @@ class _Conversation(msgspec.Struct):
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Gather the conversations of the archive."""
+    """Add the conversations of the source to ``builder.sessions``."""
     names = files(builder, ".json")
     chosen = list(filter(_FILE.fullmatch, names)) or list(names)
     for name in sorted(set(names).difference(chosen)):
         builder.leave(name, "it holds no conversations")
     size = 0
     for name in chosen:
-        for where, talk in each(builder, name, entries(builder, name)[0], _Conversation):
-            messages = tuple(_list(talk) if talk.mapping is None else _branch(talk, talk.mapping))
-            key = talk.conversation_id or talk.id or talk.uuid or where
+        for where, chat in each(builder, name, entries(builder, name)[0], _Conversation):
+            if chat.mapping is None:
+                messages = tuple(_listed_messages(chat))
+            else:
+                messages = tuple(_branch_messages(chat, chat.mapping))
+            key = chat.conversation_id or chat.id or chat.uuid or where
             size += sum(len(message.text.encode()) for message in messages)
             if not any(message.role == "user" for message in messages):
                 builder.leave(where, "the person says nothing in it")
             elif len(builder.sessions) >= MEMORIES or size > TEXT_BYTES:
                 builder.leave(where, _MANY)
             else:
-                builder.sessions.append(ChatSession(key, talk.title or talk.name or "", messages))
+                builder.sessions.append(ChatSession(key, chat.title or chat.name or "", messages))
 
 
-def _branch(talk: _Conversation, nodes: dict[str, _Node]) -> Iterator[Message]:
-    """Yield the messages from the root of a tree to the node that the person saw last."""
+def _branch_messages(chat: _Conversation, nodes: dict[str, _Node]) -> Iterator[Message]:
+    """Yield the messages of a ChatGPT tree, from its root to the node that the person saw last.
+
+    If the export does not name that node, it is the last one without children.
+    """
     parents = {node.parent for node in nodes.values()}
-    key = talk.current_node or next((key for key in reversed(nodes) if key not in parents), None)
+    key = chat.current_node or next((key for key in reversed(nodes) if key not in parents), None)
     path: dict[str, _NodeMessage | None] = {}
     while key in nodes and key not in path:  # a damaged tree may be a circle
         path[key] = nodes[key].message
@@ -94,18 +100,19 @@ def _branch(talk: _Conversation, nodes: dict[str, _Node]) -> Iterator[Message]:
         hidden = (message.metadata or {}).get("is_visually_hidden_from_conversation")
         if message.recipient in (None, "all") and not hidden:
             text = "\n".join(p for p in message.content.parts or () if isinstance(p, str))
-            yield from _message(name, message.author.role, text, message.create_time)
+            yield from _as_message(name, message.author.role, text, message.create_time)
 
 
-def _list(talk: _Conversation) -> Iterator[Message]:
-    for entry in talk.chat_messages or ():
+def _listed_messages(chat: _Conversation) -> Iterator[Message]:
+    """Yield the messages of a claude.ai list."""
+    for entry in chat.chat_messages or ():
         blocks = [block for block in entry.content or () if block.get("type") == "text"]
         text = "\n".join(str(block.get("text") or "") for block in blocks) or entry.text or ""
-        yield from _message(entry.uuid, entry.sender, text, entry.created_at)
+        yield from _as_message(entry.uuid, entry.sender, text, entry.created_at)
 
 
-def _message(key: str, sender: str, text: str, at: str | float | None) -> Iterator[Message]:
-    """Yield a message of the person or the assistant, nothing for any other or an empty one."""
+def _as_message(key: str, sender: str, text: str, at: str | float | None) -> Iterator[Message]:
+    """Yield the message if it has text and is the person's or the assistant's, else nothing."""
     role = _ROLES.get(sender)
     if role is not None and text.strip():
         yield Message(key, role, text, role, moment(at) or None)

@@ -1,4 +1,4 @@
-"""What claude.ai remembers of a person, from the ``memories.json`` of its data export. Pure."""
+"""Read the memories in the ``memories.json`` of a claude.ai data export. Pure."""
 
 import re
 
@@ -12,7 +12,7 @@ _HEADING = re.compile(r"(?:#{1,6}[ \t]+|\*\*)(.{1,120})")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _PROJECTS = re.compile(r"(?:.*/)?projects(?:/[^/]+)?\.json")
 _NO_MEMORIES = "no memories; with --from chats --learn memd learns from conversations"
-_OTHERS = re.compile(r"(?:.*/)?(?:conversations|users)[^/]*\.json")
+_OTHER_FILES = re.compile(r"(?:.*/)?(?:conversations|users)[^/]*\.json")
 
 
 class _Account(msgspec.Struct):
@@ -26,9 +26,9 @@ class _Project(msgspec.Struct):
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose a memory for each paragraph, what belongs to a project by that project's id."""
+    """Propose a memory for each paragraph; those of a project go to that project's id."""
     for name in files(builder, ".json"):
-        if _OTHERS.fullmatch(name):
+        if _OTHER_FILES.fullmatch(name):
             builder.leave(name, _NO_MEMORIES)
         elif _PROJECTS.fullmatch(name):
             for _, project in each(builder, name, entries(builder, name)[0], _Project):
@@ -37,21 +37,26 @@ def read(builder: ReadingBuilder) -> None:
             for where, account in each(builder, name, entries(builder, name)[0], _Account):
                 memory = account.conversations_memory or ""
                 at = builder.written(name)
-                _paragraphs(builder, f"{where}.conversations_memory", memory, at, "")
+                _add_paragraphs(builder, f"{where}.conversations_memory", memory, at, "")
                 for project_id, text in (account.project_memories or {}).items():
                     place = f"{where}.project_memories[{project_id}]"
-                    _paragraphs(builder, place, text, at, project_id)
+                    _add_paragraphs(builder, place, text, at, project_id)
 
 
-def _paragraphs(builder: ReadingBuilder, place: str, text: str, at: float, project: str) -> None:
-    """Propose each paragraph of a text; a line that is a heading is the topic of what follows."""
+def _add_paragraphs(
+    builder: ReadingBuilder, place: str, text: str, at: float, project: str
+) -> None:
+    """Propose each paragraph of a text, with the last heading above it as its topic.
+
+    ``place`` is where the text stands in the source. ``at`` is in seconds since 1970.
+    """
     topic = ""
     kind = MemoryType.PROJECT if project else MemoryType.USER
     for number, paragraph in enumerate(_PARAGRAPH.split(text.replace("\r\n", "\n")), 1):
         head, _, rest = paragraph.strip().partition("\n")
         match = _HEADING.fullmatch(head.strip())
         if match and (head.startswith("#") or head.rstrip(" :").endswith("**")):
-            topic, paragraph = match[1].strip(" \t#*:"), rest  # noqa: PLW2901 - what is left of it
+            topic, paragraph = match[1].strip(" \t#*:"), rest  # noqa: PLW2901 - without the heading
         if paragraph.strip():
             body = f"{topic}:\n\n{paragraph}" if topic else paragraph
             where = f"{place}, paragraph {number}"

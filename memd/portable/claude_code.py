@@ -1,4 +1,4 @@
-"""Memory folders of Claude Code, alone or all of its configuration folder, as they are. Pure."""
+"""Read memory folders of Claude Code, one alone or all of its configuration folder. Pure."""
 
 import re
 
@@ -16,39 +16,39 @@ _NONE = "it holds no memory folder"
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose the memories of each project and sub-agent; raises SourceRefusedError for none."""
+    """Propose the memories of each project and sub-agent. Raises SourceRefusedError for none."""
     names = builder.source.names()
-    # Beside the memories of projects lie those of agents that the user has everywhere.
-    everywhere = any(map(_PROJECT.fullmatch, names))
-    base = _base(names)
+    # Only a configuration folder has projects; agents beside them are the user's, of all projects.
+    is_configuration = any(map(_PROJECT.fullmatch, names))
+    base = _memory_folder(names)
     for name in names:
         if match := _AGENT.fullmatch(name):
             scope = AgentScope.LOCAL if match[1] else AgentScope.PROJECT
-            key = match[2] if everywhere and not match[1] else f"{scope}/{match[2]}"
-            _take(builder, name, match[3], builder.agents[key])
+            key = match[2] if is_configuration and not match[1] else f"{scope}/{match[2]}"
+            _add_file(builder, name, match[3], builder.agents[key])
         elif match := _PROJECT.fullmatch(name):
-            _take(builder, name, match[2], builder.memories[match[1]])
-        elif not everywhere and name.startswith(base):
-            _take(builder, name, name.removeprefix(base), builder.memories[""])
+            _add_file(builder, name, match[2], builder.memories[match[1]])
+        elif not is_configuration and name.startswith(base):
+            _add_file(builder, name, name.removeprefix(base), builder.memories[""])
         else:
             builder.leave(name, "it lies outside the memory folders")
     if not any((*builder.memories.values(), *builder.agents.values())):
         raise SourceRefusedError(builder.kind, _NONE)
 
 
-def _base(names: tuple[str, ...]) -> str:
-    """Return the folder of the index that lies highest, with its slash; "" where there is none."""
+def _memory_folder(names: tuple[str, ...]) -> str:
+    """Return the topmost folder that has an index, with its slash; "" if there is none."""
     indexes = [name for name in names if f"/{name}".endswith(f"/{INDEX}")]
-    own = [
+    folders = [
         name.removesuffix(INDEX)
         for name in indexes
         if not _AGENT.fullmatch(name) and not f"/{name}".endswith(f"/{TEAM_INDEX}")
     ]
-    return min(own, key=lambda folder: (folder.count("/"), folder), default="")
+    return min(folders, key=lambda folder: (folder.count("/"), folder), default="")
 
 
-def _take(builder: ReadingBuilder, name: str, path: str, into: list[ProposedMemory]) -> None:
-    """Add a file to the memories of a folder, or list why not."""
+def _add_file(builder: ReadingBuilder, name: str, path: str, into: list[ProposedMemory]) -> None:
+    """Add a file to the list ``into`` of a folder's memories, or leave it out with a reason."""
     if not concerns(path):
         builder.leave(name, "it is no memory")
     elif (size := builder.source.size(name)) > limits.READ_BYTES:

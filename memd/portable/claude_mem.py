@@ -1,4 +1,4 @@
-"""Observations of claude-mem, from the JSON that its ``export-memories`` script writes. Pure."""
+"""Read observations of claude-mem from the JSON of its ``export-memories`` script. Pure."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from memd.portable.decoding import each, entries, files, json, length, moment
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 
-# Bug fixes, features, refactorings and changes are what the code and its history say.
+# Bug fixes, features, refactorings and changes stand in the code and its history already.
 _TYPES = {"decision": MemoryType.PROJECT, "discovery": MemoryType.REFERENCE}
 _PARTIAL = "it says of itself that it is not importable; export it again without --allow-partial"
 
 
 class _Observation(msgspec.Struct):
-    """``facts`` and ``concepts`` are lists, or JSON texts of lists as its database has them."""
+    """An entry of the export; ``facts`` and ``concepts`` are lists, or lists as JSON texts."""
 
     type: str
     title: str | None = None
@@ -31,9 +31,9 @@ class _Observation(msgspec.Struct):
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose a memory for each decision and discovery, by claude-mem's project.
+    """Propose a memory for each decision and discovery, under claude-mem's project name.
 
-    Raises SourceRefusedError for an export that is not to be imported.
+    Raises SourceRefusedError if the export says that it is not importable.
     """
     for name in files(builder, ".json"):
         values, export = entries(builder, name, "observations")
@@ -44,19 +44,25 @@ def read(builder: ReadingBuilder) -> None:
         if total not in (None, len(values)):
             builder.problems.append(f"{name} says {total} observations and has {len(values)}")
         for where, observation in each(builder, f"{name}: observations", values, _Observation):
-            _add(builder, where, observation, builder.written(name))
+            _add_observation(builder, where, observation, builder.written(name))
         for part in ("sessions", "summaries", "prompts"):
             if count := length(export.get(part, b"[]"), name):
                 builder.leave(f"{name}: {part}", f"{count} entries that are no memories")
 
 
-def _add(builder: ReadingBuilder, where: str, observation: _Observation, at: float) -> None:
+def _add_observation(
+    builder: ReadingBuilder, where: str, observation: _Observation, at: float
+) -> None:
+    """Propose an observation as a memory, or leave it out if the code shows the same.
+
+    ``at`` is its time if it names none, in seconds since 1970.
+    """
     kind = _TYPES.get(observation.type)
     if kind is None:
         builder.leave(where, f"it is a {observation.type}; the code and its history say that")
         return
     title = (observation.title or "").strip()
-    facts = "\n".join(f"- {fact}" for fact in _strings(observation.facts))
+    facts = "\n".join(f"- {fact}" for fact in _as_strings(observation.facts))
     whole = (title, observation.subtitle, observation.narrative or observation.text, facts)
     parts = [part.strip() for part in whole if part and part.strip()]
     builder.add(
@@ -66,12 +72,12 @@ def _add(builder: ReadingBuilder, where: str, observation: _Observation, at: flo
         description=": ".join(parts[:2]),
         kind=kind,
         at=moment(observation.created_at or observation.created_at_epoch) or at,
-        tags=_strings(observation.concepts),
+        tags=_as_strings(observation.concepts),
         project=observation.project or "",
     )
 
 
-def _strings(value: str | list[str] | None) -> tuple[str, ...]:
-    """Return the texts of a list, whether it stands in JSON or not."""
+def _as_strings(value: str | list[str] | None) -> tuple[str, ...]:
+    """Return the texts of a list, or of a JSON text of a list; empty for other values."""
     listed = read_json(value) if isinstance(value, str) else value
     return tuple(t for t in listed if isinstance(t, str)) if isinstance(listed, list) else ()

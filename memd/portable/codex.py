@@ -1,4 +1,4 @@
-"""Codex's own memories: ``MEMORY.md`` and ``memory_summary.md`` of its memory folder. Pure."""
+"""Read Codex's own memories: ``MEMORY.md`` and ``memory_summary.md`` of its folder. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -10,12 +10,13 @@ from memd.portable.memories import ReadingBuilder
 
 _SUMMARY, _VERSION = "memory_summary.md", "v1"
 _TYPES = {"user profile": MemoryType.USER, "user preferences": MemoryType.FEEDBACK}
-_ROUTES = re.compile(r"task \d+.*|what.?s in memory.*")
+# Headings of sections that only list where something stands.
+_INDEX_SECTIONS = re.compile(r"task \d+.*|what.?s in memory.*")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _REFERENCES = re.compile(r"(?:[ \t]*\[Task \d{1,6}\])+\Z")
-_SECTION = 2  # deeper headings only order what a section has
+_SECTION = 2  # levels of headings that name a section; deeper ones only order its entries
 _SINGLE = "Codex's notes on single sessions, of which its memories are made"
-_PASSED_OVER = {
+_SKIPPED = {
     "raw_memories.md": _SINGLE,
     "rollout_summaries": _SINGLE,
     "skills": "skills are no memories",
@@ -23,18 +24,19 @@ _PASSED_OVER = {
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose a memory for each entry of the handbook and of the summary."""
-    # The summary first: what Codex made one of its preferences for all tasks counts for all.
+    """Propose a memory for each entry of ``MEMORY.md`` and ``memory_summary.md``."""
+    # The summary first: of equal texts the first is taken, and the summary's has the better type.
     for name in reversed(files(builder, ".md")):
         parts = name.split("/")
         if parts[-1] in ("MEMORY.md", _SUMMARY):
-            _file(builder, name, text(builder.source, name))
+            _add_file(builder, name, text(builder.source, name))
         else:
-            reasons = (_PASSED_OVER[part] for part in parts if part in _PASSED_OVER)
+            reasons = (_SKIPPED[part] for part in parts if part in _SKIPPED)
             builder.leave(name, next(reasons, f"it is neither MEMORY.md nor {_SUMMARY}"))
 
 
-def _file(builder: ReadingBuilder, name: str, content: str) -> None:
+def _add_file(builder: ReadingBuilder, name: str, content: str) -> None:
+    """Propose the entries of a file as memories, or leave them out with a reason."""
     if name.endswith(_SUMMARY):
         version, _, content = content.partition("\n")
         if version != _VERSION:
@@ -44,27 +46,28 @@ def _file(builder: ReadingBuilder, name: str, content: str) -> None:
     first = 2 if name.endswith(_SUMMARY) else 1
     for number, section, scope, lines in _entries(content):
         where = f"{name}:{number + first - 1}"
-        if _ROUTES.fullmatch(section):
+        if _INDEX_SECTIONS.fullmatch(section):
             builder.leave(where, f"Codex's own index ({section})")
             continue
         statement = _REFERENCES.sub("", "\n".join(lines).rstrip())
         if statement.startswith("Related skill:"):
-            builder.leave(where, _PASSED_OVER["skills"])
+            builder.leave(where, _SKIPPED["skills"])
             continue
         context = f"Scope: {scope}" if scope else ""
         builder.add(statement, where, kind=_TYPES.get(section), at=at, context=context)
 
 
 def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
-    """Yield line number, section, scope and lines of each bullet and paragraph.
+    """Yield the line number, section, scope and lines of each bullet and paragraph.
 
-    Blocks of earlier versions have a head between lines ``---`` in the place of headings.
+    The scope is the task group that a statement holds for. Files of earlier versions of Codex have
+    heads between lines ``---`` instead of headings.
     """
     section, scope, start, lines, in_head = "", "", 0, list[str](), False
     for number, line in enumerate((*content.split("\n"), ""), 1):
-        heading, begun, fence = _HEADING.fullmatch(line), entry(line), line.rstrip() == "---"
-        begins = begun is not None and not begun[0]
-        if lines and (heading or fence or begins or not line.strip()):
+        heading, bullet, fence = _HEADING.fullmatch(line), entry(line), line.rstrip() == "---"
+        at_margin = bullet is not None and not bullet[0]
+        if lines and (heading or fence or at_margin or not line.strip()):
             yield start, section, scope, lines
             lines = []
         if fence:
@@ -80,4 +83,4 @@ def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
             scope = f"{scope}; {line.removeprefix('scope:').strip()}"
         elif line.strip():
             start = start if lines else number
-            lines.append(begun[2] if begun and begins else line)
+            lines.append(bullet[2] if bullet and at_margin else line)

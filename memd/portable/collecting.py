@@ -1,4 +1,4 @@
-"""Collect the files of an export, one at a time; each left-out file has a reason.
+"""Collect the files of an export one at a time, or a reason for each file left out.
 
 Rules of this file
 - Bytes are exported as on the disk, or as in the archive from which they were imported.
@@ -32,7 +32,7 @@ _WORDS_LIKE_A_KEY = "what it says of itself looks like a credential"
 
 
 class Collected(Struct, frozen=True):
-    """A file by its name in its folder; ``type`` and ``origin`` are what the manifest says."""
+    """A file to export: its name in its folder, content, and manifest fields."""
 
     name: str
     content: bytes
@@ -68,17 +68,19 @@ def memories(
         if in_catalogue(file.path):
             parsed = document.parse(content, file.path)
             kind, origin = parsed.type or "", parsed.origin if body is None else origin
-        yield _checked(Collected(file.path, content, file.mtime_ns, kind, origin), known)
+        yield _without_credentials(
+            Collected(file.path, content, file.mtime_ns, kind, origin), known
+        )
 
 
-def notes(every: Iterable[RawNotes]) -> Iterator[Item]:
-    """Yield session notes by session."""
-    for each in sorted(every, key=lambda each: each.session):
+def notes(session_notes: Iterable[RawNotes]) -> Iterator[Item]:
+    """Yield session notes for an export, ordered by session, or why each is left out."""
+    for each in sorted(session_notes, key=lambda each: each.session):
         name = f"{each.session}.md"
         if each.problem:
             yield LeftOutFile(name, each.problem)
         else:
-            yield _checked(Collected(name, each.content, each.mtime_ns))
+            yield _without_credentials(Collected(name, each.content, each.mtime_ns))
 
 
 def settings(options: Mapping[str, Any], mtime_ns: int) -> Iterator[Item]:
@@ -87,7 +89,7 @@ def settings(options: Mapping[str, Any], mtime_ns: int) -> Iterator[Item]:
     names = map(secrets.scrub, left_out)
     yield from (LeftOutFile(f"{SETTINGS}: {name}", _PRIVATE) for name in names)
     if text:
-        yield _checked(Collected(SETTINGS, text.encode(), mtime_ns))
+        yield _without_credentials(Collected(SETTINGS, text.encode(), mtime_ns))
 
 
 def changes(
@@ -97,16 +99,23 @@ def changes(
 
     Changes made by imports are left out; the past changes that imports brought are included.
     """
-    here = [past_of(change) for change in own if not is_import(change.by.origin)]
-    met = set(here)
-    every = [*(change for change in past if change not in met), *here]
-    covered = partial(covers, parts=parts - {ExportPart.LOGS})
-    result = (replace(e, files=tuple(f for f in e.files if covered(f.path))) for e in every)
+    own_changes = [past_of(change) for change in own if not is_import(change.by.origin)]
+    # An archive of this directory that was imported again repeats its own changes.
+    known = set(own_changes)
+    merged = [*(change for change in past if change not in known), *own_changes]
+    is_exported = partial(covers, parts=parts - {ExportPart.LOGS})
+    result = (
+        replace(change, files=tuple(file for file in change.files if is_exported(file.path)))
+        for change in merged
+    )
     return [change for change in result if change.files]
 
 
 def history(every: Iterable[PastChange], originals: ImportTable, project: str) -> Iterator[Item]:
-    """Yield the stored texts that changes name, then one file with the changes as JSON lines."""
+    """Yield the stored texts that changes name, then one file with the changes as JSON lines.
+
+    Changes whose words, and files whose names, look like credentials are left out.
+    """
     name, newest = f"{project}.jsonl", 0.0
     lines: list[bytes] = []
     done: set[str] = set()
@@ -120,11 +129,12 @@ def history(every: Iterable[PastChange], originals: ImportTable, project: str) -
             continue
         lines.append(msgspec.json.encode(public) + b"\n")
         newest = max(newest, change.at)
+        # A key is the hash of a text; ``before`` and ``after`` are None for no file.
         for key in (key for file in plain for key in (file.before, file.after) if key):
             body = None if key in done else originals.body(key)
             done.add(key)
             if body is not None:
-                yield _checked(Collected(f"blobs/{key}", body, _ns(change.at)))
+                yield _without_credentials(Collected(f"blobs/{key}", body, _ns(change.at)))
     if lines:
         yield Collected(name, b"".join(lines), _ns(newest))
 
@@ -137,17 +147,21 @@ def covers(path: str, *, parts: frozenset[ExportPart]) -> bool:
     return ExportPart.LOGS in parts if top == LOGS else True
 
 
-def _checked(file: Collected, known: dict[str, str] | None = None) -> Item:
-    """Return a file, or a ``LeftOutFile`` if its name or text looks like a credential."""
+def _without_credentials(file: Collected, known: dict[str, str] | None = None) -> Item:
+    """Return a file, or a ``LeftOutFile`` if its name or text looks like a credential.
+
+    ``known`` caches the reason for each text by its hash, "" if it has no credential.
+    """
     if secrets.find(file.name):
         return LeftOutFile(secrets.scrub(file.name), _LIKE_A_KEY)
     known, key = {} if known is None else known, sha256(file.content)
     if key not in known:
         hits = secrets.find(decode(file.content))
-        words = f"line {hits[0].line} looks like a credential ({hits[0].rule})" if hits else ""
-        known[key] = words
+        why = f"line {hits[0].line} looks like a credential ({hits[0].rule})" if hits else ""
+        known[key] = why
     return LeftOutFile(file.name, known[key]) if known[key] else file
 
 
 def _ns(seconds: float) -> int:
+    """Return seconds in nanoseconds."""
     return int(seconds * 1_000_000_000)

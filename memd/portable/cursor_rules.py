@@ -1,4 +1,4 @@
-"""Rules of Cursor as rules of Claude Code: a diff to look at, and no memories. Pure."""
+"""Show rules of Cursor as rules of Claude Code: a diff to read; no memories result. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ _BY_DESCRIPTION = "Cursor loads it by description or by hand, Claude Code would 
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Make the diff that would add the rules; raises SourceRefusedError where there are none."""
+    """Build the diff that would add the rules. Raises SourceRefusedError if there are none."""
     names = frozenset(builder.source.names())
     for name in sorted(names):
         if not (match := _RULE.fullmatch(name)):
             continue
         path = match["path"] or match["legacy"] or match["alone"]
         path = f"{match['above'] or ''}.claude/rules/{path}.md"
-        rule = _rule(builder.source.read(name), name)
+        rule = _as_claude_rule(builder.source.read(name), name)
         if rule is None:
             builder.leave(name, _BY_DESCRIPTION)
         elif len(builder.diff) > _DIFF_CHARACTERS:
@@ -39,11 +39,14 @@ def read(builder: ReadingBuilder) -> None:
         raise SourceRefusedError(builder.kind, _NONE)
 
 
-def _rule(content: bytes, name: str) -> bytes | None:
-    """Return a rule as Claude Code reads it, ``None`` for one that has no place there."""
+def _as_claude_rule(content: bytes, name: str) -> bytes | None:
+    """Return a Cursor rule as a rule file of Claude Code.
+
+    ``None`` for a rule that Cursor loads neither always nor by file pattern: Claude Code cannot.
+    """
     rule = parse(content, name)
     always = rule.metadata.get("alwaysApply", "").casefold() == "true"
-    globs = [] if always else list(_globs(rule.metadata.get("globs", "")))
+    globs = [] if always else list(_split_globs(rule.metadata.get("globs", "")))
     if not globs and not always and name.endswith(".mdc"):
         return None
     head = [f"description: {scalar(rule.description)}"] if rule.description else []
@@ -53,8 +56,8 @@ def _rule(content: bytes, name: str) -> bytes | None:
     return "\n".join((*lines, rule.body.strip(), "")).encode("utf-8", errors="replace")
 
 
-def _globs(value: str) -> Iterator[str]:
-    """Yield the patterns of a list with commas; one between braces is part of a pattern."""
+def _split_globs(value: str) -> Iterator[str]:
+    """Yield the patterns of a comma-separated list; a comma in braces is part of a pattern."""
     if value.startswith("[") and value.find("]") == len(value) - 1:
         value = value[1:-1]  # a list that is no YAML, such as [*.ts, *.js]
     depth = start = 0

@@ -1,8 +1,8 @@
-"""Files, JSON and times of other tools as their readers need them. Pure.
+"""Decode files, JSON and times of other tools for the readers of their formats. Pure.
 
-Members that nobody reads are ignored; one of another type than it should be breaks its entry alone.
-All raise SourceDamagedError for a file that is too large or no JSON. JSON of very many small values
-is refused before it is decoded: that would hold up all prompts and fill the memory.
+Unknown members are ignored; a member of a wrong type makes only its entry unreadable. All functions
+raise SourceDamagedError for a file that is too large or no JSON. JSON of very many small values is
+refused before it is decoded, since decoding would delay all prompts and fill the memory.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from memd.portable.values import ImportSource
 T = TypeVar("T")
 ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _BOM = b"\xef\xbb\xbf"
-_ENTRIES = 100_000  # of one file
+_ENTRIES = 100_000  # limit for one file
 _COMMAS = 2_000_000  # of a file; real ones have one in some thirty bytes
 _PARTS = 500_000  # commas of one value that is decoded at once
 _MANY_ENTRIES = f"it has more than {_ENTRIES:,} entries"
@@ -34,9 +34,9 @@ _MILLISECONDS = 100_000_000_000  # as seconds this is in the year 5138
 
 
 def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
-    """Return the files with these endings; the others are left out.
+    """Return the names of files with these endings; leave the others out, and hidden ones.
 
-    Raises SourceRefusedError where there is none.
+    Raises SourceRefusedError if there is none.
     """
     endings, names = " or ".join(suffixes), builder.source.names()
     chosen = tuple(name for name in names if name.endswith(suffixes) and not hidden(name))
@@ -49,26 +49,27 @@ def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
 
 
 def hidden(name: str) -> bool:
-    """Say whether a file or a folder above it is hidden."""
+    """Return whether a file, or a folder above it, is hidden."""
     return "/." in f"/{name}"
 
 
 def without_bom(source: ImportSource, name: str) -> bytes:
-    """Return a file of a source without its BOM."""
+    """Return the content of a file without its byte order mark."""
     return source.read(name).removeprefix(_BOM)
 
 
 def text(source: ImportSource, name: str) -> str:
-    """Return a file of a source as text; foreign bytes become U+FFFD."""
+    """Return a file as text with LF line ends; bytes that are not UTF-8 become U+FFFD."""
     return without_bom(source, name).decode(errors="replace").replace("\r\n", "\n")
 
 
 def entries(
     builder: ReadingBuilder, name: str, member: str = ""
 ) -> tuple[list[msgspec.Raw], dict[str, msgspec.Raw]]:
-    """Return the entries of a JSON file, and the members of it that a reader asks for.
+    """Return the entries of a JSON file, undecoded, and the known members of its object.
 
-    They are those of a list, those of the list in a member, or the object itself.
+    The entries are those of the file's list, or of the list in ``member``; a file that has neither
+    is itself the one entry.
     """
     content = without_bom(builder.source, name)
     value = json(content, name, list[msgspec.Raw] | _Members, _COMMAS)
@@ -83,7 +84,7 @@ def entries(
 
 
 def json(content: bytes | msgspec.Raw, name: str, shape: Any, commas: int = _PARTS) -> Any:
-    """Return the value of a JSON text of one shape, which has at most so many commas."""
+    """Decode a JSON text into the type ``shape``; ``commas`` is the most that it may have."""
     if bytes(content).count(b",") > commas:
         raise SourceDamagedError(name, _MANY_PARTS)
     try:
@@ -94,14 +95,17 @@ def json(content: bytes | msgspec.Raw, name: str, shape: Any, commas: int = _PAR
 
 
 def length(content: bytes | msgspec.Raw, name: str) -> int:
-    """Return how many entries a JSON list has."""
+    """Return the number of entries of a JSON list; ``name`` is its file, for errors."""
     return len(json(content, name, list[msgspec.Raw], _COMMAS))
 
 
 def each(
     builder: ReadingBuilder, name: str, values: Iterable[msgspec.Raw], shape: type[T]
 ) -> Iterator[tuple[str, T]]:
-    """Yield the entries of a JSON list, each with its place; a broken one is left out."""
+    """Decode the entries of a JSON list into ``shape``, and yield each with its place in the file.
+
+    Entries that cannot be decoded are left out.
+    """
     decoder = msgspec.json.Decoder(shape)
     for number, raw in enumerate(values):
         yield_to_requests()
@@ -118,9 +122,9 @@ def each(
 
 
 def moment(value: str | float | None) -> float:
-    """Return the seconds since 1970 of a time as tools write it, 0 for none.
+    """Return a time as tools write it in seconds since 1970, 0 if there is none or it is invalid.
 
-    It is ISO 8601, or a number of seconds or milliseconds.
+    ``value`` is ISO 8601, or a number of seconds or milliseconds.
     """
     if isinstance(value, float | int):
         value = str(value / 1000 if value > _MILLISECONDS else value)

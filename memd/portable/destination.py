@@ -1,4 +1,4 @@
-"""Where an export may be written. Blocks."""
+"""Check that an export may be written to a path. Blocks."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _OF_AGENT = "it lies in a memory directory"
 
 
 class Destination(Struct, frozen=True):
-    """A name in a folder (its real path) under which nothing was; ``packed`` is a tar.gz."""
+    """A free name in a folder (its real path); ``packed`` if a tar.gz is written there."""
 
     folder: str
     name: str
@@ -30,15 +30,14 @@ class Destination(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path."""
+        """The whole path."""
         return f"{self.folder.rstrip('/')}/{self.name}"
 
 
 def check_destination(path: str, closed: Iterable[tuple[str, str]]) -> Destination:
-    """Return where an export goes.
+    """Return the checked destination of an export. Raises DestinationError if it is not allowed.
 
-    ``closed`` are directories in which nobody writes one, each with the reason. Raises
-    DestinationError.
+    ``closed`` are pairs of a directory in which exports are not allowed and the reason.
     """
     folder, name = os.path.split(os.path.normpath(path))
     packed = name.endswith(_SUFFIX) and name != _SUFFIX
@@ -48,11 +47,11 @@ def check_destination(path: str, closed: Iterable[tuple[str, str]]) -> Destinati
         (is_temporary(name), _OURS),
         (not packed and bool(_OTHER.fullmatch(name)), _OTHER_SHAPE),
     )
-    why = next((words for broken, words in rules if broken), "")
+    why = next((reason for broken, reason in rules if broken), "")
     if why:
         raise DestinationError(path, why)
     result = Destination(os.path.realpath(folder), name, packed)
-    why = _closed(result.folder, closed)
+    why = _why_closed(result.folder, closed)
     if not why and not os.path.isdir(result.folder):
         why = _NO_FOLDER
     elif not why and os.path.lexists(result.path):
@@ -62,8 +61,8 @@ def check_destination(path: str, closed: Iterable[tuple[str, str]]) -> Destinati
     return result
 
 
-def _closed(folder: str, closed: Iterable[tuple[str, str]]) -> str:
-    """Return why nobody writes an export into a folder, by its real path; "" where one may."""
+def _why_closed(folder: str, closed: Iterable[tuple[str, str]]) -> str:
+    """Return why exports into a folder (its real path) are not allowed, "" if they are."""
     for directory, why in closed:
         if f"{folder}/".startswith(f"{os.path.realpath(directory).rstrip('/')}/"):
             return why

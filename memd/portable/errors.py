@@ -1,4 +1,4 @@
-"""Why an export or an import does not begin; what is wrong with one file alone is listed."""
+"""Errors that stop an export or import as a whole; faults of single files are only listed."""
 
 from memd.core.errors import MemdError
 from memd.core.names import printable
@@ -6,7 +6,7 @@ from memd.portable.values import SourceKind
 
 
 class DestinationError(MemdError):
-    """An export cannot be written where it was asked for; nothing was left there."""
+    """An export cannot be written to its destination; nothing was left there."""
 
     code = 1072
     kind = "destination_refused"
@@ -18,7 +18,7 @@ class DestinationError(MemdError):
 
 
 class SourceMissingError(MemdError):
-    """What is to be imported is not there, or may not be read from there."""
+    """The source of an import does not exist or cannot be read."""
 
     code = 1073
     kind = "source_missing"
@@ -43,7 +43,7 @@ class SourceDamagedError(MemdError):
 
 
 class KindUnknownError(MemdError):
-    """Nobody can tell what the files are that are to be imported."""
+    """The kind of the files to import was not recognised."""
 
     code = 1075
     kind = "kind_unknown"
@@ -73,7 +73,7 @@ class VersionTooNewError(MemdError):
 
 
 class SourceRefusedError(MemdError):
-    """What is to be imported says of itself, or shows, that it is not for importing."""
+    """A source has nothing of its kind to import, or says that it must not be imported."""
 
     code = 1077
     kind = "source_refused"

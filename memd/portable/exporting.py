@@ -37,7 +37,9 @@ _TOO_MUCH = (
 
 
 class Export:
-    """An export in progress; ``ids`` are those of its projects, ``version`` is memd's.
+    """An export in progress: it writes files and gathers the manifest's records of them.
+
+    ``ids`` are the project ids in the archive, ``version`` is memd's.
 
     All methods raise DestinationError.
     """
@@ -45,29 +47,29 @@ class Export:
     def __init__(self, staging: Staging, request: ExportRequest, version: str) -> None:
         self._staging, self._request, self._version = staging, request, version
         self.ids = project_ids(project.name for project in request.projects)
-        self._projects = dict(zip(self.ids, map(_record, request.projects), strict=True))
+        self._projects = dict(zip(self.ids, map(_project_record, request.projects), strict=True))
         self._files: dict[str, list[FileRecord]] = {key: [] for key in ("", *self.ids)}
-        self._met: set[str] = set()
+        self._names: set[str] = set()
         self._left_out = LeftOutList()
 
     def take(self, project: str, folder: str, items: Iterable[Item]) -> None:
         """Write files into a folder of a project ("" for none) and list those left out."""
-        above = len(f"projects/{project}/") if project else 0
+        prefix = len(f"projects/{project}/") if project else 0  # records have paths without it
         for each in items:
             name = f"{folder}{each.name}"
             why = each.reason if isinstance(each, LeftOutFile) else fault(name)
-            if name in self._met:
+            if name in self._names:
                 if name.startswith(BLOBS):
                     continue  # two projects may have the same text, which is stored once
                 why = _SAME_NAME
-            self._met.add(name)
+            self._names.add(name)
             record = None
             if isinstance(each, Collected) and not why:
                 record = self._staging.add(name, each.content, each.mtime_ns)
             if record is None or isinstance(each, LeftOutFile):
                 self._left_out.add(name, why or _SAME_FILE)
                 continue
-            record.type, record.origin, record.path = each.type, each.origin, name[above:]
+            record.type, record.origin, record.path = each.type, each.origin, name[prefix:]
             self._files[project].append(record)
 
     def finish(self) -> ExportResult:
@@ -92,8 +94,8 @@ class Export:
                 files=self._files[""],
             )
         )
-        every = [file for files in self._files.values() for file in files]
-        count, size = len(every), sum(file.bytes for file in every)
+        records = [file for files in self._files.values() for file in files]
+        count, size = len(records), sum(file.bytes for file in records)
         return ExportResult(
             self._request.destination,
             count,
@@ -101,6 +103,7 @@ class Export:
             tuple(ExportedProject(each.id, each.name, len(each.files)) for each in projects),
             tuple(self._left_out.files),
             self._left_out.more,
+            # The archive also has the manifest and the list of sums.
             (_TOO_MUCH,) if count + 2 > ENTRIES or size > UNPACKED_BYTES else (),
         )
 
@@ -119,21 +122,23 @@ class DirectoryExport:
 
     def prepare(self) -> None:
         """Scan all texts for credentials, the slow part, before writers have to wait."""
-        for _ in self._memories(files_of(self.directory, self._wanted)):
+        for _ in self._memories(files_of(self.directory, self._is_exported)):
             yield_to_requests()
 
     def take(self, still: StillDirectory) -> list[PastChange]:
         """Export the memories; return the changes to export, empty without ``HISTORY``."""
-        self.export.take(self.project, self.folder, self._memories(still.files(self._wanted)))
+        self.export.take(self.project, self.folder, self._memories(still.files(self._is_exported)))
         if ExportPart.HISTORY not in self.parts:
             return []
         past = self.originals.past(self.directory)
         return collecting.changes(still.changes(), past, self.parts)
 
     def _memories(self, files: Iterable[StillFile]) -> Iterator[Item]:
+        """Yield the files of the directory that are exported, or why each is left out."""
         return collecting.memories(files, self.originals, self.directory, self._known)
 
-    def _wanted(self, path: str) -> bool:
+    def _is_exported(self, path: str) -> bool:
+        """Return whether the export includes a path of the directory."""
         return collecting.covers(path, parts=self.parts)
 
 
@@ -145,7 +150,7 @@ def project_ids(names: Iterable[str]) -> list[str]:
         plain = _DOTS.sub(".", _NOT_PLAIN.sub("-", name))[:_ID_CHARACTERS].strip("-.")
         try:
             check_component(plain)
-        except NameRefusedError:  # nothing is left of it, or it is the name of a device
+        except NameRefusedError:  # it is empty now, or a name that is reserved for a device
             plain = f"project-{plain}".strip("-")
         number, key = 1, plain
         while key.casefold() in taken:
@@ -156,8 +161,8 @@ def project_ids(names: Iterable[str]) -> list[str]:
     return ids
 
 
-def _record(project: KnownProject) -> ProjectRecord:
-    """Return a project without its files; its remote is told by a hash alone."""
+def _project_record(project: KnownProject) -> ProjectRecord:
+    """Return the manifest's record of a project, without files; only a hash tells its remote."""
     remote = repository_of(project.root) if project.root else ""
     name = project.name.encode(errors="replace").decode()
     return ProjectRecord(id="", name=name, remote=sha256(remote.encode()) if remote else "")

@@ -1,6 +1,6 @@
-"""What an import does in worker threads: reading a source, and what the state file keeps of it.
+"""Read the source of an import, and store proposals and original texts in the state file.
 
-Everything here blocks.
+All functions block: call them in worker threads.
 """
 
 import os
@@ -31,7 +31,7 @@ from memd.portable.values import (
 from memd.state.changes import Journal, Proposal, ProposalTable, fits
 from memd.state.tables import ImportTable
 
-_SHOWN = 5
+_SHOWN = 5  # names in the error for an unknown source
 _NO_MEMORIES = "conversations are no memories; with --learn memd learns from them"
 _NOTES = ".md"
 _HAS_NOTES = "the session has notes here"
@@ -39,9 +39,10 @@ _CREDENTIAL = "it looks as if it held a credential"
 
 
 class ImportRequest(Struct, frozen=True):
-    """What is imported: an absolute path, of a ``kind`` that is recognised where it is ``None``.
+    """A request to import a source: its absolute path and kind (``None``: recognise it).
 
-    Without ``accept`` memories become proposals, and nothing else is taken. ``client`` asks for it.
+    Without ``accept``, memories become proposals and all else is left out. ``client`` is the name
+    of the client that requests it.
     """
 
     source: str
@@ -53,9 +54,9 @@ class ImportRequest(Struct, frozen=True):
 
 
 class ImportTarget(Struct, frozen=True):
-    """Where a project of a source goes, with what its client forwards of its environment.
+    """The project into which a source's project is imported, with its client's environment.
 
-    ``joined`` says that it joined a team.
+    ``joined``: the project joined a team.
     """
 
     project: Project
@@ -64,11 +65,11 @@ class ImportTarget(Struct, frozen=True):
 
 
 class ImportPorts(Struct, frozen=True):
-    """What imports are given from outside; all of it is called in worker threads.
+    """Functions of other rooms that imports call in worker threads.
 
-    ``staging`` is a folder for what is unpacked. ``restore_notes`` takes a project, a session, the
-    bytes of its notes and their time in ns, and says whether the session had none. ``checkpoint``
-    lets prompts go first.
+    ``staging`` is the folder for unpacked archives. ``restore_notes`` writes a session's notes and
+    returns ``False`` if it has notes already; it takes a project, a session, the notes' bytes and
+    their time in ns. ``checkpoint`` lets prompts go first.
     """
 
     staging: str
@@ -77,7 +78,7 @@ class ImportPorts(Struct, frozen=True):
 
 
 class ImportTables(Struct, frozen=True):
-    """What the state file keeps for imports."""
+    """The tables of the state file that imports use."""
 
     journal: Journal
     originals: ImportTable
@@ -85,43 +86,47 @@ class ImportTables(Struct, frozen=True):
 
 
 class EmptyTree:
-    """A memory directory that is not there yet, as a plan sees it."""
+    """The tree of a memory directory that does not exist yet."""
 
     def headers(self) -> tuple[Header, ...]:
-        """No memory."""
+        """Return no headers."""
         return ()
 
     def read(self, _: str) -> MemoryFile | None:
-        """No file."""
+        """Return ``None``: there is no file."""
         return None
 
     def index(self) -> bytes | None:
-        """No index."""
+        """Return ``None``: there is no index."""
         return None
 
 
 @contextmanager
 def read_source(request: ImportRequest, staging: str) -> Iterator[ImportReading]:
-    """Hold a source open and yield what its reader makes of it.
+    """Open a source, read it with the reader of its kind, and yield the result.
 
-    ``staging`` is a folder for what has to be unpacked. Raises what ``open_source`` and the readers
-    raise, KindUnknownError, and SourceRefusedError for conversations that nobody is to learn from.
+    ``staging`` is the folder for unpacked archives. The source stays open, since texts of its
+    history are read later. Raises the errors of ``open_source`` and the readers, KindUnknownError,
+    and SourceRefusedError for conversations without ``learn``.
     """
     with open_source(request.source, staging) as source:
         kind = request.kind or kinds.recognised(source)
         if kind is None:
-            raise KindUnknownError(request.source, _seen(source))
+            raise KindUnknownError(request.source, _describe_unknown(source))
         if kind is SourceKind.CHATS and not request.learn:
             raise SourceRefusedError(kind, _NO_MEMORIES)
         read = memd_archive.read if kind is SourceKind.MEMD else partial(kinds.read, kind)
         reading = read(source)
-        left, more = source.left_out, reading.left_out_more
-        left_out = (*left.files, *reading.left_out)
-        yield replace(reading, left_out=left_out, left_out_more=more + left.more)
+        left_out = (*source.left_out.files, *reading.left_out)
+        more = source.left_out.more + reading.left_out_more
+        yield replace(reading, left_out=left_out, left_out_more=more)
 
 
 def provenance(request: ImportRequest, kind: SourceKind) -> Provenance:
-    """Return where the changes of an import come from."""
+    """Return the provenance that the history records for an import's changes.
+
+    A source's name that looks like a credential is not recorded.
+    """
     name = printable(request.source.rstrip("/").rpartition("/")[2])
     if secrets.find(name):
         name = "a file"
@@ -130,7 +135,10 @@ def provenance(request: ImportRequest, kind: SourceKind) -> Provenance:
 
 
 def remember(table: ImportTable, directory: str, plan: ImportPlan, at: float) -> None:
-    """Keep what the state file is to know of a plan's files. Raises StateUnusableError."""
+    """Store the original texts of a plan's files, so that later imports recognise them.
+
+    Texts that are written unchanged are not stored twice. Raises StateUnusableError.
+    """
     originals = [file.original for file in plan.files if file.original]
     bodies = {
         original.exported: file.exported
@@ -144,21 +152,21 @@ def remember(table: ImportTable, directory: str, plan: ImportPlan, at: float) ->
 def propose(
     tables: ImportTables, directory: str, plan: ImportPlan, by: Provenance, at: float
 ) -> str:
-    """Keep a plan as a proposal and return its id, "" where it is too large for one.
+    """Store a plan as a proposal and return its id, "" if it is too large for one.
 
     Raises StateUnusableError.
     """
     edits = tuple(file.proposed for file in plan.files)
     if not fits(edits, by.origin):
         return ""
-    wanted = Proposal("", directory, at, said=by.reason, edits=edits)
-    proposal = tables.proposals.propose(wanted, by)
+    proposal = Proposal("", directory, at, said=by.reason, edits=edits)
+    proposal_id = tables.proposals.propose(proposal, by)
     remember(tables.originals, directory, plan, at)
-    return proposal
+    return proposal_id
 
 
 def known_files(tables: ImportTables, directory: str) -> KnownFiles:
-    """Return what the state file knows of a directory."""
+    """Return the history of a directory in the state file: originals and earlier versions."""
     real, journal = os.path.realpath(directory), tables.journal
     originals = tables.originals.of_directory(real)
     return KnownFiles(originals, partial(journal.versions, real), journal.blob)
@@ -167,10 +175,10 @@ def known_files(tables: ImportTables, directory: str) -> KnownFiles:
 def restore_notes(
     notes: Sequence[ProposedMemory], restore: Callable[[str, bytes, int], bool], now_ns: int
 ) -> tuple[int, tuple[LeftOutFile, ...]]:
-    """Put session notes where a session has none; return how many, and what stays out.
+    """Write notes of sessions that have none; return how many were written, and those left out.
 
-    ``restore`` takes a session, the bytes and their time, and says whether it had none.
-    A time of the future becomes ``now_ns``.
+    ``restore`` takes a session, the bytes and their time in ns, and returns ``False`` if the
+    session has notes. A time in the future becomes ``now_ns``.
     """
     count, left = 0, []
     for file in notes:
@@ -189,8 +197,8 @@ def restore_notes(
     return count, tuple(left)
 
 
-def _seen(source: ImportSource) -> str:
-    """Return what stands in a source that nobody knows."""
+def _describe_unknown(source: ImportSource) -> str:
+    """Return a sentence that names the first files of a source whose kind is unknown."""
     names = source.names()
     if not names:
         return "there is no file in it"

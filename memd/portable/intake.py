@@ -1,4 +1,4 @@
-"""The files found in a source so far, checked against the limits of an import. Pure.
+"""List the files of a source while it is read, and check them against an import's limits. Pure.
 
 Rules of this file
 - Entries are counted as they are read, so that nothing above a limit is kept in memory.
@@ -18,10 +18,10 @@ from memd.portable.values import LeftOutList
 
 ENTRIES = 100_000
 UNPACKED_BYTES = 1024 * 1024 * 1024
-RATIO = 200  # of what is unpacked to what is packed
+RATIO = 200  # the most unpacked bytes for each packed one
 RATIO_BYTES = 16 * 1024 * 1024  # below, any ratio is allowed: a few files may be all zeros
 DEPTH = 16  # parts of a name; a memory directory is scanned to the same depth
-PIECE_BYTES = 64 * 1024  # of a file, at once
+PIECE_BYTES = 64 * 1024  # of a file that are in memory at once
 _NAME_BYTES = 1024
 _ALL_NAMES_BYTES = 8 * 1024 * 1024
 
@@ -35,12 +35,12 @@ _TWICE = "it is there twice"
 CLASH = "its name differs from another one in case alone"
 _BOTH = "it is a file and a folder"
 
-Place = tuple[int, int, int]  # where a file begins, its bytes, its mtime in ns
+Place = tuple[int, int, int]  # a file's offset in the unpacked bytes, size, and mtime in ns
 Pieces = Iterator[bytes]
 
 
 class PackedFile(Struct, frozen=True):
-    """One entry of an archive. ``why_not`` is "" for a file or folder, else why it is neither."""
+    """An entry of an archive. ``why_not`` is "" for a file or folder, else why it is neither."""
 
     name: str
     size: int = 0
@@ -50,24 +50,24 @@ class PackedFile(Struct, frozen=True):
 
 
 class Intake:
-    """The files of one source by name, counted and checked as they come.
+    """The files of a source by name, counted and checked as they are added.
 
     ``label`` names the source in errors, ``packed`` is its size in bytes.
     """
 
     def __init__(self, label: str, packed: int = 0) -> None:
-        self.files: dict[str, int] = {}  # where their places stand
+        self.files: dict[str, int] = {}  # from a name to the index of its place in ``_places``
         self.folders: set[str] = set()
         self.left_out = LeftOutList()
         self._label, self._packed = label, packed
         self._entries = self._unpacked = self._names = 0
-        self._folded: set[bytes] = set()  # sums of names in one case: shorter than a long name
-        self._places = array("q")  # offset, size and mtime of each: a tenth of what tuples take
+        self._folded: set[bytes] = set()  # hashes of case-folded names: smaller than long names
+        self._places = array("q")  # offset, size and mtime in turn: a tenth of tuples' memory
 
     def entry(self, name: str) -> str:
-        """Count one entry and return its name without ``./`` before it and ``/`` behind it.
+        """Count an entry and return its checked name, without leading ``./`` and trailing ``/``.
 
-        "" is the source itself. Raises SourceDamagedError.
+        "" is the source itself. Raises SourceDamagedError for a bad name or above a limit.
         """
         self._entries += 1
         if self._entries > ENTRIES:
@@ -85,7 +85,7 @@ class Intake:
         return plain
 
     def folder(self, name: str) -> None:
-        """Note a folder and those above it. Raises SourceDamagedError."""
+        """Add a folder and those above it. Raises SourceDamagedError if one of them is a file."""
         while name and name not in self.folders:
             if name in self.files:
                 raise SourceDamagedError(name, _BOTH)
@@ -99,7 +99,7 @@ class Intake:
         return len(self._folded) == known
 
     def file(self, name: str, place: Place) -> None:
-        """Note a regular file. Raises SourceDamagedError."""
+        """Add a regular file. Raises SourceDamagedError if its name is taken."""
         if name in self.files:
             raise SourceDamagedError(name, _TWICE)
         if name in self.folders or not name:

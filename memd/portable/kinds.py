@@ -1,4 +1,4 @@
-"""Which tool a source is from, and the reader of each. Pure."""
+"""Recognise the tool that a source comes from, and call its reader. Pure."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -34,6 +34,7 @@ _READERS: Mapping[SourceKind, Callable[[ReadingBuilder], None]] = {
     SourceKind.CURSOR: cursor_rules.read,
     SourceKind.CHATS: chats.read,
 }
+# Patterns of file names, and members of JSON objects, by which a kind is recognised.
 _NAMES = {
     SourceKind.CODEX: r"memory_summary\.md|raw_memories\.md|rollout_summaries/.*",
     SourceKind.CURSOR: r"\.cursor/rules/.*|\.cursorrules|[^/]*\.mdc",
@@ -54,21 +55,21 @@ _MEMBERS = {
 _ABSENT = msgspec.Raw(b"")
 _Signs = msgspec.defstruct("_Signs", [(member, msgspec.Raw, _ABSENT) for member in _MEMBERS])
 _FROM_CODEX = (b"# Task Group:", b"rollout_summary_files:")
-_HEAD = 1024  # bytes, to see whether JSON is a list
-_FILES = 16  # so many are opened to see what they are
-_LINES = 200  # of a text, to see whether it has a list
+_HEAD = 1024  # bytes that are read to see whether JSON is a list
+_FILES = 16  # the most files that are opened to recognise a source
+_LINES = 200  # lines of a text that are searched for a list entry
 
 
 class _List(msgspec.Struct, array_like=True):
-    """A list of which the first entry alone is decoded."""
+    """A JSON list; only its first entry is decoded."""
 
     first: msgspec.Raw
 
 
 def read(kind: SourceKind, source: ImportSource) -> ImportReading:
-    """Return what the reader of a kind makes of a source; archives of memd have one elsewhere.
+    """Read a source with the reader of its kind, which is not ``memd``.
 
-    Raises SourceDamagedError, and SourceRefusedError where there is nothing of its kind.
+    Raises SourceDamagedError, and SourceRefusedError if nothing of that kind is in it.
     """
     builder = ReadingBuilder(kind, source)
     _READERS[kind](builder)
@@ -76,10 +77,9 @@ def read(kind: SourceKind, source: ImportSource) -> ImportReading:
 
 
 def recognised(source: ImportSource) -> SourceKind | None:
-    """Return the kind of a source, ``None`` where none or more than one fits.
+    """Return the kind of a source, ``None`` if none or more than one fits.
 
-    The data export of claude.ai, which has chats too, is one of memories. Raises
-    SourceDamagedError.
+    A data export of claude.ai has chats too, but counts as memories. Raises SourceDamagedError.
     """
     names = source.names()
     if MANIFEST in names and is_manifest(source.read(MANIFEST)):
@@ -88,10 +88,10 @@ def recognised(source: ImportSource) -> SourceKind | None:
     opened = [name for name in names if not hidden(name) and source.size(name) <= FILE_BYTES]
     jsons = [name for name in opened if name.endswith(".json") and not _CHATS.fullmatch(name)]
     for name in jsons[:_FILES]:
-        kinds |= _json(without_bom(source, name))
+        kinds |= _json_kinds(without_bom(source, name))
     if not kinds:
         texts = [name for name in opened if name.endswith((".md", ".txt"))]
-        kinds = {kind for name in texts[:_FILES] if (kind := _markdown(source, name))}
+        kinds = {kind for name in texts[:_FILES] if (kind := _text_kind(source, name))}
     if SourceKind.CLAUDE_AI in kinds:
         kinds.discard(SourceKind.CHATS)
     if len(kinds) > 1:
@@ -99,7 +99,7 @@ def recognised(source: ImportSource) -> SourceKind | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _json(content: bytes) -> set[SourceKind]:
+def _json_kinds(content: bytes) -> set[SourceKind]:
     """Return the kinds whose members a JSON object has, or the first entry of a list."""
     try:
         if content[:_HEAD].lstrip().startswith(b"["):
@@ -110,8 +110,8 @@ def _json(content: bytes) -> set[SourceKind]:
     return {kind for member, kind in _MEMBERS.items() if bytes(getattr(value, member))}
 
 
-def _markdown(source: ImportSource, name: str) -> SourceKind | None:
-    """Return the kind of a text by its head, or by its first lines."""
+def _text_kind(source: ImportSource, name: str) -> SourceKind | None:
+    """Return the kind of a text file by its frontmatter, or by list entries in its first lines."""
     content = source.read(name)
     head = parse(content, name)
     if name.rpartition("/")[2] == INDEX:

@@ -1,4 +1,4 @@
-"""The manifest of an archive of memd: what it holds, as docs/export-format.md says. Pure."""
+"""The manifest of an archive of memd, which lists its files (docs/export-format.md). Pure."""
 
 import msgspec
 
@@ -12,9 +12,9 @@ _NOT_OURS = "it is no manifest of memd"
 
 
 class FileRecord(msgspec.Struct, kw_only=True):
-    """One file: ``path`` below its project's folder (or the archive's), its SHA-256 in hex, bytes.
+    """A file: ``path`` below its project's folder (or the archive's), SHA-256 in hex, bytes.
 
-    ``type`` and ``origin`` are those of a memory, "" where it is none or says nothing.
+    ``type`` and ``origin`` are those of a memory, "" if it has none or is no memory.
     """
 
     path: str
@@ -26,7 +26,7 @@ class FileRecord(msgspec.Struct, kw_only=True):
 
 
 class ProjectRecord(msgspec.Struct, kw_only=True):
-    """One project; ``remote`` is the SHA-256 of its canonical remote's name, "" where it has none.
+    """A project; ``remote`` is the SHA-256 of its canonical remote's name, "" if it has none.
 
     Its files lie below ``projects/<id>/``, except its history.
     """
@@ -38,9 +38,10 @@ class ProjectRecord(msgspec.Struct, kw_only=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """All of an archive. ``made`` is the time of its newest file, in ISO 8601; ``memd`` a version.
+    """The contents of an archive: its projects, and the ``files`` that belong to no project.
 
-    ``scope`` are the parts beside the private memories, sorted. ``files`` are those of no project.
+    ``made`` is the time of its newest file, in ISO 8601; ``memd`` is the version that wrote it.
+    ``scope`` are the exported parts besides the private memories, sorted.
     """
 
     format: str
@@ -53,12 +54,14 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class _Format(msgspec.Struct):
+    """The members that all versions of the manifest have."""
+
     format: str = ""
     version: int = 0
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Return a manifest as JSON, the same bytes for the same content."""
+    """Return a manifest as JSON; equal manifests give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
@@ -70,7 +73,7 @@ def sum_line(digest: str, name: str) -> bytes:
 
 
 def is_manifest(content: bytes) -> bool:
-    """Say whether a file is a manifest of memd, of any version."""
+    """Return whether the content of a file is a manifest of memd, of any version."""
     try:
         return msgspec.json.decode(content, type=_Format).format == FORMAT
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -78,11 +81,12 @@ def is_manifest(content: bytes) -> bool:
 
 
 def decode(content: bytes) -> Manifest:
-    """Return a manifest; unknown members are ignored.
+    """Return the manifest in a JSON text; unknown members are ignored.
 
     Raises VersionTooNewError and SourceDamagedError.
     """
     try:
+        # The version first: a newer manifest may have members of other types.
         version = msgspec.json.decode(content, type=_Format).version
         if version > VERSION:
             raise VersionTooNewError(version, VERSION)

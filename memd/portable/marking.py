@@ -16,12 +16,13 @@ def marked(content: bytes, path: str) -> bytes | None:
     claim = document.parse(content, path)
     if claim.damaged:
         return content
-    wanted = least_trusted(IMPORT, *filter(FOREIGN.__contains__, (claim.origin,)))
-    if claim.origin == wanted:
+    origin = least_trusted(IMPORT, *filter(FOREIGN.__contains__, (claim.origin,)))
+    if claim.origin == origin:
         return content
-    mark = {"metadata.origin": wanted}
+    fields = {"metadata.origin": origin}
     with suppress(FrontmatterNotEditableError):
-        return document.with_fields(content, mark)
+        return document.with_fields(content, fields)
+    # Unusual YAML cannot be edited line by line, but can be written again in memd's own form.
     with suppress(FrontmatterNotEditableError):
-        return document.with_fields(document.strict(content, None, path), mark)
+        return document.with_fields(document.strict(content, None, path), fields)
     return content if claim.origin in ("", *FOREIGN) else None

@@ -1,4 +1,4 @@
-"""Memories of mem0: the answer of its ``get_all``, or the list in it. Pure."""
+"""Read memories of mem0 from JSON: the answer of its ``get_all``, or the list in it. Pure."""
 
 import re
 from typing import Any
@@ -11,6 +11,7 @@ from memd.portable.memories import ReadingBuilder
 from memd.text.words import WIDE
 
 _LEAST_WORDS = 4  # mem0 saves scraps like "Likes tea", of which nothing can be recalled
+# Chinese, Japanese and Korean have no spaces: two characters count as a word.
 _WORD = re.compile(rf"[{WIDE}]{{1,2}}|[^\s{WIDE}]+")
 _TYPES = frozenset(MemoryType)
 
@@ -24,7 +25,7 @@ class _Memory(msgspec.Struct):
 
 
 def read(builder: ReadingBuilder) -> None:
-    """Propose a memory for each entry of the JSON files."""
+    """Propose a memory for each entry of the JSON files with at least four words."""
     for name in files(builder, ".json"):
         values, page = entries(builder, name, "results")
         if json(page.get("next", b"null"), name, Any):

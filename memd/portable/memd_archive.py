@@ -1,10 +1,10 @@
-"""An export of memd, as docs/export-format.md says: checked as a whole, then read. Pure.
+"""Check and read an export of memd (docs/export-format.md). Pure.
 
 Rules of this file
-- Nothing is used before every file has the size and the sum that the manifest says, and the
-  manifest itself its sum. Whatever does not fit is a fault of the archive, which names the file.
-- What an archive says of itself is not believed: whose words a memory holds is carried along for a
-  later export, and a history is there to be read.
+- Nothing is used before every file, and the manifest itself, has the size and the SHA-256 that the
+  archive names for it. Every mismatch is an error that names the file.
+- Claims of an archive are not trusted: the origin of a memory is only kept for a later export, and
+  its history is only shown.
 """
 
 import io
@@ -47,7 +47,7 @@ from memd.portable.values import (
 
 _HISTORY_BYTES = 16 * 1024 * 1024  # of the changes of one project
 _BLOBS = "history/blobs/"
-_COMMAS = 20  # in the manifest for each file: it has six members, and a name
+_COMMAS = 20  # the most in the manifest for each file, which has six members and a name
 _LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _MISSING = "it is not there"
 _UNNAMED = "the manifest does not name it"
@@ -66,28 +66,29 @@ _change = msgspec.json.Decoder(PastChange)
 
 
 def read(source: ImportSource) -> ImportReading:
-    """Return what an export brings. Raises SourceDamagedError and VersionTooNewError."""
+    """Return the contents of an export. Raises SourceDamagedError and VersionTooNewError."""
     content = source.read(MANIFEST) if MANIFEST in source.names() else b""
+    # Before decoding: a manifest of very many small values would fill the memory.
     if content.count(b"{") > 2 * ENTRIES or content.count(b",") > _COMMAS * ENTRIES:
         raise SourceDamagedError(MANIFEST, _MANY)
     manifest, digest = decode(content), sha256(content)
     del content  # it may be long
     records: dict[str, FileRecord] = {}
-    for name, record in _records(manifest):
+    for name, record in _named_records(manifest):
         if name in records:
             raise SourceDamagedError(name, _TWICE)
         records[name] = record
-    _check(source, records, digest)
-    taking = _Taking(source, records)
-    projects = tuple(taking.project(each) for each in manifest.projects)
-    agents = taking.folders(f"agents/{AgentScope.USER}/")
-    taking.leave_others()
-    left = tuple(taking.left.files)
-    return ImportReading(SourceKind.MEMD, projects, agents, left, left_out_more=taking.left.more)
+    _check_files(source, records, digest)
+    reader = _Reader(source, records)
+    projects = tuple(reader.project(each) for each in manifest.projects)
+    agents = reader.folders(f"agents/{AgentScope.USER}/")
+    reader.leave_unread()
+    left = tuple(reader.left.files)
+    return ImportReading(SourceKind.MEMD, projects, agents, left, left_out_more=reader.left.more)
 
 
-def _records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
-    """Yield the files of a manifest by their names in the archive. Raises SourceDamagedError."""
+def _named_records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
+    """Yield each file of a manifest with its name in the archive. Raises SourceDamagedError."""
     ids = [project.id for project in manifest.projects]
     if len({*ids}) < len(ids) or not all(map(_is_component, ids)):
         raise SourceDamagedError(MANIFEST, _NO_ID)
@@ -98,18 +99,19 @@ def _records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
         yield record.path, record
 
 
-def _check(source: ImportSource, records: Mapping[str, FileRecord], manifest: str) -> None:
-    """Return where an archive is what its manifest says; raises SourceDamagedError.
+def _check_files(source: ImportSource, records: Mapping[str, FileRecord], manifest: str) -> None:
+    """Raise SourceDamagedError if the files of an archive are not those of its manifest.
 
-    ``manifest`` is the sum of that.
+    ``manifest`` is the manifest's SHA-256.
     """
     for name in source.names():
         if name not in records and name not in (MANIFEST, SUMS):
             raise SourceDamagedError(name, _UNNAMED)
-    if len(source.names()) < len(records) + 2:  # with the two that no record names
+    if len(source.names()) < len(records) + 2:  # the manifest and the sums have no record
         for name in sorted({MANIFEST, SUMS, *records}.difference(source.names())):
             raise SourceDamagedError(name, _MISSING)
-    if any(a != b for a, b in zip_longest(io.BytesIO(source.read(SUMS)), _sums(records, manifest))):
+    lines = io.BytesIO(source.read(SUMS))
+    if any(a != b for a, b in zip_longest(lines, _expected_sums(records, manifest))):
         raise SourceDamagedError(SUMS, _SUMS)
     for name, record in records.items():
         yield_to_requests()
@@ -118,35 +120,35 @@ def _check(source: ImportSource, records: Mapping[str, FileRecord], manifest: st
             raise SourceDamagedError(name, _CHANGED)
 
 
-def _sums(records: Mapping[str, FileRecord], manifest: str) -> Iterator[bytes]:
-    """Yield the lines that the list of sums must have."""
+def _expected_sums(records: Mapping[str, FileRecord], manifest: str) -> Iterator[bytes]:
+    """Yield the lines that the archive's ``SHA256SUMS`` must have."""
     yield sum_line(manifest, MANIFEST)
     for name in sorted(records, key=str.encode):
         yield sum_line(records[name].sha256, name)
 
 
-class _Taking:
-    """What is taken of an archive that was checked, and what is left out.
+class _Reader:
+    """Reads the files of a checked archive, each once, and lists those that are left out.
 
-    ``records`` are its files by name; each goes once.
+    ``records`` are its files by name.
     """
 
     def __init__(self, source: ImportSource, records: Mapping[str, FileRecord]) -> None:
         self.left = LeftOutList()
         self._source = source
         self._records = records
-        self._open = dict.fromkeys(sorted(records))  # names that nobody has taken
+        self._unread = dict.fromkeys(sorted(records))  # names, in order
         self._count = self._bytes = 0
 
     def project(self, project: ProjectRecord) -> ReadProject:
-        """Return what an archive has of one project."""
+        """Return the memories, agents, notes and history of one project."""
         folder = f"projects/{project.id}"
         agents: dict[str, tuple[ProposedMemory, ...]] = {}
         for scope in (AgentScope.PROJECT, AgentScope.LOCAL):
             inside = self.folders(f"{folder}/agents/{scope}/")
             agents |= {f"{scope}/{agent}": files for agent, files in inside.items()}
         history = tuple(self._history(f"history/{project.id}.jsonl"))
-        named = {key for change in history for f in change.files for key in (f.before, f.after)}
+        hashes = {key for change in history for f in change.files for key in (f.before, f.after)}
         return ReadProject(
             project.id,
             project.name,
@@ -154,14 +156,14 @@ class _Taking:
             agents,
             tuple(self._files(f"{folder}/notes/")),
             history,
-            # Checked now, and read again one by one when they are kept.
-            ((key, self._source.read(f"{_BLOBS}{key}")) for key in [*self._texts(named)]),
+            # The list checks all texts now; the generator reads them one by one when stored.
+            ((key, self._source.read(f"{_BLOBS}{key}")) for key in [*self._safe_texts(hashes)]),
             project.remote,
         )
 
     def folders(self, place: str) -> dict[str, tuple[ProposedMemory, ...]]:
-        """Return the files of each folder at a place that is called as an agent may be."""
-        inside = (name.removeprefix(place) for name in self._open if name.startswith(place))
+        """Return the files of each folder below ``place`` whose name an agent can have."""
+        inside = (name.removeprefix(place) for name in self._unread if name.startswith(place))
         names = {name.partition("/")[0] for name in inside if "/" in name}
         return {
             name: tuple(self._files(f"{place}{name}/"))
@@ -169,19 +171,22 @@ class _Taking:
             if _is_component(name)
         }
 
-    def leave_others(self) -> None:
-        """List what nobody has taken."""
-        for name in self._open:
+    def leave_unread(self) -> None:
+        """Leave out all files that were not read."""
+        for name in self._unread:
             self.left.add(name, _ELSEWHERE)
-        self._open.clear()
+        self._unread.clear()
 
     def _files(self, place: str) -> Iterator[ProposedMemory]:
-        """Yield the files below a place, by their paths there."""
-        for name in [name for name in self._open if name.startswith(place)]:
+        """Yield the files below ``place``, with their paths there, but no logs.
+
+        Files above the limits of an import are left out.
+        """
+        for name in [name for name in self._unread if name.startswith(place)]:
             path = name.removeprefix(place)
             if path.startswith(f"{LOGS}/"):
                 continue
-            del self._open[name]
+            del self._unread[name]
             record = self._records[name]
             self._count, self._bytes = self._count + 1, self._bytes + record.bytes
             if self._count > MEMORIES or self._bytes > TEXT_BYTES:
@@ -191,10 +196,13 @@ class _Taking:
             yield ProposedMemory(path, content, mtime_ns, record.origin, exact=True)
 
     def _history(self, name: str) -> Iterator[PastChange]:
-        """Yield the changes of a list that may be kept, oldest first. Raises SourceDamagedError."""
-        if name not in self._open:
+        """Yield the changes in a file of JSON lines, oldest first. Raises SourceDamagedError.
+
+        Changes whose words look like a credential are left out.
+        """
+        if name not in self._unread:
             return
-        del self._open[name]
+        del self._unread[name]
         if self._source.size(name) > _HISTORY_BYTES:
             self.left.add(name, _LARGE)
             return
@@ -213,14 +221,17 @@ class _Taking:
             if files:
                 yield replace(change, files=files)
 
-    def _texts(self, named: Iterable[str | None]) -> Iterator[str]:
-        """Yield those hashes whose texts may be kept."""
-        for key in sorted(key for key in named if key and _HASH.fullmatch(key)):
+    def _safe_texts(self, hashes: Iterable[str | None]) -> Iterator[str]:
+        """Yield the hashes whose texts are in the archive, not too large, without credentials.
+
+        Raises SourceDamagedError if a text does not have its hash.
+        """
+        for key in sorted(key for key in hashes if key and _HASH.fullmatch(key)):
             yield_to_requests()
             name = f"{_BLOBS}{key}"
             if name not in self._records:
                 continue
-            self._open.pop(name, None)
+            self._unread.pop(name, None)
             content = self._source.read(name)
             if self._records[name].sha256 != key:
                 raise SourceDamagedError(name, _CHANGED)
@@ -231,6 +242,7 @@ class _Taking:
 
 
 def _is_path(path: str) -> bool:
+    """Return whether a text is a path that a file in a memory directory can have."""
     try:
         return check_odd_name(path) == path
     except NameRefusedError:
@@ -238,6 +250,7 @@ def _is_path(path: str) -> bool:
 
 
 def _is_component(name: str) -> bool:
+    """Return whether a text can be the name of one file or folder."""
     try:
         return check_component(name) == name
     except NameRefusedError:

@@ -1,4 +1,4 @@
-"""What becomes of a source of another tool: proposed memories and what is left out. Pure."""
+"""Build memories from the entries of another tool's files, and list what is left out. Pure."""
 
 from collections import defaultdict
 
@@ -18,17 +18,17 @@ from memd.portable.values import (
     SourceKind,
 )
 
-_NAME_WORDS = 8
+_NAME_WORDS = 8  # of a title, for a file name
 _MANY = f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes"
 _Folders = defaultdict[str, list[ProposedMemory]]
 
 
 class ReadingBuilder:
-    """Gathers what a reader makes of its ``source``, within the bounds of one import.
+    """Gathers the memories that a reader finds in its ``source``, within the limits of an import.
 
-    In a project each file has a name of its own, and a text is taken once. Readers may fill the
-    public attributes: ``memories`` by project id, ``names`` of projects by id, ``agents`` as an
-    ``ImportReading`` has them, where a key with a scope belongs to the project without an id.
+    In a project each file has a unique name, and equal texts are taken once. Readers may fill the
+    public attributes: ``memories`` by project id, ``names`` of projects by id, and ``agents`` by
+    agent, or by ``scope/agent`` for sub-agents of the project without an id.
     """
 
     def __init__(self, kind: SourceKind, source: ImportSource) -> None:
@@ -44,11 +44,11 @@ class ReadingBuilder:
         self._count = self._bytes = 0
 
     def leave(self, where: str, reason: str) -> None:
-        """List something that does not become a memory, or count it where there are very many."""
+        """Leave out a place of the source: list it with the reason (from 1,000 on, count it)."""
         self.left.add(where, reason)
 
     def written(self, name: str) -> float:
-        """Return when a file of the source was changed last, in seconds since 1970."""
+        """Return when a file was last changed, in seconds since 1970; 0 if unknown."""
         return self.source.mtime_ns(name) / 1_000_000_000
 
     def add(
@@ -64,11 +64,11 @@ class ReadingBuilder:
         context: str = "",
         project: str = "",
     ) -> None:
-        """Propose a memory of a text, or list why not.
+        """Propose a memory with a text, or leave the text out with a reason.
 
-        ``where`` it stands in the source is for a person. The first words of the title name the
-        file; it and the description are the text's where they are empty. ``at`` is in seconds
-        since 1970, 0 where nobody says. ``context`` stands below the text.
+        ``where`` tells a person its place in the source. The first words of the title become the
+        file name; an empty title or description is taken from the text. ``at`` is in seconds
+        since 1970, 0 if unknown. ``context`` is written below the text.
         """
         if self._count >= MEMORIES:
             self.leave(where, _MANY)
@@ -81,20 +81,20 @@ class ReadingBuilder:
             self.leave(where, f"it says the same as {self._texts[same]}")
         else:
             self._texts[same] = where
-            name = self._name(title or body, project)
+            name = self._unique_name(title or body, project)
             line = one_line(description or body, limits.INDEX_LINE_CHARACTERS)
             modified = iso_time(at) if at else ""
             whole = f"{body}\n\n{context}" if context else body
             content = new(name, line, kind, whole, session="", modified=modified, origin=IMPORT)
             if tags:
                 content = with_fields(content, {"metadata.tags": ", ".join(tags)})
-            # The prefix keeps a name from being that of a device or an index.
+            # The prefix prevents names that are reserved for devices or indexes.
             path = f"{kind or self.kind}_{name}.md"
             memory = ProposedMemory(path, content, int(at * 1_000_000_000))
             self.take(memory, where, self.memories[project])
 
     def take(self, memory: ProposedMemory, where: str, into: list[ProposedMemory]) -> None:
-        """Add a memory to a list, or list why not."""
+        """Add a memory to the list ``into``, or leave it out if it is above a limit."""
         size = len(memory.content)
         most = limits.READ_BYTES if memory.exact else limits.MEMORY_BYTES
         if size > most:
@@ -107,12 +107,13 @@ class ReadingBuilder:
             into.append(memory)
 
     def reading(self) -> ImportReading:
-        """Return all of it."""
+        """Return all that was added, by project and agent."""
         agents = {key: tuple(memories) for key, memories in self.agents.items() if memories}
+        # A key with a scope, "project/reviewer", is a sub-agent of the project without an id.
         users = {key: memories for key, memories in agents.items() if "/" not in key}
         scoped = {key: memories for key, memories in agents.items() if "/" in key}
         if scoped:
-            self.memories.setdefault("", [])
+            self.memories.setdefault("", [])  # that project may have no memories of its own
         projects = tuple(
             ReadProject(key, self.names.get(key, key), tuple(memories), {} if key else scoped)
             for key, memories in self.memories.items()
@@ -130,8 +131,8 @@ class ReadingBuilder:
             self.left.more,
         )
 
-    def _name(self, title: str, project: str) -> str:
-        """Return a name that no memory of the project has yet."""
+    def _unique_name(self, title: str, project: str) -> str:
+        """Return a name of a title's first words that no other memory of the project has."""
         name = plain = slug(" ".join(title.split(maxsplit=_NAME_WORDS)[:_NAME_WORDS]))
         numbers = self._numbers[project]
         while name in numbers:

@@ -1,4 +1,4 @@
-"""Find memories with the same statements in other words, by the program's similarity. Pure."""
+"""Find live memories that have the same statements as an imported one in other words. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from memd.documents.document import parse
 from memd.text.similarity import contradiction, resemblance
 from memd.text.statements import Statement, crude_words, statements
 
-_COMMON = 50  # memories that have a word, above which it says little
-_COMPARED = 8  # memories that share most rare words with a text
-_BYTES = 32 * 1024  # of a text that is compared
-_ALL_BYTES = 32 * 1024 * 1024  # of all of them
+_COMMON = 50  # a word that more memories have is too common to find similar ones
+_COMPARED = 8  # the most memories that are compared with a new one
+_BYTES = 32 * 1024  # longer texts are not compared
+_ALL_BYTES = 32 * 1024 * 1024  # limit for all indexed texts together
 
 
 class Overlap(Enum):
@@ -28,7 +28,7 @@ class Overlap(Enum):
 
 
 class NearMemories:
-    """The private memories of a tree, indexed by their words; read at the first query."""
+    """An index of a tree's private memories by their words; it is built at the first query."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -36,9 +36,9 @@ class NearMemories:
         self._holders: defaultdict[str, list[int]] | None = None
 
     def of(self, content: bytes) -> Iterator[MemoryFile]:
-        """Yield the memories that share most rare words with a new one, the best first."""
+        """Yield the eight memories that share most rare words with a new one, the best first."""
         if self._holders is None:
-            self._holders = self._read()
+            self._holders = self._index_words()
         if not self._holders or len(content) > _BYTES:
             return
         memory = parse(content, "")
@@ -47,22 +47,27 @@ class NearMemories:
             holders = self._holders.get(word, ())
             if len(holders) <= _COMMON:
                 counts.update(holders)
-        for number, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:_COMPARED]:
+        best_first = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        for number, _ in best_first[:_COMPARED]:
             file = self._tree.read(self._paths[number])
             if file is not None:
                 yield file
 
-    def _read(self) -> defaultdict[str, list[int]]:
+    def _index_words(self) -> defaultdict[str, list[int]]:
+        """Read the tree's private memories; return for each word the numbers of its memories.
+
+        A number is an index into ``_paths``.
+        """
         holders: defaultdict[str, list[int]] = defaultdict(list)
-        left = _ALL_BYTES
+        bytes_left = _ALL_BYTES
         for header in self._tree.headers():
             yield_to_requests()
             if header.damaged or header.size > _BYTES or header.path.startswith(TEAM):
                 continue
-            left -= header.size
-            if left < 0:
+            bytes_left -= header.size
+            if bytes_left < 0:
                 break
-            with suppress(MemdError):  # what cannot be read is no duplicate
+            with suppress(MemdError):  # an unreadable memory is not compared
                 file = self._tree.read(header.path)
                 if file is not None:
                     for word in crude_words(f"{header.description}\n{file.body}"):
@@ -72,33 +77,36 @@ class NearMemories:
 
 
 def overlap(content: bytes, live: MemoryFile) -> Overlap:
-    """Return which of a new and a live memory has the other's statements.
+    """Return which of a new memory (its file content) and a live one has the other's statements.
 
     ``LITTLE`` if neither has, or if their types differ.
     """
     new = parse(content, "")
     if new.type is None or new.damaged or new.type is not live.header.type:
         return Overlap.LITTLE
-    mine = _stated(new.description, new.body)
-    theirs = _stated(live.header.description, live.body)
-    if _says(theirs, mine):
+    new_statements = _all_statements(new.description, new.body)
+    live_statements = _all_statements(live.header.description, live.body)
+    if _covers_all(live_statements, new_statements):
         return Overlap.SAID
-    return Overlap.MORE if _says(mine, theirs) else Overlap.LITTLE
+    return Overlap.MORE if _covers_all(new_statements, live_statements) else Overlap.LITTLE
 
 
-def _stated(description: str, body: str) -> Sequence[Statement]:
+def _all_statements(description: str, body: str) -> Sequence[Statement]:
+    """Return the statements of a memory's body and its description."""
     return (*statements(body), Statement(description))
 
 
-def _says(one: Sequence[Statement], other: Sequence[Statement]) -> bool:
-    """Return whether one memory's statements cover all of another's."""
-    return all(any(_covers(mine, theirs) for mine in one) for theirs in other if theirs.raw.strip())
+def _covers_all(own: Sequence[Statement], others: Sequence[Statement]) -> bool:
+    """Return whether each of another memory's statements is covered by one of our own."""
+    return all(
+        any(_covers(statement, other) for statement in own) for other in others if other.raw.strip()
+    )
 
 
-def _covers(mine: Statement, theirs: Statement) -> bool:
+def _covers(statement: Statement, other: Statement) -> bool:
     """Return whether a statement has every word of another one and does not contradict it."""
-    if mine.key == theirs.key:
+    if statement.key == other.key:
         return True
-    fewer = len(theirs.words) <= len(mine.words) and theirs.facts <= mine.facts
-    alike = bool(theirs.words) and resemblance(mine, theirs) >= 1.0
-    return fewer and alike and not contradiction(mine, theirs)
+    is_part = len(other.words) <= len(statement.words) and other.facts <= statement.facts
+    is_alike = bool(other.words) and resemblance(statement, other) >= 1.0
+    return is_part and is_alike and not contradiction(statement, other)

@@ -1,4 +1,4 @@
-"""The plan of an import into one directory, and the values that it is made from. Pure."""
+"""The plan of an import into one directory, and the values from which it is made. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -62,7 +62,7 @@ class MergedFile(Struct, frozen=True):
 
     @property
     def proposed(self) -> ProposedEdit:
-        """The edit as one of a proposal, which a person decides."""
+        """The edit in the form of a proposal, which a person decides."""
         edit = self.edit
         reason = f"{self.action}, from {self.name}" if self.is_renamed else self.action
         before, base = self.before, edit.base or ""
@@ -87,7 +87,7 @@ class ImportPlan(Struct, frozen=True):
     imported: ImportedTexts = field(default_factory=ImportedTexts)
 
     def draft(self) -> StoreDraft:
-        """Return the change set."""
+        """Return the change set that the store is to commit."""
         edits = tuple(file.edit for file in self.files)
         originals = [*self.absent, *(file.original for file in self.files if file.original)]
         unknown = [original for original in originals if not original.live]
@@ -106,20 +106,20 @@ class TakenNames:
     def __init__(self, paths: Iterable[str]) -> None:
         self._files: set[str] = set()
         self._folders: set[str] = set()
-        self._spelled: dict[str, str] = {}  # a file or folder without case, as it is spelled
+        self._spelled: dict[str, str] = {}  # from a case-folded path to its first spelling
         for path in paths:
             self.add(path)
 
     def add(self, path: str) -> None:
-        """Note a file and its folders."""
+        """Add a file and the folders above it."""
         *folders, _ = parts = list(beginnings(path))
         self._files.add(path)
         self._folders.update(folders)
         for part in parts:
             self._spelled.setdefault(part.casefold(), part)
 
-    def trouble(self, path: str) -> str:
-        """Return why a new file cannot have a name, "" where it can."""
+    def conflict(self, path: str) -> str:
+        """Return why a new file cannot have this path, "" if it can."""
         *folders, _ = parts = list(beginnings(path))
         if path in self._folders or not self._files.isdisjoint(folders):
             return _FOLDER

@@ -1,4 +1,4 @@
-"""What an import answers: where everything went, and what stayed out. Pure."""
+"""Results of an import: the files and folders that were imported or left out. Pure."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,9 @@ from memd.portable.values import LISTED, LeftOutFile, LeftOutList, SourceKind
 
 
 class ImportedFile(Struct, frozen=True):
-    """One file: its path here, what became of it, and its name in the source where it differs.
+    """A file of an import: its path here, the action, and its name in the source if that differs.
 
-    ``action`` is created, updated, merged (with what was here) or beside (another of its name).
+    ``action`` is created, updated, merged (with the live file) or beside (under another name).
     """
 
     path: str
@@ -20,11 +20,11 @@ class ImportedFile(Struct, frozen=True):
 
 
 class ImportedFolder(Struct, frozen=True):
-    """What became of one project, or of one sub-agent's memory: ``id`` is the source's name for it.
+    """The import of one project, or of one sub-agent's memory; ``id`` is the source's name for it.
 
-    It is one ``change``, or a ``proposal`` that a person decides; neither where nothing is new or
-    nothing was to be done. ``files`` of one answer are at most a thousand, ``files_more`` counts
-    the others, and ``same`` what is here already.
+    It made one ``change``, or a ``proposal`` that a person decides; neither if nothing is new or
+    this was a dry run. One result has at most a thousand ``files``; ``files_more`` counts the
+    others, and ``same`` the files that are here already.
     """
 
     id: str
@@ -37,11 +37,12 @@ class ImportedFolder(Struct, frozen=True):
 
 
 class ImportResult(Struct, frozen=True):
-    """What an import did, or with ``dry_run`` would do.
+    """The result of an import, or with ``dry_run`` of a rehearsal.
 
-    ``notes`` counts session notes, ``past_changes`` those that are new in the history, ``learning``
-    the jobs that learn from conversations. ``left_out`` names what was not taken and why, at most a
-    thousand, and ``left_out_more`` counts the others. ``diff`` is a text to be applied by hand.
+    ``notes`` counts session notes, ``past_changes`` the changes that are new in the history;
+    ``learning`` are the jobs that learn from conversations. ``left_out`` names files that were not
+    imported and why, at most a thousand; ``left_out_more`` counts the others. ``diff`` is a text
+    for a person to apply.
     """
 
     kind: SourceKind
@@ -58,7 +59,7 @@ class ImportResult(Struct, frozen=True):
 
 
 class ImportReport:
-    """What an import did so far; its lists are bounded together, so that an answer has room."""
+    """Gathers the result of a running import; at most 1,000 files are listed in all folders."""
 
     def __init__(self, kind: SourceKind, *, dry_run: bool) -> None:
         self.projects: list[ImportedFolder] = []
@@ -74,7 +75,7 @@ class ImportReport:
     def folder(
         self, key: str, directory: str, plan: ImportPlan, change: str | None, proposal: str
     ) -> ImportedFolder:
-        """Return what became of a directory by its plan; what stays out of it is noted."""
+        """Return the result for one directory from its plan; note the files left out of it."""
         self.leave_out(plan.left_out, key)
         files = tuple(
             ImportedFile(file.edit.path, file.action, file.name if file.is_renamed else "")
@@ -85,13 +86,13 @@ class ImportReport:
         return ImportedFolder(key, directory, change, proposal, files, more, plan.same)
 
     def leave_out(self, files: Iterable[LeftOutFile], place: str = "", more: int = 0) -> None:
-        """Note what stays out, whose names are below a place, and how many more do."""
+        """List left-out files, with ``place/`` before their names; count ``more`` without name."""
         self._left.more += more
         for file in files:
             self._left.add(f"{place}/{file.name}" if place else file.name, file.reason)
 
     def result(self) -> ImportResult:
-        """Return all of it."""
+        """Return the result of the whole import."""
         return ImportResult(
             self._kind,
             self._dry_run,

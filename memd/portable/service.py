@@ -1,8 +1,8 @@
-"""Exports and imports as the rooms above see them: the only file of this room that waits.
+"""Run exports and imports: the only file of this room that waits.
 
-Disk and state file are used in worker threads. One export runs at a time, so that none takes what
-another is making for left over, and one import. A source is read before anything is changed, each
-directory gets one change set, and one that fails leaves those before it as they are.
+Disk and state file are used in worker threads. One export runs at a time, so that none deletes the
+temporary files of another, and one import. A source is read before anything is changed. Each
+directory gets one change set; a failed one leaves the earlier ones in place.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -71,11 +71,11 @@ _OF_MEMD = "it lies among memd's own files"
 
 
 class ExportPorts(Struct, frozen=True):
-    """What exports are given from outside; all functions block.
+    """Functions of other rooms that exports call; all of them block.
 
     ``known`` returns all projects, ``notes`` the session notes below folders of transcripts,
-    ``settings`` the options of the user's own file and its mtime in ns. ``own`` are folders of memd
-    itself.
+    ``settings`` the options of the user's own file and its mtime in ns. ``own`` are memd's own
+    folders, where exports are not allowed.
     """
 
     known: Callable[[], tuple[KnownProject, ...]]
@@ -85,7 +85,7 @@ class ExportPorts(Struct, frozen=True):
 
 
 class Exports:
-    """Exports of one daemon."""
+    """Runs the exports of a daemon, one at a time."""
 
     def __init__(
         self, store: Store, originals: ImportTable, ports: ExportPorts, disk: Disk | None = None
@@ -95,72 +95,83 @@ class Exports:
         self._lock = anyio.Lock()
 
     async def projects(self) -> tuple[KnownProject, ...]:
-        """Return all projects that are known. Raises StateUnusableError."""
+        """Return all known projects. Raises StateUnusableError."""
         return await to_thread.run_sync(self._ports.known)
 
     async def export(self, request: ExportRequest, report: Report) -> ExportResult:
-        """Write an archive; nothing is there until it is whole.
+        """Write an archive; it appears at its destination only when it is complete.
 
         Raises DestinationError, DirectoryUnusableError and StateUnusableError.
         """
         async with self._lock:
-            staging = Staging(await to_thread.run_sync(self._destination, request), self._disk)
+            destination = await to_thread.run_sync(self._check_destination, request)
+            staging = Staging(destination, self._disk)
             try:
                 export = await to_thread.run_sync(self._begin, staging, request)
-                await self._take(export, request, report)
+                await self._export_all(export, request, report)
                 return await to_thread.run_sync(export.finish)
             finally:
                 with anyio.CancelScope(shield=True):
                     await to_thread.run_sync(staging.close)
 
-    async def _take(self, export: Export, request: ExportRequest, report: Report) -> None:
-        """Take all that is asked for, each directory while memd changes nothing in it."""
+    async def _export_all(self, export: Export, request: ExportRequest, report: Report) -> None:
+        """Export all requested projects and parts."""
         parts, total = request.parts, len(request.projects)
         for done, (key, project) in enumerate(zip(export.ids, request.projects, strict=True)):
             await report(done, total)
             place, directory = f"projects/{key}/memory/", project.directory
             work = DirectoryExport(export, self._originals, key, place, directory, parts)
-            changes = await self._memories(work)
+            changes = await self._export_memories(work)
             texts = collecting.history(changes, self._originals, key)
             await to_thread.run_sync(export.take, "", "history/", texts)
             if ExportPart.AGENTS in parts:
                 agents = await to_thread.run_sync(agents_in, project.root)
-                await self._agents(export, key, agents)
+                await self._export_agents(export, key, agents)
             if ExportPart.NOTES in parts:
-                await to_thread.run_sync(self._notes, export, key, project)
+                await to_thread.run_sync(self._export_notes, export, key, project)
         if ExportPart.AGENTS in parts:
             for config in sorted({project.config for project in request.projects}):
-                await self._agents(export, "", await to_thread.run_sync(own_agents, config))
+                agents = await to_thread.run_sync(own_agents, config)
+                await self._export_agents(export, "", agents)
         if ExportPart.SETTINGS in parts:
-            await to_thread.run_sync(self._settings, export)
+            await to_thread.run_sync(self._export_settings, export)
         await report(total, total)
 
-    async def _agents(self, export: Export, key: str, agents: Sequence[AgentMemory]) -> None:
+    async def _export_agents(self, export: Export, key: str, agents: Sequence[AgentMemory]) -> None:
+        """Export the memories of the sub-agents of a project, or of the user if ``key`` is ""."""
         folder = f"projects/{key}/agents" if key else "agents"
         for each in agents:
             place = f"{folder}/{each.scope}/{each.agent}/"
-            await self._memories(
+            await self._export_memories(
                 DirectoryExport(export, self._originals, key, place, each.directory)
             )
 
-    async def _memories(self, work: DirectoryExport) -> list[PastChange]:
-        """Take a directory's memories while memd changes nothing there; return its history."""
+    async def _export_memories(self, work: DirectoryExport) -> list[PastChange]:
+        """Export a directory's memories while memd changes nothing there; return its history."""
+        # Without the lock first: the check for credentials is slow, and writers need not wait.
         await to_thread.run_sync(work.prepare)
         history = ExportPart.HISTORY in work.parts
         return await self._store.still(work.directory, work.take, history=history)
 
     def _begin(self, staging: Staging, request: ExportRequest) -> Export:
+        """Open the staging and return an empty export into it. Blocks."""
         staging.open()
         return Export(staging, request, __version__)
 
-    def _notes(self, export: Export, key: str, project: KnownProject) -> None:
+    def _export_notes(self, export: Export, key: str, project: KnownProject) -> None:
+        """Export the session notes of a project. Blocks."""
         files = self._ports.notes(project.sessions)
         export.take(key, f"projects/{key}/notes/", collecting.notes(files))
 
-    def _settings(self, export: Export) -> None:
+    def _export_settings(self, export: Export) -> None:
+        """Export the user's settings. Blocks."""
         export.take("", "", collecting.settings(*self._ports.settings()))
 
-    def _destination(self, request: ExportRequest) -> Destination:
+    def _check_destination(self, request: ExportRequest) -> Destination:
+        """Return the destination, which lies in no folder of memories or of memd. Blocks.
+
+        Raises DestinationError.
+        """
         memories = {project.directory for project in (*self._ports.known(), *request.projects)}
         closed = [(directory, _OF_MEMORIES) for directory in sorted(memories)]
         closed += [(directory, _OF_MEMD) for directory in self._ports.own]
@@ -168,7 +179,7 @@ class Exports:
 
 
 class Imports:
-    """Imports of one daemon."""
+    """Runs the imports of a daemon, one at a time."""
 
     def __init__(
         self, store: Store, tables: ImportTables, clock: Clock, ports: ImportPorts
@@ -179,12 +190,13 @@ class Imports:
     async def run(
         self, request: ImportRequest, find: Find, report: Report
     ) -> tuple[ImportResult, Sequence[ChatSession]]:
-        """Import a source, or say what that would do; return conversations to learn from as well.
+        """Import a source, or rehearse that; return the result and conversations to learn from.
 
-        ``find`` says where projects go, and "" where what has none goes. Raises what reading the
-        source and the first change raise; what fails later is among the problems.
+        ``find`` returns the target of each project by its id, and of files without a project by "".
+        Raises the errors of reading the source and of the first directory; later ones are among the
+        result's problems.
         """
-        async with self._lock, self._reading(request) as reading:
+        async with self._lock, self._read_source(request) as reading:
             work = _Run(self, request, reading)
             targets = await find(reading)
             total = len(reading.projects) + 1
@@ -196,76 +208,82 @@ class Imports:
             return work.report.result(), reading.talks
 
     @asynccontextmanager
-    async def _reading(self, request: ImportRequest) -> AsyncIterator[ImportReading]:
-        held = read_source(request, self._ports.staging)
+    async def _read_source(self, request: ImportRequest) -> AsyncIterator[ImportReading]:
+        """Read a source in a worker thread; keep it open until the end."""
+        source = read_source(request, self._ports.staging)
         with yielding(self._ports.checkpoint):
-            reading = await to_thread.run_sync(held.__enter__)
+            reading = await to_thread.run_sync(source.__enter__)
         try:
             yield reading
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(held.__exit__, None, None, None)
+                await to_thread.run_sync(source.__exit__, None, None, None)
 
     async def rehearse(self, directory: str, incoming: Incoming, by: Provenance) -> ImportPlan:
-        """Return what an import would make of a directory, which may not be there yet."""
-        made = ImportPlan()
+        """Return the plan of an import into a directory, which need not exist; change nothing."""
+        import_plan = ImportPlan()
 
         def plan(tree: Tree) -> Draft:
-            nonlocal made
-            made = merged(incoming, tree, known_files(self._tables, directory))
+            """Store the plan for this tree, and change nothing."""
+            nonlocal import_plan
+            import_plan = merged(incoming, tree, known_files(self._tables, directory))
             return Draft()
 
         try:
             await self._store.take_back(directory, lambda _: plan, by, dry_run=True)
         except DirectoryMissingError:
             await to_thread.run_sync(plan, EmptyTree())
-        return made
+        return import_plan
 
     async def commit(
         self, directory: str, incoming: Incoming, by: Provenance
     ) -> tuple[ImportPlan, str | None]:
-        """Make what an import wants true; return it with the change. Raises as ``Store.commit``."""
-        made, at = ImportPlan(), self._clock.now()
+        """Import files into a directory; return the plan and the id of its change set.
+
+        The id is ``None`` if nothing changed. Raises the errors of ``Store.commit``.
+        """
+        import_plan, at = ImportPlan(), self._clock.now()
 
         def plan(tree: Tree) -> Draft:
-            nonlocal made
-            made = merged(incoming, tree, known_files(self._tables, directory))
-            remember(self._tables.originals, directory, made, at)
-            return made.draft()
+            """Plan the import for this tree; the store may call it more than once."""
+            nonlocal import_plan
+            import_plan = merged(incoming, tree, known_files(self._tables, directory))
+            remember(self._tables.originals, directory, import_plan, at)
+            return import_plan.draft()
 
         committed = await self._store.commit(directory, plan, by)
-        return made, committed.change
+        return import_plan, committed.change
 
     async def propose(self, directory: str, plan: ImportPlan, by: Provenance) -> str:
-        """Keep a plan for a person to decide; return its id, "" where it is too large."""
+        """Store a plan as a proposal for a person; return its id, "" if it is too large."""
         at, tables = self._clock.now(), self._tables
         return await to_thread.run_sync(propose, tables, directory, plan, by, at)
 
     async def add_past(self, directory: str, project: ReadProject) -> int:
-        """Keep a project's history for reading; return how many changes are new."""
+        """Store a project's history, which is only read; return how many changes are new."""
         add, at = self._tables.originals.add_past, self._clock.now()
         return await to_thread.run_sync(add, directory, project.history, project.bodies, at)
 
     async def past(self, directory: str, only: Filter, limit: int) -> tuple[PastChange, ...]:
-        """Return past changes that archives brought for a directory, newest first."""
+        """Return up to ``limit`` past changes that imports brought to a directory, newest first."""
         past = await to_thread.run_sync(self._tables.originals.past, directory)
         return select_past(past, only, limit)
 
     async def add_notes(
         self, target: ImportTarget, notes: Sequence[ProposedMemory]
     ) -> tuple[int, tuple[LeftOutFile, ...]]:
-        """Put session notes where there are none; return how many, and what stays out."""
+        """Write notes of sessions that have none; return how many, and the files left out."""
         restore = partial(self._ports.restore_notes, target.project)
         return await to_thread.run_sync(restore_notes, notes, restore, self.now_ns)
 
     @property
     def now_ns(self) -> int:
-        """The time, in ns since 1970."""
+        """The current time in ns since 1970."""
         return int(self._clock.now() * 1e9)
 
 
 class _Run:
-    """One import while it runs."""
+    """An import in progress: it imports the parts of a reading and gathers the report."""
 
     def __init__(self, imports: Imports, request: ImportRequest, reading: ImportReading) -> None:
         self._imports, self._request, self._reading = imports, request, reading
@@ -276,56 +294,68 @@ class _Run:
         self.report.diff = reading.diff
 
     async def project(self, project: ReadProject, target: ImportTarget | None) -> None:
-        """Take one project; raises what its change raises where it is the first one."""
+        """Import a project into its target, or leave it out if it has none.
+
+        Without ``accept``, only its memories. Raises MemdError if it is the first and fails.
+        """
         if target is None:
             self.report.leave_out([LeftOutFile(project.id, _NOBODY.format(project.id))])
             return
         directory = target.project.memory_dir
         memories = self._incoming(project.memories, project, joined=target.joined)
-        await self._folder(project.id, directory, memories, self.report.projects)
+        await self._import_folder(project.id, directory, memories, self.report.projects)
         more = len(project.agents) + len(project.notes) + len(project.history)
         if not self._request.accept:
             self._leave_accepted(project.id, more)
             return
         for key, files in project.agents.items():
             scope, _, agent = key.partition("/")
-            await self._agent(target, scope, agent, files)
+            await self._import_agent(target, scope, agent, files)
         if not self._request.dry_run:
-            count, left = await self._imports.add_notes(target, project.notes)
+            count, left_out = await self._imports.add_notes(target, project.notes)
             self.report.notes += count
-            self.report.leave_out(left, project.id)
+            self.report.leave_out(left_out, project.id)
             self.report.past_changes += await self._imports.add_past(directory, project)
 
     async def own_agents(self, targets: Mapping[str, ImportTarget]) -> None:
-        """Take the memories of the user's own sub-agents, which belong to no project."""
+        """Import the memories of the user's own sub-agents, which belong to no project.
+
+        Any project's target names the configuration folder in which they lie.
+        """
         target = targets.get("") or next(iter(targets.values()), None)
         if not self._request.accept or target is None:
             self._leave_accepted(AgentScope.USER, len(self._reading.agents))
             return
         for agent, files in self._reading.agents.items():
-            await self._agent(target, AgentScope.USER, agent, files)
+            await self._import_agent(target, AgentScope.USER, agent, files)
 
     def _incoming(
         self, files: Sequence[ProposedMemory], project: ReadProject, *, joined: bool = False
     ) -> Incoming:
+        """Return files, with their project's history, for a plan. ``joined``: in a team."""
         kind, now_ns = self._reading.kind, self._imports.now_ns
         return Incoming(files, kind, now_ns, project.history, joined=joined)
 
-    async def _agent(
+    async def _import_agent(
         self, target: ImportTarget, scope: str, agent: str, files: Sequence[ProposedMemory]
     ) -> None:
+        """Import the memories of a sub-agent; leave them out if its name cannot be one here."""
         key, where = f"{scope}/{agent}", (target.project, agent, scope, target.environment)
         try:
             directory = await to_thread.run_sync(agent_directory, *where)
         except MemdError as error:
             self.report.leave_out([LeftOutFile(key, error.sentence)])
             return
-        await self._folder(key, directory, self._incoming(files, ReadProject()), self.report.agents)
+        incoming = self._incoming(files, ReadProject())
+        await self._import_folder(key, directory, incoming, self.report.agents)
 
-    async def _folder(
+    async def _import_folder(
         self, key: str, directory: str, incoming: Incoming, into: list[ImportedFolder]
     ) -> None:
-        """Take what comes into one directory."""
+        """Commit, propose or rehearse the import into a directory; add its result to ``into``.
+
+        ``key`` names it in the report. Raises MemdError if nothing was imported before.
+        """
         imports, by, change, proposal = self._imports, self._by, None, ""
         try:
             if self._request.accept and not self._request.dry_run:
@@ -344,5 +374,6 @@ class _Run:
         into.append(self.report.folder(key, directory, plan, change, proposal))
 
     def _leave_accepted(self, key: str, count: int) -> None:
+        """Leave out ``count`` files that are only imported with ``accept``."""
         if count:
             self.report.leave_out([LeftOutFile(key, _ACCEPTED_ALONE)], more=count - 1)

@@ -1,4 +1,4 @@
-"""What readers of archives return, and what an export takes and an import does with it."""
+"""Values of exports and imports: sources, what readers return, requests and results."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -10,14 +10,14 @@ from memd.core.imports import PastChange
 from memd.core.values import Message
 from memd.projects.projects import KnownProject
 
-TEXT_BYTES = 32 * 1024 * 1024  # of the memories of one import together
-FILE_BYTES = 32 * 1024 * 1024  # of one file of a source, which is read as a whole
-LISTED = 1000  # of what is left out; the rest is counted
-MEMORIES = 10_000  # of one import
+TEXT_BYTES = 32 * 1024 * 1024  # limit for all memories of one import together
+FILE_BYTES = 32 * 1024 * 1024  # limit for one file of a source, which is read as a whole
+LISTED = 1000  # left-out files that are listed by name; further ones are only counted
+MEMORIES = 10_000  # limit for one import
 
 
 class ExportPart(StrEnum):
-    """What an export takes beside the private memories, as ``--with`` names it."""
+    """A part of an export besides the private memories, as ``--with`` names it."""
 
     AGENTS = "agents"
     TEAM = "team"
@@ -28,7 +28,7 @@ class ExportPart(StrEnum):
 
 
 class SourceKind(StrEnum):
-    """What an import can read, as ``--from`` names it."""
+    """A tool whose files an import can read, as ``--from`` names it."""
 
     MEMD = "memd"
     CLAUDE_CODE = "claude-code"
@@ -43,45 +43,45 @@ class SourceKind(StrEnum):
 
 
 class ImportSource(Protocol):
-    """Files that somebody wants imported, read from a folder, an archive or one file.
+    """The files to import, read from a folder, an archive or one file.
 
-    Names are relative with ``/``, checked as ``archive`` says: none is absolute, leads out, is
-    twice there or differs from another in case alone. Methods block and raise SourceDamagedError.
+    Names are relative paths with ``/`` and checked: none is absolute or leads out of the source,
+    and no two are equal if case is ignored. Methods block and raise SourceDamagedError.
     """
 
     def names(self) -> tuple[str, ...]:
-        """All regular files, sorted."""
+        """Return the names of all regular files, sorted."""
         ...
 
     def size(self, name: str) -> int:
-        """Bytes of one file."""
+        """Return the size of a file in bytes."""
         ...
 
     def mtime_ns(self, name: str) -> int:
-        """When it was changed last, in ns since 1970; 0 where nobody says."""
+        """Return when a file was last changed, in ns since 1970; 0 if unknown."""
         ...
 
     def read(self, name: str) -> bytes:
-        """One file whole."""
+        """Return the whole content of a file."""
         ...
 
 
 class LeftOutFile(Struct, frozen=True):
-    """Something of a source that does not become a memory: where it stands, and why not."""
+    """A file, or a place in one, that is not exported or imported, and the reason."""
 
     name: str
     reason: str
 
 
 class LeftOutList:
-    """What is left out of a source or an archive: the first by name, and how many ``more``."""
+    """The files that are left out: the first 1,000 by name, and the count of ``more``."""
 
     def __init__(self) -> None:
         self.files: list[LeftOutFile] = []
         self.more = 0
 
     def add(self, name: str, reason: str) -> None:
-        """Note one, or count it where there are very many."""
+        """List a file with the reason, or only count it if 1,000 are listed already."""
         if len(self.files) < LISTED:
             self.files.append(LeftOutFile(name, reason))
         else:
@@ -89,11 +89,11 @@ class LeftOutList:
 
 
 class ProposedMemory(Struct, frozen=True):
-    """One file that a source would bring: its path in the memory directory and its bytes.
+    """A file that an import proposes: its path in the memory directory and its bytes.
 
-    ``exact`` says that it comes back as it was (from an export of memd or a memory folder), so that
-    odd names and damaged heads pass. ``origin`` is what the source says of whose words it
-    holds, for a later export alone; nobody believes it. ``mtime_ns`` is 0 where nobody says.
+    ``exact``: the bytes are those of an earlier memory (from an export of memd or a memory folder),
+    so odd names and damaged frontmatter are allowed. ``origin`` is the source's unverified claim
+    of who wrote it; only a later export repeats it. ``mtime_ns`` is 0 if unknown.
     """
 
     path: str
@@ -104,13 +104,13 @@ class ProposedMemory(Struct, frozen=True):
 
 
 class ReadProject(Struct, frozen=True):
-    """What a source brings for one project.
+    """The files of one project in a source.
 
-    ``id`` and ``name`` are the source's, "" where it knows no projects. ``memories`` include the
-    index where the source has one. ``agents`` are memories of sub-agents by scope and agent
+    ``id`` and ``name`` are the source's, "" if it has no projects. ``memories`` include the index
+    if the source has one. ``agents`` are memories of sub-agents by scope and agent
     (``project/reviewer``, ``local/reviewer``), ``notes`` session notes by file name. ``history`` is
-    for reading alone, oldest first, and ``bodies`` its texts after their SHA-256, read once.
-    ``remote`` says which repository it is, as ``ProjectRecord`` does.
+    read-only, oldest first, and ``bodies`` are pairs of SHA-256 and text, readable once.
+    ``remote`` identifies the repository, as in ``ProjectRecord``.
     """
 
     id: str = ""
@@ -124,7 +124,7 @@ class ReadProject(Struct, frozen=True):
 
 
 class ChatSession(Struct, frozen=True):
-    """One conversation of a chat archive, for ``--learn``; ``id`` is the archive's."""
+    """A conversation of a chat archive, for ``--learn``; ``id`` is the archive's."""
 
     id: str
     title: str
@@ -132,11 +132,11 @@ class ChatSession(Struct, frozen=True):
 
 
 class ImportReading(Struct, frozen=True):
-    """What a reader made of a source.
+    """What a reader found in a source.
 
     ``agents`` are memories of the user's own sub-agents, by agent, which belong to no project.
-    ``diff`` is a text to print and not to apply (``cursor``). ``problems`` are sentences about the
-    source as a whole. ``left_out_more`` counts what is left out and not named.
+    ``diff`` is printed and not applied (``cursor`` alone). ``problems`` are sentences about the
+    source as a whole. ``left_out_more`` counts the left-out files that are not named.
     """
 
     kind: SourceKind
@@ -150,9 +150,9 @@ class ImportReading(Struct, frozen=True):
 
 
 class ExportRequest(Struct, frozen=True):
-    """Which projects go to which absolute path, and which parts of them.
+    """A request to export projects, with these parts, to an absolute path.
 
-    ``whole`` says that these are all projects: then one without files is no part of the archive.
+    ``whole``: these are all known projects, so those without files are left out of the archive.
     """
 
     destination: str
@@ -162,7 +162,7 @@ class ExportRequest(Struct, frozen=True):
 
 
 class ExportedProject(Struct, frozen=True):
-    """A project of an archive: its id there, what its directory is called, and its files."""
+    """A project of an archive: its id there, the name of its directory, and its number of files."""
 
     id: str
     name: str
@@ -170,10 +170,10 @@ class ExportedProject(Struct, frozen=True):
 
 
 class ExportResult(Struct, frozen=True):
-    """What was written to ``path``: files and their bytes, the manifest and the sums not counted.
+    """The archive written to ``path``: number and bytes of its files, except manifest and sums.
 
-    ``left_out`` names what was not taken and why, at most a thousand; ``left_out_more`` counts what
-    is not named. ``problems`` are sentences about the archive as a whole.
+    ``left_out`` names files that were not exported and why, at most a thousand; ``left_out_more``
+    counts the others. ``problems`` are sentences about the archive as a whole.
     """
 
     path: str

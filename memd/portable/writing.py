@@ -1,12 +1,12 @@
-"""Writing an archive: beside its place, brought to the disk, and put there in one step. Blocks.
+"""Write an archive to a temporary folder, then rename it to its destination in one step. Blocks.
 
 Rules of this file
-- All files go into a folder beside the destination, whose name says what it is. Only once they are
-  on the disk is it, or the tar made of it, renamed to the destination, which must not be there. So
-  a death at any instant leaves the whole archive there or nothing.
-- What a death leaves beside it is removed by the next export into the same folder. An export holds
-  a lock on what it makes as long as it runs; what nobody holds is left over.
-- The same records make the same bytes: no clock, no user, no name of this machine goes in.
+- All files go into a temporary folder beside the destination. Only after they are synced to disk,
+  the folder, or the tar made of it, is renamed to the destination, which must not exist. So a crash
+  at any instant leaves the whole archive there or nothing.
+- Temporary files that a crash leaves are deleted by the next export into the same folder. A running
+  export locks its temporary files; those without a lock are left over.
+- Equal files give equal bytes: an archive contains no current time, user or machine name.
 """
 
 import fcntl
@@ -33,31 +33,30 @@ _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
 _LEVEL = 6  # of zlib
 _GZIP_HEAD = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no time, no name, no system
 _BLOCK = tarfile.BLOCKSIZE
-_LATEST = 8**11 - 1  # seconds; what a tar's header can hold
-_LATEST_DAY = 253_402_214_400.0  # of the year 9999; later times have no ISO form
+_LATEST = 8**11 - 1  # the latest time in seconds that a tar's header can have
+_LATEST_DAY = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _TAKEN = "something of this name came there meanwhile; nothing was overwritten"
-_HELD = "another export is at it"
+_HELD = "another export is at it"  # the staging is not open
 
 
 class Staging:
-    """A folder beside the destination in which an archive grows.
+    """A temporary folder beside the destination, in which an archive is built.
 
-    Whoever opens it closes it, which removes whatever is not in place. All methods but that raise
-    DestinationError.
+    After ``open``, ``close`` must be called. All other methods raise DestinationError.
     """
 
     def __init__(self, destination: Destination, disk: Disk) -> None:
         self._destination, self._disk = destination, disk
         self._parent = -1
         self._tree: Directory | None = None
-        self._temp = self._packed = ""  # names of what is not in place
+        self._temp = self._packed = ""  # names of the temporary folder and tar, "" once renamed
 
     def open(self) -> None:
-        """Remove what earlier exports left beside the destination, and make the folder."""
+        """Delete what crashed exports left beside the destination, and create the folder."""
         with self._named_errors():
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
             self._parent = os.open(self._destination.folder, flags)
-            _clean(self._parent)
+            _remove_left_over(self._parent)
             temp = f".memd-export-{tokens.token_hex(4)}.tmp"
             os.mkdir(temp, 0o700, dir_fd=self._parent)
             self._temp = temp
@@ -65,7 +64,7 @@ class Staging:
             _lock(self._tree.fd)
 
     def close(self) -> None:
-        """Close all and remove what is not in place; what cannot be removed now is left over."""
+        """Close all files, and delete the temporary ones; errors leave them to the next export."""
         with suppress(OSError):
             if self._packed:
                 self._disk.unlink(self._parent, self._packed)
@@ -77,9 +76,9 @@ class Staging:
             os.close(self._parent)
 
     def add(self, name: str, content: bytes, mtime_ns: int) -> FileRecord | None:
-        """Write a file of the archive; return what the manifest says of it.
+        """Write a file of the archive and return its record for the manifest.
 
-        ``None`` where this disk takes its name for that of another file of the archive.
+        ``None`` if this disk treats its name as that of another file, as if it ignores case.
         """
         with self._named_errors():
             try:
@@ -90,8 +89,9 @@ class Staging:
         return FileRecord(path=name, sha256=sha256(content), bytes=size, mtime_ns=mtime_ns)
 
     def finish(self, manifest: Manifest) -> None:
-        """Write manifest and sums, bring all to the disk and put it in its place."""
-        files = sorted(_every(manifest), key=lambda file: file.path.encode())
+        """Write manifest and sums, sync all files to disk, and rename to the destination."""
+        files = sorted(_named_files(manifest), key=lambda file: file.path.encode())
+        # The newest file's time stands for the archive's, so that the clock is not part of it.
         newest = max((file.mtime_ns for file in files), default=0)
         seconds = min(max(newest / 1e9, 0.0), _LATEST_DAY)
         manifest.made = iso_time(seconds) if files else ""
@@ -105,23 +105,23 @@ class Staging:
                 self._pack([*names, *((file.path, file.mtime_ns) for file in files)])
             else:
                 self._sync([MANIFEST, SUMS, *(file.path for file in files)])
-            self._place()
+            self._move_to_destination()
 
     def _write(self, name: str, content: bytes, mtime_ns: int) -> None:
-        """Write a file that was not there; it is brought to the disk with all others."""
-        with self._opened().parent(name, create=True) as (folder, last):
+        """Create a file; ``finish`` syncs it to disk. Raises FileExistsError and OSError."""
+        with self._open_tree().parent(name, create=True) as (folder, last):
             file = self._disk.create(folder, last)
             try:
                 self._disk.set_mode(file, FILE_MODE)
-                _all(self._disk, file, content)
+                _write_all(self._disk, file, content)
                 self._disk.set_mtime(file, mtime_ns)
             finally:
                 self._disk.close(file)
 
     def _sync(self, names: Iterable[str]) -> None:
-        """Bring files and their folders to the disk."""
-        tree = self._opened()
-        if self._disk.sync_all(tree.fd):
+        """Sync files and their folders to disk."""
+        tree = self._open_tree()
+        if self._disk.sync_all(tree.fd):  # only some systems can sync all at once
             return
         folders = {""}
         for name in names:
@@ -138,22 +138,25 @@ class Staging:
                 self._disk.sync_folder(tree.fd if folder_fd is None else folder_fd)
 
     def _pack(self, names: Iterable[tuple[str, int]]) -> None:
-        """Make a tar.gz of the folder's files, in this order, and bring it to the disk."""
-        tree = self._opened()
+        """Write a tar.gz of the folder's files, in this order, and sync it to disk.
+
+        ``names`` are pairs of a name and its mtime in ns.
+        """
+        tree = self._open_tree()
         packed = self._temp.replace(".tmp", ".tar.gz.tmp")
         file = self._disk.create(self._parent, packed)
         self._packed = packed
         try:
             _lock(file)
             self._disk.set_mode(file, FILE_MODE)
-            for packed_part in _gzipped(_members(tree, names)):
-                _all(self._disk, file, packed_part)
+            for packed_part in _compress(_tar_parts(tree, names)):
+                _write_all(self._disk, file, packed_part)
             self._disk.fsync(file)
         finally:
             self._disk.close(file)
 
-    def _place(self) -> None:
-        """Rename what is done to the destination; take it back where that does not last."""
+    def _move_to_destination(self) -> None:
+        """Rename the tar or folder to the destination; rename it back if the sync fails."""
         name, moved = self._destination.name, self._packed or self._temp
         move = self._disk.move if self._packed else self._disk.move_folder
         try:
@@ -170,14 +173,15 @@ class Staging:
         else:
             self._temp = ""
 
-    def _opened(self) -> Directory:
+    def _open_tree(self) -> Directory:
+        """Return the temporary folder. Raises DestinationError if it is not open."""
         if self._tree is None:
             raise DestinationError(self._destination.path, _HELD)
         return self._tree
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """Turn a failure of the disk into one that names the destination."""
+        """Turn errors of the disk into DestinationError, which names the destination."""
         try:
             yield
         except DestinationError:
@@ -188,15 +192,15 @@ class Staging:
             raise DestinationError(self._destination.path, error.sentence) from error
 
 
-def _all(disk: Disk, file: int, content: bytes) -> None:
-    """Write all bytes. Raises OSError."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[disk.write(file, rest) :]
+def _write_all(disk: Disk, file: int, content: bytes) -> None:
+    """Write all bytes to a file descriptor. Raises OSError."""
+    unwritten = memoryview(content)
+    while unwritten:
+        unwritten = unwritten[disk.write(file, unwritten) :]
 
 
-def _every(manifest: Manifest) -> Iterator[FileRecord]:
-    """Yield the files of a manifest, each by its name in the archive."""
+def _named_files(manifest: Manifest) -> Iterator[FileRecord]:
+    """Yield the records of a manifest's files, each with its path in the whole archive."""
     yield from manifest.files
     for project in manifest.projects:
         for file in project.files:
@@ -208,20 +212,20 @@ def _every(manifest: Manifest) -> Iterator[FileRecord]:
             )
 
 
-def _members(tree: Directory, names: Iterable[tuple[str, int]]) -> Iterator[bytes]:
-    """Yield the parts of a tar of files, with their times."""
+def _tar_parts(tree: Directory, names: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+    """Yield the bytes of a tar of files in parts; ``names`` are pairs of a name and mtime in ns."""
     for name, mtime_ns in names:
-        content = (tree.read(name, 2**62) or (b"",))[0]
-        yield _header(name, len(content), mtime_ns)
+        content = (tree.read(name, 2**62) or (b"",))[0]  # the size has no limit here
+        yield _tar_header(name, len(content), mtime_ns)
         yield content
-        yield bytes(-len(content) % _BLOCK)
-    yield bytes(2 * _BLOCK)
+        yield bytes(-len(content) % _BLOCK)  # zeros to the end of the block
+    yield bytes(2 * _BLOCK)  # two blocks of zeros end a tar
 
 
-def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield parts as one gzip member.
+def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the gzip compressed bytes of parts.
 
-    ``GzipFile`` is not used: one that could not write tries again when it is collected.
+    Not with ``GzipFile``: after a failed write it tries again when it is garbage collected.
     """
     packing, checksum, size = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS), 0, 0
     yield _GZIP_HEAD
@@ -231,8 +235,8 @@ def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield packing.flush() + struct.pack("<II", checksum, size % 2**32)
 
 
-def _header(name: str, size: int, mtime_ns: int) -> bytes:
-    """Return the header of a member: nobody's, with the time of its file in seconds."""
+def _tar_header(name: str, size: int, mtime_ns: int) -> bytes:
+    """Return the tar header of a file, with its time in whole seconds and no owner."""
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, FILE_MODE
     member.mtime = max(0, min(mtime_ns // 1_000_000_000, _LATEST))
@@ -240,12 +244,12 @@ def _header(name: str, size: int, mtime_ns: int) -> bytes:
 
 
 def _lock(file: int) -> None:
-    """Hold a file or a folder as long as it is open."""
+    """Lock a file or folder until it is closed. Raises OSError if another process locked it."""
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _clean(parent: int) -> None:
-    """Remove what exports that died left in a folder; what cannot be removed stays."""
+def _remove_left_over(parent: int) -> None:
+    """Delete temporary files and folders of crashed exports in a folder, ignoring errors."""
     for name in os.listdir(parent):
         if _LEFT_OVER.fullmatch(name):
             with suppress(OSError):
@@ -253,7 +257,7 @@ def _clean(parent: int) -> None:
 
 
 def _remove(parent: int, name: str) -> None:
-    """Remove a folder or a file of ours that nobody holds. Raises OSError."""
+    """Delete a file or folder if it is this user's. Raises OSError if it is locked."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(name, flags, dir_fd=parent)
     try:

@@ -1,8 +1,8 @@
-"""The members of a zip archive, one after the other, read from an open file. Blocks.
+"""Read the members of a zip archive one after the other, with little memory. Blocks.
 
-The standard library's reader holds a record for each member before it says how many there are, so
-that a small file can fill the memory. Here nothing is held but one entry and one piece, and
-whatever is not as it must be is an error.
+The standard library's reader builds a record of every member first, so that a small file can fill
+the memory. This one keeps only one entry and one piece of content, and raises an error for
+everything that is not valid. The directory is the list of entries at the end of the archive.
 """
 
 import stat
@@ -24,13 +24,13 @@ from memd.portable.intake import (
 )
 
 _DIRECTORY_END = struct.Struct("<4s4H2LH")
-_WIDE_END = struct.Struct("<4sQ2H2L4Q")  # of an archive with large numbers
-_WIDE_PLACE = struct.Struct("<4sLQL")  # where that lies
-_ENTRY = struct.Struct("<4s2B5H3L5H2L")
-_LOCAL = struct.Struct("<26x2H")
-_COMMENT_BYTES = 65_535
-_WIDE = 0xFFFFFFFF  # the number stands in the extra field
-_UNIX = 3
+_WIDE_END = struct.Struct("<4sQ2H2L4Q")  # the same with 64-bit numbers (zip64)
+_WIDE_PLACE = struct.Struct("<4sLQL")  # the record that has the offset of ``_WIDE_END``
+_ENTRY = struct.Struct("<4s2B5H3L5H2L")  # an entry of the directory
+_LOCAL = struct.Struct("<26x2H")  # lengths of name and extra field in the header before content
+_COMMENT_BYTES = 65_535  # the longest comment, which stands behind all else
+_WIDE = 0xFFFFFFFF  # stands for a 64-bit number in the extra field
+_UNIX = 3  # the system whose file modes an entry has
 _ENCRYPTED, _UTF8 = 0x1, 0x800  # flags
 _STORED, _DEFLATED = 0, 8
 _DAMAGED = "its directory is damaged"
@@ -41,7 +41,7 @@ _CHANGED = "its bytes are not what they were"
 
 
 class ZipArchive:
-    """A zip archive of ``size`` bytes; each byte that comes out is reported to ``count``.
+    """A zip archive of ``size`` bytes; the sizes of unpacked pieces are reported to ``count``.
 
     ``label`` names it in errors.
     """
@@ -50,62 +50,75 @@ class ZipArchive:
         self._file, self._size, self._label, self._count = file, size, label, count
 
     def members(self) -> Iterator[tuple[PackedFile, Pieces]]:
-        """Yield the members in the order of the directory. Raises SourceDamagedError."""
-        at, end = self._directory()
-        left = self._size
+        """Yield each member with its content in pieces, in the order of the directory.
+
+        Raises SourceDamagedError.
+        """
+        at, end = self._find_directory()
+        bytes_left = self._size
         while at < end:
-            entry = _ENTRY.unpack(self._at(at, _ENTRY.size))
+            entry = _ENTRY.unpack(self._read_at(at, _ENTRY.size))
             sign, _, system, _, flags, method, time, day, crc = entry[:9]
             if sign != b"PK\1\2":
                 raise SourceDamagedError(self._label, _DAMAGED)
             lengths, mode = entry[11:14], entry[16] >> 16 if system == _UNIX else 0
-            text = self._at(at + _ENTRY.size, lengths[0] + lengths[1])
+            text = self._read_at(at + _ENTRY.size, lengths[0] + lengths[1])
             at += _ENTRY.size + sum(lengths)
-            name = _name(text[: lengths[0]], flags)
-            size, packed, offset = _numbers(text[lengths[0] :], (entry[10], entry[9], entry[17]))
-            member = _member(name, size, _mtime_ns(day, time), mode)
+            name = _decode_name(text[: lengths[0]], flags)
+            numbers = (entry[10], entry[9], entry[17])
+            size, packed, offset = _wide_numbers(text[lengths[0] :], numbers)
+            member = _describe_member(name, size, _mtime_ns(day, time), mode)
             if member.folder or member.why_not:
                 yield member, iter(())
                 continue
             if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED):
                 raise SourceDamagedError(name, _IS_ENCRYPTED if flags & _ENCRYPTED else _UNKNOWN)
             check_ratio(name, size, packed)
-            left -= packed
-            if left < 0:
+            # Overlapping members would let a small archive unpack to any size.
+            bytes_left -= packed
+            if bytes_left < 0:
                 raise SourceDamagedError(self._label, _OVERLAP)
-            pieces = self._content(offset, packed, name)
-            yield member, self._checked(_inflated(pieces, name) if method else pieces, crc, member)
+            pieces = self._packed_pieces(offset, packed, name)
+            if method == _DEFLATED:
+                pieces = _inflate(pieces, name)
+            yield member, self._checked_pieces(pieces, crc, member)
 
-    def _directory(self) -> tuple[int, int]:
-        """Return where the directory begins and ends."""
+    def _find_directory(self) -> tuple[int, int]:
+        """Return the offsets of the directory's begin and end. Raises SourceDamagedError."""
         start = max(0, self._size - _DIRECTORY_END.size - _COMMENT_BYTES)
-        tail = self._at(start, self._size - start)
+        tail = self._read_at(start, self._size - start)
         at = tail.rfind(b"PK\5\6")
         if at < 0 or len(tail) < at + _DIRECTORY_END.size:
             raise SourceDamagedError(self._label, TRUNCATED)
         length, begin = _DIRECTORY_END.unpack_from(tail, at)[5:7]
         place = at - _WIDE_PLACE.size
         if place >= 0 and tail[place : place + 4] == b"PK\6\7":
-            record = self._at(_WIDE_PLACE.unpack_from(tail, place)[2], _WIDE_END.size)
+            record = self._read_at(_WIDE_PLACE.unpack_from(tail, place)[2], _WIDE_END.size)
             length, begin = _WIDE_END.unpack(record)[8:10]
         if begin + length > start + at:
             raise SourceDamagedError(self._label, TRUNCATED)
         return begin, begin + length
 
-    def _content(self, offset: int, packed: int, name: str) -> Pieces:
-        """Yield the bytes of a member as they are in the archive."""
-        local = self._at(offset, _LOCAL.size)
+    def _packed_pieces(self, offset: int, packed: int, name: str) -> Pieces:
+        """Yield the ``packed`` bytes of the member at an offset, still packed.
+
+        Raises SourceDamagedError.
+        """
+        local = self._read_at(offset, _LOCAL.size)
         if local[:4] != b"PK\3\4":
             raise SourceDamagedError(name, _DAMAGED)
         at = offset + _LOCAL.size + sum(_LOCAL.unpack(local))
         end = at + packed
         while at < end:
-            piece = self._at(at, min(end - at, PIECE_BYTES))
+            piece = self._read_at(at, min(end - at, PIECE_BYTES))
             at += len(piece)
             yield piece
 
-    def _checked(self, pieces: Pieces, crc: int, member: PackedFile) -> Pieces:
-        """Yield pieces that are as many bytes as they must be, with the right sum."""
+    def _checked_pieces(self, pieces: Pieces, crc: int, member: PackedFile) -> Pieces:
+        """Yield the pieces of a member.
+
+        Raises SourceDamagedError if their size or checksum is not the directory's.
+        """
         size = actual = 0
         for piece in pieces:
             self._count(len(piece))
@@ -116,8 +129,8 @@ class ZipArchive:
         if (size, actual) != (member.size, crc):
             raise SourceDamagedError(member.name, _CHANGED)
 
-    def _at(self, offset: int, size: int) -> bytes:
-        """Return the bytes at a place, all of them. Raises SourceDamagedError."""
+    def _read_at(self, offset: int, size: int) -> bytes:
+        """Return exactly ``size`` bytes. Raises SourceDamagedError if the archive has fewer."""
         if offset + size > self._size:
             raise SourceDamagedError(self._label, TRUNCATED)
         try:
@@ -130,19 +143,22 @@ class ZipArchive:
         return content
 
 
-def _name(field: bytes, flags: int) -> str:
-    """Return a name; what is not said to be UTF-8 is in the first code page of the PC."""
+def _decode_name(field: bytes, flags: int) -> str:
+    """Return the name of an entry; without the flag for UTF-8 it is in code page 437."""
     if flags & _UTF8:
         return field.decode(errors="surrogateescape")
     return field.decode("ascii" if field.isascii() else "cp437")
 
 
-def _numbers(extra: bytes, short: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return the size, packed size and place of an entry, from its extra field where too large."""
-    while len(extra) > 4:  # noqa: PLR2004 - its kind and length stand before each part of the field
+def _wide_numbers(extra: bytes, short: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return the size, packed size and offset of an entry.
+
+    ``short`` are the entry's 32-bit numbers; those that are too large stand in the ``extra`` field.
+    """
+    while len(extra) > 4:  # noqa: PLR2004 - each part of the field begins with its kind and length
         kind, length = struct.unpack_from("<2H", extra)
         if kind == 1:
-            part = extra[4 : 4 + length]  # a damaged entry has less than it says
+            part = extra[4 : 4 + length]  # a damaged entry may have fewer bytes
             wide = struct.iter_unpack("<Q", part[: len(part) // 8 * 8])
             size, packed, offset = (
                 next(wide, (number,))[0] if number == _WIDE else number for number in short
@@ -152,7 +168,8 @@ def _numbers(extra: bytes, short: tuple[int, int, int]) -> tuple[int, int, int]:
     return short
 
 
-def _member(name: str, size: int, mtime_ns: int, mode: int) -> PackedFile:
+def _describe_member(name: str, size: int, mtime_ns: int, mode: int) -> PackedFile:
+    """Return a member; by its file mode it may be a link or special. ``mode`` is 0 if unknown."""
     kind = stat.S_IFMT(mode)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         return PackedFile(name, why_not=IS_LINK if kind == stat.S_IFLNK else IS_SPECIAL)
@@ -160,7 +177,10 @@ def _member(name: str, size: int, mtime_ns: int, mode: int) -> PackedFile:
 
 
 def _mtime_ns(day: int, time: int) -> int:
-    """Return a time of a directory, which knows no zone, as if it were UTC; 0 for none."""
+    """Return an entry's date and time in ns since 1970, read as UTC; 0 if they are invalid.
+
+    Both are 16 bits: year, month, day; hour, minute, half seconds. Zip files name no time zone.
+    """
     try:
         seconds = datetime(
             1980 + (day >> 9),
@@ -176,16 +196,16 @@ def _mtime_ns(day: int, time: int) -> int:
     return int(seconds) * 10**9
 
 
-def _inflated(pieces: Pieces, name: str) -> Pieces:
-    """Yield what packed pieces unpack to, in pieces again."""
-    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+def _inflate(pieces: Pieces, name: str) -> Pieces:
+    """Yield the unpacked bytes of packed pieces, in pieces. Raises SourceDamagedError."""
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         for packed in pieces:
-            piece = inflate.decompress(packed, PIECE_BYTES)
+            piece = unpacker.decompress(packed, PIECE_BYTES)
             while piece:
                 yield piece
-                piece = inflate.decompress(inflate.unconsumed_tail, PIECE_BYTES)
-            if inflate.eof:  # what follows is kept by zlib, and kept again with each piece
+                piece = unpacker.decompress(unpacker.unconsumed_tail, PIECE_BYTES)
+            if unpacker.eof:  # zlib would copy all further bytes again with each piece
                 return
     except zlib.error as error:
         raise SourceDamagedError(name, str(error)) from error
