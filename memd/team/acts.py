@@ -1,7 +1,8 @@
-"""What a person does about team memory: remove, restore, decide, accept. Blocks.
+"""Carry out a person's acts on team memory: remove, restore, resolve, keep, drop, accept. Blocks.
 
-Each act changes what stands here or what is remembered; the sync that follows makes it true on the
-server. Only a removal is a request of its own, since nothing else tells "removed" from "not here".
+A key is the path of a file without ``team/``. A tombstone is the server's entry for a removed file.
+Each act changes files or state here, and the sync that follows sends the change. Only a removal is
+a request of its own, since a file that is missing here does not tell the server that it is removed.
 """
 
 from memd.core.names import TEAM
@@ -16,12 +17,12 @@ from memd.team.pushing import end_from_history
 from memd.team.values import RemoteEntry
 from memd.team.wire import Mark
 
-_TRIES = 2  # more, of a removal whose answer is lost; its id makes them one
-_VERSIONS = 100
+_RETRIES = 2  # of a removal without an answer; its request id lets the server carry it out once
+_VERSIONS_SEARCHED = 100
 _OK, _UNKNOWN, _CHANGED = 200, 404, 412
-# Of the reason, the role, the rate: what is wrong with a removal keeps nothing else from going on.
-_OF_THE_ACT = (400, 403, 422, 429)
-_ANSWERS = (_OK, _UNKNOWN, _CHANGED, *_OF_THE_ACT)
+# Wrong reason, role or rate. They concern only this removal, so they do not pause the sync.
+_REFUSALS = (400, 403, 422, 429)
+_ANSWERS = (_OK, _UNKNOWN, _CHANGED, *_REFUSALS)
 
 # Why something cannot be done, in words for the sentence of its error.
 _NO_ENTRY = "the team has no such memory"
@@ -33,7 +34,11 @@ _NO_TEXT = "the text is not kept any more, or is for maintainers to see"
 
 
 def remove(exchange: Exchange, path: str, reason: str) -> None:
-    """Put a tombstone in an entry's place, on the server and then here."""
+    """Remove an entry on the server and then here.
+
+    Raises TeamRefusedError if the team has no such entry, if the file here has unsent changes, or
+    if the server refuses.
+    """
     key = path.removeprefix(TEAM)
     base = exchange.table.bases(exchange.directory).get(key)
     if base is None or base.hash == REMOVED:
@@ -44,12 +49,12 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
     request = requests.remove(
         exchange.repository, key, etag, reason, request=exchange.ports.new_id()
     )
-    answer = _sent(exchange, request)
-    if answer.status in _OF_THE_ACT:
+    answer = _send_removal(exchange, request)
+    if answer.status in _REFUSALS:
         problem = wire.problem(answer.body)
-        why = ": ".join((problem.message, *problem.rules.values()))
-        raise TeamRefusedError(path, why, status=answer.status)
-    if answer.status != _OK:
+        cause = ": ".join((problem.message, *problem.rules.values()))
+        raise TeamRefusedError(path, cause, status=answer.status)
+    if answer.status != _OK:  # the entry has changed or is gone
         pull(exchange)
         raise TeamRefusedError(path, _NEWER, status=answer.status)
     revision = exchange.read(wire.removed, answer.body)
@@ -59,42 +64,49 @@ def remove(exchange: Exchange, path: str, reason: str) -> None:
 
 
 def restore(exchange: Exchange, path: str, revision: int | None) -> None:
-    """Write a version of the server's history here, by default the last text; it is sent then."""
+    """Write a version from the server's history to the file here; the next sync sends it.
+
+    ``revision`` is that of the version, ``None`` for the last one that was not a removal.
+    """
     key = path.removeprefix(TEAM)
     before = None if revision is None else revision + 1
-    request = requests.history(exchange.repository, key, before=before, limit=_VERSIONS)
+    request = requests.history(exchange.repository, key, before=before, limit=_VERSIONS_SEARCHED)
     versions = exchange.read(wire.history, exchange.answer(request).body, key)
-    wanted = [
-        each for each in versions if each.hash != REMOVED and revision in (None, each.revision)
-    ]
-    if not wanted:
+    version = next(
+        (each for each in versions if each.hash != REMOVED and revision in (None, each.revision)),
+        None,
+    )
+    if version is None:
         raise TeamRefusedError(path, _NO_ENTRY)
-    # Who is no maintainer gets no removed text of others; one's own is in the journal here.
-    text = wanted[0].content or exchange.table.recorded(exchange.directory, key, wanted[0].hash)
+    # The server sends removed texts of others only to maintainers, but the journal may have it.
+    text = version.content or exchange.table.recorded(exchange.directory, key, version.hash)
     if text is None:
         raise TeamRefusedError(path, _NO_TEXT)
     exchange.table.drop(exchange.directory, HeldEntry, key)
-    _write(exchange, key, text, f"revision {wanted[0].revision} of the team's history")
+    _commit_text(exchange, key, text, f"revision {version.revision} of the team's history")
 
 
 def resolve(exchange: Exchange, path: str, how: str, text: str | None) -> None:
-    """Decide a conflict: what is put on top of the server's text is sent then."""
+    """Write the text that ends a conflict; the next sync sends it.
+
+    ``how`` is ``ours``, ``theirs`` (the server's text) or ``edit``, which writes ``text``.
+    """
     key = path.removeprefix(TEAM)
     conflict = exchange.table.conflicts(exchange.directory).get(key)
     if conflict is None:
         raise TeamRefusedError(path, _NO_CONFLICT)
-    wanted = None if text is None else text.encode()
+    content = None if text is None else text.encode()
     if how != "edit":
         chosen = conflict.ours if how == "ours" else conflict.theirs
-        wanted = exchange.table.body(exchange.directory, chosen)
-    if wanted is None:
+        content = exchange.table.body(exchange.directory, chosen)
+    if content is None:
         raise TeamRefusedError(path, _NO_TEXT)
-    _write(exchange, key, wanted, f"a conflict resolved: {how}")
+    _commit_text(exchange, key, content, f"a conflict resolved: {how}")
     exchange.table.drop(exchange.directory, Conflict, key)
 
 
 def keep(exchange: Exchange, path: str) -> None:
-    """Hold a file no longer: it is sent, unless a rule is still against it."""
+    """Stop holding a file: the next sync sends it, unless it still breaks a rule."""
     key = path.removeprefix(TEAM)
     if key not in exchange.table.held(exchange.directory):
         raise TeamRefusedError(path, _NOT_HELD)
@@ -102,16 +114,19 @@ def keep(exchange: Exchange, path: str) -> None:
 
 
 def drop(exchange: Exchange, path: str) -> None:
-    """Delete a held file here; its text stays in the journal."""
+    """Delete a held file here; its text stays in the journal, so undo restores it."""
     key = path.removeprefix(TEAM)
     if key not in exchange.table.held(exchange.directory):
         raise TeamRefusedError(path, _NOT_HELD)
-    _write(exchange, key, None, "held and dropped")
+    _commit_text(exchange, key, None, "held and dropped")
     exchange.table.drop(exchange.directory, HeldEntry, key)
 
 
 def accept(exchange: Exchange) -> None:
-    """Go on with a server that a pull waits for."""
+    """Accept the server that the pull had stopped for, and pull everything it has.
+
+    A batch that had no answer is ended, since the server may not know of it.
+    """
     batch = exchange.table.batch(exchange.directory)
     if batch is not None:
         end_from_history(exchange, batch, [item.key for item in batch.entries])
@@ -119,31 +134,33 @@ def accept(exchange: Exchange) -> None:
 
 
 def check_sent(exchange: Exchange, path: str) -> None:
-    """Raise TeamHeldError where a rule is still against a file that was to be sent."""
+    """Raise TeamHeldError if a file that was to be sent is held, as it breaks a rule."""
     key = path.removeprefix(TEAM)
     held = exchange.table.held(exchange.directory).get(key)
     if held is not None:
         raise TeamHeldError(path, held.detail or held.reason)
 
 
-def _sent(exchange: Exchange, request: HttpRequest) -> HttpResponse:
-    """Return the answer to a removal, asked for again where it is lost."""
-    for turn in range(_TRIES):
+def _send_removal(exchange: Exchange, request: HttpRequest) -> HttpResponse:
+    """Send a removal, up to three times if there is no answer, and return the answer."""
+    for turn in range(_RETRIES):
         try:
             return exchange.answer(request, _ANSWERS)
-        except TeamUnreachableError:
+        except TeamUnreachableError:  # wait up to 1 s, then up to 2 s
             exchange.ports.wait(exchange.ports.random() * 2.0**turn)
     return exchange.answer(request, _ANSWERS)
 
 
-def _write(exchange: Exchange, key: str, content: bytes | None, reason: str) -> None:
-    """Write or delete a file as a person's own change."""
+def _commit_text(exchange: Exchange, key: str, content: bytes | None, reason: str) -> None:
+    """Write a file below ``team/`` as a person's change; ``None`` as content deletes it."""
     by = Provenance(Actor.CLIENT, reason=reason)
-    committed = exchange.ports.commit(_plan(key, content), by)
+    committed = exchange.ports.commit(_write_plan(key, content), by)
     exchange.done.change = committed.change or exchange.done.change
 
 
-def _plan(key: str, content: bytes | None) -> Plan:
+def _write_plan(key: str, content: bytes | None) -> Plan:
+    """Return a plan for the store that writes one file, or deletes it if it exists."""
+
     def plan(tree: Tree) -> Draft:
         live = tree.read(f"{TEAM}{key}")
         if content is None and live is None:

@@ -1,4 +1,8 @@
-"""What goes out together, and what an answer means for the bases. Pure."""
+"""Put outgoing entries into batches, and compute bases and limits from the answers. Pure.
+
+A batch is the entries of one request. A base is the last version that was the same here and on the
+server. A held entry is not sent until a person decides or the reason is gone.
+"""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
@@ -16,10 +20,10 @@ def next_batch(
     id: str,  # noqa: A002 - the batch's own word
     at: float,
 ) -> PushBatch | None:
-    """Return the first entries that fit into one request, ``None`` where none is to be sent.
+    """Return a batch of the first entries that fit into one request, ``None`` if there are none.
 
-    ``sizes`` are the bytes of each entry as it stands in the request. The first entry goes whatever
-    its size: whether it is too large is the server's word.
+    ``sizes`` are the bytes of each entry in the request. The first entry is always in the batch:
+    the server decides whether it is too large.
     """
     batch: list[Outgoing] = []
     total = 0
@@ -39,7 +43,7 @@ def accepted(
     device: str = "",
     at: float = 0.0,
 ) -> tuple[Base, ...]:
-    """Return the bases after an answer that gave each of a batch's entries its revision.
+    """Return the bases of a batch's entries after the server gave each a revision.
 
     ``at`` is this device's time; the server's own stamp may follow with a pull.
     """
@@ -49,36 +53,38 @@ def accepted(
     )
 
 
-def settled_from_history(
+def bases_from_history(
     batch: PushBatch, versions: Mapping[str, Sequence[RemoteEntry]]
 ) -> tuple[Base, ...]:
-    """Return the bases of what the server took of a batch whose id it has forgotten.
+    """Return the bases of the entries that the server accepted of a batch without an answer.
 
-    ``versions`` are the server's, by key. Where one that is newer than the entry's base has our
-    bytes, the last of these is the base; the others of the batch were not taken.
+    ``versions`` are the server's, by key. An entry was accepted if one of them has our bytes and is
+    newer than the entry's base; the last such version is the new base.
     """
-    taken = []
+    bases = []
     for entry in batch.entries:
-        ours = [
+        accepted_versions = [
             version
             for version in versions.get(entry.key, ())
             if version.hash == entry.hash and version.revision > (entry.base or 0)
         ]
-        if ours:
-            taken.append(max(ours, key=lambda version: version.revision).base)
-    return tuple(taken)
+        if accepted_versions:
+            bases.append(max(accepted_versions, key=lambda version: version.revision).base)
+    return tuple(bases)
 
 
-def refused_413(limits: Limits, limit: str, most: int) -> Limits:
-    """Return the limits after a 413 that names one of them and what it is at most.
+def lowered_limits(limits: Limits, limit: str, most: int) -> Limits:
+    """Return the limits after a refusal (413) that names the ``limit`` and its maximum ``most``.
 
-    Batches become smaller each time, down to one entry. Equal limits: nothing is learnt from it.
+    The limits of a batch become smaller with each refusal, down to 1. Limits of the repository may
+    also grow. The same limits are returned if the refusal names no known one.
     """
     if limit not in {field.name for field in fields(Limits)} or most < 0:
         return limits
     if limit.startswith("put_"):
-        now: int = getattr(limits, limit)
-        most = max(1, min(most, now if most < now else now // 2))
+        current: int = getattr(limits, limit)
+        # A server that names no smaller limit refused all the same: try half.
+        most = max(1, min(most, current if most < current else current // 2))
     return replace(limits, **{limit: most})
 
 
@@ -90,16 +96,17 @@ def full(
     limit: str,
     room: int,
 ) -> tuple[HeldEntry, ...]:
-    """Return what is held of all that is to be sent when a repository has no room for it.
+    """Return the outgoing entries to hold because the repository has no room for them.
 
-    ``limit`` is the one that a 413 named (``max_entries`` or ``max_bytes``) and ``room`` what it
-    leaves. ``bases`` are the keys that the server has: an update needs no room. The last entry is
-    held at least, so that the next request is another one.
+    ``limit`` is the limit that a 413 named (``max_entries`` or ``max_bytes``), and ``room`` is how
+    many entries or bytes are left of it. ``bases`` are the keys that the server has, whose updates
+    need no room. At least the last entry is held, so that the next request differs.
     """
-    beyond = []
+    without_room = []
     for entry in outgoing:
         if entry.key not in bases:
             room -= sizes[entry.key] if limit == "max_bytes" else 1
             if room < 0:
-                beyond.append(entry)
-    return tuple(HeldEntry(each.key, each.hash, "full") for each in beyond or outgoing[-1:])
+                without_room.append(entry)
+    held = without_room or outgoing[-1:]
+    return tuple(HeldEntry(entry.key, entry.hash, "full") for entry in held)

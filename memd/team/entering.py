@@ -1,4 +1,4 @@
-"""Joining a team and leaving it: what the server is asked, and what is written here. Blocks."""
+"""Join a team and leave it: send the requests and store or remove the membership. Blocks."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _OK, _CREATED, _NO_CONTENT, _CLIENT, _UNKNOWN, _SERVER = 200, 201, 204, 400, 401, 500
 _NOT_GRANTED = "the server has no such repository for this member"
 _NO_CODE = "an invitation's code is needed"
-_NO_GOOD = "this device's token is no good any more; a new code in --code-file brings another"
+_REVOKED = "this device's token is no good any more; a new code in --code-file brings another"
 
 
 def enter(
@@ -33,26 +33,28 @@ def enter(
     ask: Ask,
     now: float,
 ) -> tuple[Membership, str]:
-    """Take a code for a token, find the repository and write both down; return the role, too.
+    """Join a project to a team; return the stored membership and the member's role.
 
-    Without a code, the token is used that this device has for the server. Raises
-    TeamUnreachableError, TeamRefusedError, and UnwrittenFileError.
+    An invitation's ``code`` is exchanged for a token. Without a code the token is used that this
+    device has for the server. Raises TeamUnreachableError, TeamRefusedError and UnwrittenFileError.
     """
     server, known = prospect.server, None if code else prospect.known
     if known is not None:
         token, member = memberships.token(known), known.member
     elif code:
         request = requests.join(code, prospect.device)
-        token, member = _read(server, wire.joined, _answer(ask, server, "", request, _CREATED))
+        token, member = _read_body(
+            server, wire.joined, _request_body(ask, server, "", request, _CREATED)
+        )
     else:
         raise TeamRefusedError(server, _NO_CODE)
     try:
-        ours = _repository(ask, server, token, prospect.remote)
+        ours = _find_repository(ask, server, token, prospect.remote)
     except (TeamUnreachableError, TeamRefusedError) as error:
-        if known is None:  # nobody would know of the token
-            _answer(ask, server, token, requests.leave(), _NO_CONTENT)
+        if known is None:  # revoke the new token, as it will not be stored
+            _request_body(ask, server, token, requests.leave(), _NO_CONTENT)
         elif error.facts.get("status") == _UNKNOWN:
-            raise TeamRefusedError(server, _NO_GOOD, status=_UNKNOWN) from None
+            raise TeamRefusedError(server, _REVOKED, status=_UNKNOWN) from None
         raise
     membership = Membership(
         root=project.root,
@@ -70,37 +72,43 @@ def enter(
 
 
 def leave(memberships: Memberships, membership: Membership, ask: Ask) -> str:
-    """Forget a membership; return why the server did not take the token back, "" if it did.
+    """Remove a membership and revoke its token; return why that failed, or "".
 
-    A token that another directory uses stays good.
+    A token that another directory uses is not revoked.
     """
-    why = ""
+    problem = ""
     if memberships.is_last(membership):
         token = memberships.token(membership)
         try:
-            _answer(ask, membership.server, token, requests.leave(), _NO_CONTENT)
+            _request_body(ask, membership.server, token, requests.leave(), _NO_CONTENT)
         except (TeamUnreachableError, TeamRefusedError) as error:
-            why = error.sentence
+            problem = error.sentence  # the membership is removed all the same
     memberships.remove(membership.directory)
-    return why
+    return problem
 
 
 def without_team(tree: Tree) -> Draft:
-    """Return the draft that takes away all files below ``team/``, whatever their names."""
+    """Return the draft that deletes all files below ``team/``, also those with invalid names."""
     paths = [header.path for header in tree.headers() if header.path.startswith(TEAM)]
     return StoreDraft(tuple(FileEdit(path, None) for path in paths), restores=True)
 
 
-def _repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:
-    body = _answer(ask, server, token, requests.repositories(remote))
-    for each in _read(server, wire.repositories, body):
+def _find_repository(ask: Ask, server: str, token: str, remote: str) -> RemoteRepository:
+    """Return the server's repository for a remote. Raises TeamRefusedError if there is none."""
+    body = _request_body(ask, server, token, requests.repositories(remote))
+    for each in _read_body(server, wire.repositories, body):
         if each.remote == remote:
             return each
     raise TeamRefusedError(remote, _NOT_GRANTED, status=404)
 
 
-def _answer(ask: Ask, server: str, token: str, request: HttpRequest, expected: int = _OK) -> bytes:
-    """Return the body of an expected answer. Raises TeamUnreachableError, TeamRefusedError."""
+def _request_body(
+    ask: Ask, server: str, token: str, request: HttpRequest, expected: int = _OK
+) -> bytes:
+    """Send a request and return the body of an answer with the expected status.
+
+    Raises TeamRefusedError for a status from 400 to 499, else TeamUnreachableError.
+    """
     try:
         answer = ask(server, token, request)
     except (RemoteUnreachableError, RemoteAnswerError) as error:
@@ -114,7 +122,8 @@ def _answer(ask: Ask, server: str, token: str, request: HttpRequest, expected: i
     raise TeamUnreachableError(server, message)
 
 
-def _read(server: str, reader: Callable[[str, bytes], T], body: bytes) -> T:
+def _read_body(server: str, reader: Callable[[str, bytes], T], body: bytes) -> T:
+    """Return the body of an answer as ``reader`` parses it. Raises TeamUnreachableError."""
     try:
         return reader(server, body)
     except RemoteAnswerError as error:

@@ -1,4 +1,4 @@
-"""Why a project's team memory cannot be used as somebody wants."""
+"""The errors of team memory."""
 
 from memd.core.errors import MemdError
 from memd.core.names import printable
@@ -17,7 +17,7 @@ class TeamNotJoinedError(MemdError):
 
 
 class TeamUnreachableError(MemdError):
-    """The server did not answer, or not in a way that can be read."""
+    """The team's server did not answer, or its answer is invalid."""
 
     code = 1025
     kind = "team_unreachable"
@@ -30,7 +30,7 @@ class TeamUnreachableError(MemdError):
 
 
 class TeamRefusedError(MemdError):
-    """The server, or a rule of team memory, refuses it."""
+    """The server or a rule of team memory refuses a request."""
 
     code = 1026
     kind = "team_refused"
@@ -41,7 +41,7 @@ class TeamRefusedError(MemdError):
 
 
 class TeamHeldError(MemdError):
-    """The file is held here: it is not sent until a person decides."""
+    """A file is held here: it is not sent until a person decides."""
 
     code = 1027
     kind = "team_held"

@@ -1,8 +1,8 @@
-"""What all steps of a sync share: requests, what is known between them, what was done. Blocks.
+"""Send the requests of one sync, and keep the sync's state and what it did. Blocks.
 
 Rules of this file
-- Each answer moves the state of the sync (``pausing``) before anybody goes by it.
-- A failure is told without a body and without a token.
+- Each answer changes the state of the sync (``pausing``) before the answer is used.
+- Errors contain neither a body nor a token.
 """
 
 from collections.abc import Callable, Collection
@@ -21,20 +21,20 @@ from memd.team.page_plan import PagePlan
 from memd.team.results import SyncResult
 from memd.team.values import Membership
 
-SYNC_SECONDS = 60.0  # of waiting for the server, in one sync
-_DIGITS = 9  # of a Retry-After; one with more is no time
-_CLIENT, _SERVER, _TRANSIENT = 400, 500, (409, 429)
-_SLOW = "its answers take too long"
+SYNC_SECONDS = 60.0  # how long one sync may wait for the server in all
+_RETRY_AFTER_DIGITS = 9  # a Retry-After header with more is ignored
+_CLIENT, _SERVER, _TRANSIENT = 400, 500, (409, 429)  # 409 and 429 may succeed later
+_TOO_SLOW = "its answers take too long"
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class SyncPorts(Struct, frozen=True):
-    """What a sync works with; all of it blocks.
+    """The functions and tables that a sync works with; all of them block.
 
-    ``commit`` makes a plan true in the directory. ``now`` is seconds since 1970, ``monotonic``
-    monotonic seconds. ``random`` returns a number from 0 to below 1, ``new_id`` a UUID.
+    ``commit`` carries out a plan in the directory. ``now`` returns seconds since 1970,
+    ``monotonic`` monotonic seconds, ``random`` a number from 0 to below 1, and ``new_id`` a UUID.
     """
 
     table: TeamTable
@@ -49,7 +49,7 @@ class SyncPorts(Struct, frozen=True):
 
 
 class SyncDone(Struct):
-    """What a sync has done so far: the plans that were committed, what went out."""
+    """What a sync has done so far: the plans that it committed and the entries that it sent."""
 
     pages: list[PagePlan] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class SyncDone(Struct):
     change: str = ""
 
     def paths(self) -> dict[str, list[str]]:
-        """Return the paths that were taken, merged and removed here, and those that were sent."""
+        """Return the paths that were taken, merged, removed and sent, by these words."""
         taken = [path for page in self.pages for path in page.taken]
         merged = [path for page in self.pages for path in page.merged]
         removed = [path for page in self.pages for path in page.removed]
@@ -66,7 +66,7 @@ class SyncDone(Struct):
 
 
 class Exchange:
-    """One sync's dealings with its server; ``credentials`` is the digest of token and settings."""
+    """The requests and results of one sync; ``credentials`` is the digest of token and settings."""
 
     def __init__(self, membership: Membership, credentials: str, ports: SyncPorts) -> None:
         self.membership = membership
@@ -77,19 +77,20 @@ class Exchange:
         self.table = ports.table
         self.state = ports.table.state(self.directory)
         self.done = SyncDone()
-        self.everything = False  # whether the next pull is one of everything
-        self.progress: Callable[[int], None] = lambda _: None  # told how many entries came so far
-        self._waited = 0.0  # for the server, in seconds
+        self.everything = False  # whether the next pull reads all entries, not only changed ones
+        self.progress: Callable[[int], None] = lambda _: None  # gets the number of pulled entries
+        self._waited = 0.0  # how long this sync waited for the server, in seconds
 
     def answer(
         self, request: HttpRequest, expected: Collection[int] = (200,), *, pushing: bool = False
     ) -> HttpResponse:
-        """Return the answer to a request when its status is expected.
+        """Send a request and return its answer if the status is expected.
 
-        Raises TeamUnreachableError for what passes, TeamRefusedError for what does not.
+        Raises TeamUnreachableError for a transient failure and TeamRefusedError for a permanent
+        one. ``pushing`` says whether the request is a push.
         """
         if self._waited > SYNC_SECONDS:
-            raise self.failed(_SLOW)
+            raise self.failed(_TOO_SLOW)
         since = self.ports.monotonic()
         try:
             response = self.ports.send(request)
@@ -99,7 +100,7 @@ class Exchange:
             self._waited += self.ports.monotonic() - since
         if response.status in expected:
             if response.status < _CLIENT:
-                self._moved(response.status, pushing=pushing)
+                self._update_state(response.status, pushing=pushing)
             return response
         problem = wire.problem(response.body)
         message = problem.message or f"HTTP {response.status}"
@@ -114,7 +115,7 @@ class Exchange:
         *a: P.args,
         **k: P.kwargs,
     ) -> T:
-        """Return what a reader of ``wire`` makes of a body. Raises TeamUnreachableError."""
+        """Return a body as a reader of ``wire`` parses it. Raises TeamUnreachableError."""
         try:
             return reader(self.membership.server, body, *a, **k)
         except RemoteAnswerError as error:
@@ -128,44 +129,51 @@ class Exchange:
         *,
         pushing: bool = False,
     ) -> TeamUnreachableError:
-        """Back off, and return the error that says why."""
-        redirected = status is not None and status < _CLIENT  # it says nothing of the repository
-        self._moved(None if redirected else status, retry_after, pushing=pushing)
+        """Delay the next request after a transient failure, and return the error to raise.
+
+        ``retry_after`` is the server's header, in seconds.
+        """
+        # An unexpected success or redirect (proxies answer so) is a failure without a status.
+        redirected = status is not None and status < _CLIENT
+        self._update_state(None if redirected else status, retry_after, pushing=pushing)
         return TeamUnreachableError(self.membership.server, cause)
 
     def paused(self, status: int, cause: str, *, pushing: bool = True) -> TeamRefusedError:
-        """Pause, and return the error that says why."""
-        self._moved(status, pushing=pushing)
+        """Pause the sync after a permanent failure, and return the error to raise."""
+        self._update_state(status, pushing=pushing)
         return TeamRefusedError(self.membership.remote, cause, status=status)
 
     def save(self, state: SyncState) -> None:
-        """Write down what the sync knows, if it is news."""
+        """Store the state of the sync if it has changed."""
         if state != self.state:
             self.table.save(self.directory, state)
             self.state = state
 
     def check_accepted(self) -> None:
-        """Raise TeamRefusedError while the server may be wrong and a person has to accept."""
+        """Raise TeamRefusedError if a person has to accept the server first."""
         if self.state.waits:
             raise TeamRefusedError(self.membership.remote, self.state.waits)
 
     def local(self) -> dict[str, str]:
-        """Return the hashes of the files below ``team/`` by key."""
+        """Return the hashes of the files here below ``team/`` by key."""
         return hashes(self.ports.files.files(self.ports.now()))
 
     def unsent(self) -> set[str]:
-        """Return the keys that are not sent whatever stands there."""
+        """Return the keys whose files are not sent: those that are held or left out."""
         return {*self.table.held(self.directory), *self.table.left_out(self.directory)}
 
     def outgoing(self) -> tuple[Outgoing, ...]:
-        """Return what is to be sent."""
+        """Return the entries to send: files here that differ from their bases."""
         files = self.ports.files.files(self.ports.now())
         times = {key: file.at for key, file in files.items()}
         bases = self.table.bases(self.directory)
         return planning.outgoing(hashes(files), bases, self.unsent(), times)
 
     def release(self, *, room: bool = False) -> None:
-        """Hold no longer what needs nobody's decision; ``room``: the server takes more."""
+        """Stop holding the entries that need no decision any more.
+
+        ``room`` says whether the server now accepts more entries or bytes than before.
+        """
         held = self.table.held(self.directory)
         if held:
             bases = self.table.bases(self.directory)
@@ -173,7 +181,7 @@ class Exchange:
                 self.table.drop(self.directory, HeldEntry, key)
 
     def result(self) -> SyncResult:
-        """Return what was done."""
+        """Return the result of the sync."""
         done, pages = self.done, self.done.pages
         return SyncResult(
             **{name: tuple(paths) for name, paths in done.paths().items()},
@@ -185,9 +193,10 @@ class Exchange:
             left=len(self.outgoing()),
         )
 
-    def _moved(
+    def _update_state(
         self, status: int | None, retry_after: float | None = None, *, pushing: bool = False
     ) -> None:
+        """Store the state after an answer; ``status`` is ``None`` if there was none."""
         state = pausing.after(
             self.state,
             status,
@@ -201,5 +210,10 @@ class Exchange:
 
 
 def _retry_after(response: HttpResponse) -> float | None:
+    """Return the seconds in the Retry-After header, ``None`` if it has no valid number."""
     text = response.headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
+    return (
+        float(text)
+        if text.isascii() and text.isdigit() and len(text) <= _RETRY_AFTER_DIGITS
+        else None
+    )

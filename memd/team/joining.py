@@ -1,4 +1,4 @@
-"""Which server and repository a project would join, and as which device."""
+"""Find out which server and repository a project would join, and as which device. Blocks."""
 
 import os
 
@@ -20,10 +20,11 @@ _ELSEWHERE = "it has joined another team; memctl team leave comes first"
 
 
 class Prospect(Struct, frozen=True):
-    """What joins: ``known`` is a membership whose token serves here too, ``None`` for none.
+    """The server, repository and device with which a project would join a team.
 
-    ``origin`` is what the root names as its repository, which ``remote`` is unless a person said
-    otherwise.
+    ``origin`` is the repository in the project's .git/config. ``remote`` is the same, unless the
+    person named another. ``known`` is a membership whose token is valid here too, ``None`` for
+    none.
     """
 
     server: str
@@ -34,7 +35,10 @@ class Prospect(Struct, frozen=True):
 
 
 def prospect(memberships: Memberships, project: Project, url: str, repo: str) -> Prospect:
-    """Return what a project would join. Blocks; raises TeamRefusedError."""
+    """Return what a project would join; ``repo`` is the repository that a person named, or "".
+
+    Raises TeamRefusedError if there is no valid repository or the project is in another team.
+    """
     server, named = server_address(url), repository_of(project.root)
     remote = (normalised(repo) or normalised(f"https://{repo}")) if repo else named
     if not remote:
@@ -42,13 +46,13 @@ def prospect(memberships: Memberships, project: Project, url: str, repo: str) ->
     joined = memberships.of(project.memory_dir)
     if joined and (joined.server, joined.remote) != (server, remote):
         raise TeamRefusedError(project.memory_dir, _ELSEWHERE)
-    # Who joins once more does so because the token is no good.
+    # A person joins the same team again if the token is invalid, so it is not used.
     known = None if joined else memberships.token_for(server)
     return Prospect(server, remote, named, known.device if known else device_name(), known)
 
 
 def moved(membership: Membership) -> str:
-    """Return why a directory's project is not the one that joined, "" if it is. Blocks."""
+    """Return in words how a project's origin changed since it joined, "" if it did not."""
     named = repository_of(membership.root)
     if named == membership.origin:
         return ""
@@ -59,7 +63,7 @@ def moved(membership: Membership) -> str:
 
 
 def device_name() -> str:
-    """Return what this device is called on a server: the first part of its host name."""
+    """Return the name of this device for a server: the first part of its host name."""
     name = os.uname().nodename.partition(".")[0]
     plain = "".join(char for char in name if char.isascii() and char.isprintable())
     return one_line(plain, _DEVICE_CHARACTERS) or "device"

@@ -1,4 +1,4 @@
-"""The files below ``team/`` as they stand here, with their hashes. Blocks."""
+"""List and read the files of a directory below ``team/``, with their hashes. Blocks."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -10,12 +10,12 @@ from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.store.service import DirectoryReader
 
-_AT_ONCE = 200
-_YOUNG_SECONDS = 2.0  # a file saved so lately may be saved again without looking different
+_FILES_PER_READ = 200
+_RECENT_SECONDS = 2.0  # a file saved this recently may change again without a new fingerprint
 
 
 class LocalFile(Struct, frozen=True):
-    """A file below ``team/``: its hash, its size, when it was changed (seconds since 1970)."""
+    """A file below ``team/``: its hash, its bytes and when it was changed (seconds since 1970)."""
 
     hash: str
     size: int
@@ -23,40 +23,47 @@ class LocalFile(Struct, frozen=True):
 
 
 class LocalFiles:
-    """Knows the hashes of a directory's team files; only what looks different is read again."""
+    """Computes and caches the hashes of a directory's team files."""
 
     def __init__(self, reading: DirectoryReader, directory: str) -> None:
         self._reading = reading
         self._directory = directory
-        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}  # fingerprints and hashes
 
     def files(self, now: float) -> dict[str, LocalFile]:
-        """Return the files by key; what cannot be read is not among them."""
+        """Return the files by key, without those that cannot be read.
+
+        Only files with a new fingerprint are read. ``now`` is seconds since 1970.
+        """
         headers = {
             header.path.removeprefix(TEAM): header
             for header in self._reading.listed(self._directory)
             if header.path.startswith(TEAM)
         }
-        known = {key: self._known.get(key) for key in headers}
-        unknown = [k for k, row in known.items() if not row or row[0] != headers[k].fingerprint]
-        fresh = {key: file_hash for key, file_hash, _ in self.read(unknown)}
+        cached, no_entry = self._known, (None, "")
+        changed = [
+            key
+            for key, header in headers.items()
+            if cached.get(key, no_entry)[0] != header.fingerprint
+        ]
+        read_hashes = {key: file_hash for key, file_hash, _ in self.read(changed)}
         result = {}
         self._known = {}
         for key, header in headers.items():
-            row = known[key]
-            file_hash = fresh.get(key) if key in fresh or row is None else row[1]
-            if file_hash is None:
+            # A changed file that cannot be read keeps its last hash.
+            file_hash = read_hashes.get(key) or cached.get(key, no_entry)[1]
+            if not file_hash:
                 continue
-            at = header.mtime_ns / 1e9
-            result[key] = LocalFile(file_hash, header.size, at)
-            if not now - _YOUNG_SECONDS < at <= now:
+            changed_at = header.mtime_ns / 1e9
+            result[key] = LocalFile(file_hash, header.size, changed_at)
+            if not now - _RECENT_SECONDS < changed_at <= now:
                 self._known[key] = (header.fingerprint, file_hash)
         return result
 
     def read(self, keys: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
-        """Yield key, hash and text of each of these files that can be read."""
-        left = iter(keys)
-        while part := list(islice(left, _AT_ONCE)):
+        """Yield the key, hash and content of each of the files that can be read."""
+        remaining = iter(keys)
+        while part := list(islice(remaining, _FILES_PER_READ)):
             with suppress(MemdError), self._reading.tree(self._directory) as tree:
                 for key in part:
                     with suppress(MemdError):
@@ -65,5 +72,5 @@ class LocalFiles:
 
 
 def hashes(files: Mapping[str, LocalFile], keys: Collection[str] | None = None) -> dict[str, str]:
-    """Return the hashes of some files, of all by default, by key."""
+    """Return the hashes of the files by key; with ``keys`` only those of these keys."""
     return {key: file.hash for key, file in files.items() if keys is None or key in keys}

@@ -1,9 +1,9 @@
-"""Which directories joined a team: ``team.toml`` beside the user's settings, a file for each token.
+"""Store which directories joined a team: in ``team.toml`` beside the settings, with token files.
 
 Rules of this file
-- Both are the user's own or count for nothing: nobody else may write ``team.toml`` or read a token.
-- A membership belongs to a directory, whatever links lead to it; no repository adds one.
-- A file is replaced whole, and a token is on disk before the row that names it.
+- ``team.toml`` is ignored if others may write it, a token file if others may read it.
+- A membership belongs to the real path of a directory. No repository's files can add one.
+- Files are replaced as a whole, and a token is on disk before the row that names its file.
 """
 
 import fcntl
@@ -30,18 +30,18 @@ from memd.team.errors import TeamNotJoinedError, TeamRefusedError
 from memd.team.values import Membership
 
 FILE = "team.toml"
-_HEAD = "# Written by memd: memctl team join, memctl team leave.\n"
-_BYTES = 1024 * 1024
+_FILE_HEADER = "# Written by memd: memctl team join, memctl team leave.\n"
+_FILE_BYTES = 1024 * 1024
 _TOKEN_BYTES = 4096
 _TOKEN_FILE = re.compile(r"team-[0-9a-f]{16}\.token")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,1024}")
 _TEXTS = tuple(item.name for item in fields(Membership) if item.name != "at")
-_OPEN = "may be written by others; it is ignored until you run chmod go-w on it"
+_WRITABLE_BY_OTHERS = "may be written by others; it is ignored until you run chmod go-w on it"
 
 # Why an address is none of a server, in words for the sentence of its error.
-_ADDRESS = "the address"  # which may hold a password
-_NO_URL = "it has to be https://host or https://host:port"
-_PLAIN = "plain http goes to this machine alone; use https"
+_ADDRESS = "the address"  # in place of the address itself, which may have a password
+_WRONG_URL = "it has to be https://host or https://host:port"
+_HTTP_REFUSED = "plain http goes to this machine alone; use https"
 _NOT_UTF8 = "a name in it is not UTF-8"
 _UNREADABLE = "what it gave is no token"
 
@@ -49,16 +49,16 @@ Identity = tuple[int, int, int, int] | None
 
 
 def server_address(url: str) -> str:
-    """Return a server's address as scheme, host and port. Raises TeamRefusedError.
+    """Return the address of a server as scheme, host and port, without the scheme's default port.
 
-    It is https, or http to this machine.
+    Raises TeamRefusedError unless it is https, or http to this machine, without other parts.
     """
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
         host = host if host.isascii() else host.encode("idna").decode()
     except ValueError as error:  # UnicodeError too
-        raise TeamRefusedError(_ADDRESS, _NO_URL) from error
+        raise TeamRefusedError(_ADDRESS, _WRONG_URL) from error
     extra = (
         any(map(str.isspace, url.strip()))
         or parts.username
@@ -67,40 +67,42 @@ def server_address(url: str) -> str:
         or parts.fragment
     )
     if parts.scheme not in ("http", "https") or extra or parts.path not in ("", "/"):
-        raise TeamRefusedError(_ADDRESS, _NO_URL)
-    if not re.fullmatch(r"[a-z0-9.-]+|[0-9a-f:.]*:[0-9a-f:.]*", host):
-        raise TeamRefusedError(_ADDRESS, _NO_URL)
+        raise TeamRefusedError(_ADDRESS, _WRONG_URL)
+    if not re.fullmatch(r"[a-z0-9.-]+|[0-9a-f:.]*:[0-9a-f:.]*", host):  # a name or IPv6
+        raise TeamRefusedError(_ADDRESS, _WRONG_URL)
     if parts.scheme == "http" and not is_loopback(host):
-        raise TeamRefusedError(host, _PLAIN)
-    usual = {"http": 80, "https": 443}[parts.scheme]
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}" + (f":{port}" if port not in (None, usual) else "")
+        raise TeamRefusedError(host, _HTTP_REFUSED)
+    default_port = {"http": 80, "https": 443}[parts.scheme]
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_port = f":{port}" if port not in (None, default_port) else ""
+    return f"{parts.scheme}://{shown_host}{shown_port}"
 
 
 def sends_by_itself(settings: TeamSettings) -> bool:
-    """Say whether changes are sent without a person's word."""
+    """Return whether the settings let changes be sent without a person's command."""
     return settings.enabled != "false" and settings.push == "auto"
 
 
 class Memberships:
-    """What ``team.toml`` in a folder says, read again when it changes. Methods block."""
+    """The memberships in a folder's ``team.toml``, read again when it changes. Methods block."""
 
     def __init__(self, folder: str, disk: Disk | None = None) -> None:
         self.folder = folder
         self._disk = disk or real_disk()
+        # The file's identity, the memberships by directory, and sentences about problems.
         self._known: tuple[Identity, dict[str, Membership], tuple[str, ...]] = (None, {}, ())
 
     @property
     def any(self) -> bool:
-        """Whether there was a membership when somebody last asked; nothing is read now."""
+        """Whether there was a membership when the file was last read; nothing is read now."""
         return bool(self._known[1])
 
     def joined(self, directory: str) -> bool:
-        """Say whether a memory directory joined a team."""
+        """Return whether a memory directory joined a team."""
         return self.of(directory) is not None
 
     def of(self, directory: str) -> Membership | None:
-        """Return a memory directory's membership, ``None`` where it joined nothing."""
+        """Return the membership of a memory directory, ``None`` if it joined no team."""
         rows = self._read()[0]
         return rows.get(os.path.realpath(directory)) if rows else None
 
@@ -109,30 +111,30 @@ class Memberships:
         return tuple(self._read()[0].values())
 
     def problems(self) -> tuple[str, ...]:
-        """Return a sentence for each thing that keeps a membership or a token from counting."""
+        """Return a sentence for each membership or token that is ignored, and why."""
         rows, problems = self._read()
         names = {row.token: row.server for row in rows.values()}
-        bad = (
+        invalid_tokens = (
             f"{self.folder}/{name} holds no token for {server}, or others may read it"
             for name, server in names.items()
-            if not self._token(name)
+            if not self._read_token(name)
         )
-        return (*problems, *bad)
+        return (*problems, *invalid_tokens)
 
     def token(self, membership: Membership) -> str:
-        """Return a membership's token, "" where there is none that only the user can read."""
-        return self._token(membership.token)
+        """Return the token of a membership, "" if it is missing or others may read its file."""
+        return self._read_token(membership.token)
 
     def token_for(self, server: str) -> Membership | None:
-        """Return a membership whose token this device has for a server, the newest one."""
+        """Return the newest membership on a server that has a valid token, else ``None``."""
         rows = [row for row in self.all() if row.server == server and self.token(row)]
         return max(rows, key=lambda row: row.at, default=None)
 
     def add(self, membership: Membership, token: str) -> Membership:
         """Store a membership and its token; return it with the name of the token's file.
 
-        The token takes the place of an earlier one of the same member on the same server. Raises
-        TeamRefusedError for what no file can hold, and UnwrittenFileError.
+        The token replaces an earlier one of the same member on the same server. Raises
+        TeamRefusedError for an invalid token or text, and UnwrittenFileError.
         """
         if not _TOKEN.fullmatch(token):
             raise TeamRefusedError(membership.server, _UNREADABLE)
@@ -145,42 +147,48 @@ class Memberships:
             token=f"team-{sha256(owner)[:16]}.token",
         )
         with self._locked() as directory:
-            self._put(directory, membership.token, f"{token}\n".encode())
+            self._replace_file(directory, membership.token, f"{token}\n".encode())
             rows = {**self._read()[0], membership.directory: membership}
-            self._put(directory, FILE, _written(rows.values()))
+            self._replace_file(directory, FILE, _file_content(rows.values()))
         return membership
 
     def remove(self, directory: str) -> None:
-        """Forget a directory's membership, and its token unless another one uses it.
+        """Remove a directory's membership, and its token unless another membership uses it.
 
         Raises TeamNotJoinedError and UnwrittenFileError.
         """
         with self._locked() as folder:
             rows = dict(self._read()[0])
-            gone = rows.pop(os.path.realpath(directory), None)
-            if gone is None:
+            removed = rows.pop(os.path.realpath(directory), None)
+            if removed is None:
                 raise TeamNotJoinedError(directory)
-            self._put(folder, FILE, _written(rows.values()))
-            if all(row.token != gone.token for row in rows.values()):
-                with suppress(OSError):
-                    self._disk.unlink(folder.fd, gone.token)
+            self._replace_file(folder, FILE, _file_content(rows.values()))
+            if all(row.token != removed.token for row in rows.values()):
+                with suppress(OSError):  # a token that is not named any more does no harm
+                    self._disk.unlink(folder.fd, removed.token)
 
     def is_last(self, membership: Membership) -> bool:
-        """Say whether no other membership uses the same token."""
+        """Return whether no other membership uses the same token."""
         return sum(row.token == membership.token for row in self.all()) == 1
 
-    def _token(self, name: str) -> str:
+    def _read_token(self, name: str) -> str:
+        """Return the token in a file, "" if the file is invalid or others may read it."""
         if not _TOKEN_FILE.fullmatch(name):
             return ""
         with suppress(MemdError), Directory(self.folder) as directory:
             result = directory.read(name, _TOKEN_BYTES)
-            if result is not None and not result[1].st_mode & 0o077:
-                token = result[0].decode("utf-8", "replace").strip()
-                return token if _TOKEN.fullmatch(token) else ""
+            if result is not None:
+                content, status = result
+                token = content.decode("utf-8", "replace").strip()
+                is_private = not status.st_mode & 0o077
+                return token if is_private and _TOKEN.fullmatch(token) else ""
         return ""
 
     def _read(self) -> tuple[dict[str, Membership], tuple[str, ...]]:
-        """Return the memberships by directory, and a sentence per problem."""
+        """Return the memberships by directory and a sentence for each problem.
+
+        The file is parsed only if it differs from the file that was read last.
+        """
         path = f"{self.folder}/{FILE}"
         try:
             status = os.lstat(path)
@@ -189,23 +197,25 @@ class Memberships:
             return {}, () if missing else (f"{path} cannot be read: {cause_of(error)}",)
         identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
         if self._known[0] != identity:
-            self._known = (identity, *self._parsed(path))
+            self._known = (identity, *self._parse_file(path))
         return self._known[1:]
 
-    def _parsed(self, path: str) -> tuple[dict[str, Membership], tuple[str, ...]]:
+    def _parse_file(self, path: str) -> tuple[dict[str, Membership], tuple[str, ...]]:
+        """Return the memberships in the file by directory, and a sentence for each problem."""
         try:
             with Directory(self.folder) as directory:
-                result = directory.read(FILE, _BYTES)
+                result = directory.read(FILE, _FILE_BYTES)
             if result is None:
                 return {}, ()
-            if result[1].st_mode & 0o022:
-                return {}, (f"{path} {_OPEN}",)
-            rows = tomllib.loads(result[0].decode()).get("membership", [])
+            content, status = result
+            if status.st_mode & 0o022:
+                return {}, (f"{path} {_WRITABLE_BY_OTHERS}",)
+            rows = tomllib.loads(content.decode()).get("membership", [])
         except MemdError as error:
             return {}, (error.sentence,)
         except (ValueError, RecursionError) as error:  # no UTF-8, no TOML
             return {}, (f"{path} is not valid TOML ({error}); it is ignored",)
-        memberships = [_membership(row) for row in rows] if isinstance(rows, list) else [None]
+        memberships = [_parse_row(row) for row in rows] if isinstance(rows, list) else [None]
         problems = (
             (f"{path}: a membership is damaged; it is ignored",) if None in memberships else ()
         )
@@ -213,29 +223,29 @@ class Memberships:
 
     @contextmanager
     def _locked(self) -> Iterator[Directory]:
-        """Hold the folder, made if need be, so that one writer replaces its files at a time."""
+        """Open and lock the folder, creating it if needed, so that one writer changes its files."""
         with Directory(self.folder, create=True) as directory:
             fcntl.flock(directory.fd, fcntl.LOCK_EX)
             yield directory
 
-    def _put(self, directory: Directory, name: str, content: bytes) -> None:
-        """Replace a file by one that only the user can read. Raises UnwrittenFileError."""
+    def _replace_file(self, directory: Directory, name: str, content: bytes) -> None:
+        """Write a file that only the user can read, or replace it. Raises UnwrittenFileError."""
         disk, folder, temp = self._disk, directory.fd, f".memd-{secrets.token_hex(8)}.tmp"
         try:
             try:
                 write_new(disk, folder, temp, content)
-                there = os.path.lexists(f"{self.folder}/{name}")
-                (disk.exchange if there else disk.move)(folder, temp, name)
+                exists = os.path.lexists(f"{self.folder}/{name}")
+                (disk.exchange if exists else disk.move)(folder, temp, name)
                 disk.sync_folder(folder)
             finally:
-                disk.unlink(folder, temp)
+                disk.unlink(folder, temp)  # after an exchange this is the old file
         except OSError as error:
             path = f"{self.folder}/{name}"
             raise UnwrittenFileError(path, cause_of(error)) from error
 
 
-def _membership(row: Any) -> Membership | None:
-    """Return a row of the file, ``None`` for a damaged one."""
+def _parse_row(row: Any) -> Membership | None:
+    """Return the membership in a row of the file, ``None`` if a member is missing or invalid."""
     if not isinstance(row, dict) or type(row.get("at")) is not float:
         return None
     texts: dict[str, Any] = {name: row.get(name) for name in _TEXTS}
@@ -249,15 +259,16 @@ def _membership(row: Any) -> Membership | None:
     return None
 
 
-def _written(rows: Iterable[Membership]) -> bytes:
-    lines = [_HEAD]
+def _file_content(rows: Iterable[Membership]) -> bytes:
+    """Return the text of ``team.toml`` with these memberships."""
+    lines = [_FILE_HEADER]
     for row in rows:
         lines.append("\n[[membership]]\n")
-        lines += [f"{name} = {_quoted(getattr(row, name))}\n" for name in _TEXTS]
+        lines += [f"{name} = {_toml_string(getattr(row, name))}\n" for name in _TEXTS]
         lines.append(f"at = {float(row.at)!r}\n")
     return "".join(lines).encode()
 
 
-def _quoted(text: str) -> str:
-    """Return a text as TOML writes it: JSON's form, which leaves DEL as it is."""
+def _toml_string(text: str) -> str:
+    """Return a text as a TOML string: like JSON, but with DEL escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,10 +1,12 @@
-"""The change set of a page: what a plan of a pull writes, and what moves with it. Pure.
+"""Turn the plans for a page of server entries into one change set. Pure.
+
+A plan says what a sync does about one key; a page is a part of the server's entries.
 
 Rules of this file
-- The plan runs on the live tree, under the directory's lock. Each edit names the hash that the plan
-  saw, so nothing that somebody saved meanwhile is overwritten.
-- A text that is replaced by a conflict, or that a merge is made of, is kept before the set exists.
-- What cannot be read here, or breaks a rule of ours, is left out; the rest comes in.
+- The plan runs on the live tree, under the directory's lock. Each edit names the hash of the file
+  that the plan saw, so nothing that was saved meanwhile is overwritten.
+- Both texts of a conflict or merge are stored before the change set is.
+- Entries that cannot be read here or break a rule are left out; the others are written.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,15 +22,16 @@ from memd.team import sharing
 from memd.team.planning import KeyPlan
 from memd.team.values import Act
 
-# The plan of some keys, from what stands here (hashes by key).
+# Returns the plans for some keys from the hashes of the files here, by key.
 Planned = Callable[[Mapping[str, str]], Iterable[KeyPlan]]
 
 
 @dataclass(slots=True)
 class PagePlan:
-    """What becomes of some keys; after the commit it says what was done.
+    """A plan for the store that carries out the plans for some keys; afterwards it has the results.
 
-    ``body`` returns a text that is kept, ``keep`` keeps texts; both block.
+    ``body`` returns a stored text by its hash, and ``keep`` stores texts; both block. ``now`` is
+    seconds since 1970.
     """
 
     keys: tuple[str, ...]
@@ -44,60 +47,65 @@ class PagePlan:
     left_out: list[LeftOut] = field(default_factory=list)
     _edits: list[FileEdit] = field(default_factory=list)
     _bodies: dict[str, bytes] = field(default_factory=dict)
-    _gone: list[str] = field(default_factory=list)
+    _deleted_bases: list[str] = field(default_factory=list)
     _bases: list[Base] = field(default_factory=list)
 
     def __call__(self, tree: Tree) -> Draft:
-        """Return the draft for a directory as it is now; a plan may be asked again."""
-        for part in fields(self):
+        """Return the draft of the changes for a directory as it is now."""
+        for part in fields(self):  # the store may call a plan again
             if isinstance(value := getattr(self, part.name), list | dict):
                 value.clear()
-        live, troubles = self._live(tree)
-        here = {key: sha256(content) for key, content in live.items()}
-        for plan in self.planned(here):
-            rule = troubles.get(plan.key) or self._carry_out(plan, live.get(plan.key))
+        live, problems = self._read_files(tree)
+        local = {key: sha256(content) for key, content in live.items()}
+        for plan in self.planned(local):
+            rule = problems.get(plan.key) or self._carry_out(plan, live.get(plan.key))
             if rule and plan.remote:
-                there = plan.remote
-                self.left_out.append(LeftOut(plan.key, there.revision, there.hash, rule))
+                remote = plan.remote
+                self.left_out.append(LeftOut(plan.key, remote.revision, remote.hash, rule))
         if self._bodies:
             self.keep(self._bodies)
-        effect = moved(self._bases, self._gone, self.held, self.conflicts)
+        effect = moved(self._bases, self._deleted_bases, self.held, self.conflicts)
         return Draft(tuple(self._edits), effects=(effect,))
 
-    def _live(self, tree: Tree) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Return the texts that stand here by key, and why a key's file cannot be used."""
+    def _read_files(self, tree: Tree) -> tuple[dict[str, bytes], dict[str, str]]:
+        """Return the contents of the files here by key, and by key why a file cannot be used."""
         live: dict[str, bytes] = {}
-        troubles: dict[str, str] = {}
+        problems: dict[str, str] = {}
         new = []
         for key in self.keys:
             try:
                 file = tree.read(f"{TEAM}{key}")
             except MemdError as error:
-                troubles[key] = error.sentence
+                problems[key] = error.sentence
                 continue
             if file is None:
                 new.append(f"{TEAM}{key}")
             else:
                 live[key] = file.content
-        spelled = {*new, *(header.path for header in tree.headers())}
-        while new and (result := clash(new, spelled)):
-            new.remove(result[0])
-            spelled.discard(result[0])
-            troubles[result[0].removeprefix(TEAM)] = f"it differs from {result[1]} only in case"
-        return live, troubles
+        all_paths = {*new, *(header.path for header in tree.headers())}
+        # On some disks two names that differ only in case are one file.
+        while new and (result := clash(new, all_paths)):
+            path, other = result
+            new.remove(path)
+            all_paths.discard(path)
+            problems[path.removeprefix(TEAM)] = f"it differs from {other} only in case"
+        return live, problems
 
     def _carry_out(self, plan: KeyPlan, ours: bytes | None) -> str:
-        """Add what one key's plan does; return the rule against it, "" for none."""
+        """Add the edit, base or hold of one plan; return the rule that forbids it, or "".
+
+        ``ours`` is the content of the file here, ``None`` if there is none.
+        """
         path, act = f"{TEAM}{plan.key}", plan.act
         if act in (Act.TAKE, Act.RESTORE, Act.CONFLICT, Act.MERGE):
-            theirs = self._theirs(plan)
+            theirs = self._server_text(plan)
             if theirs is None:
                 return "its text is not to be had"
             refused = sharing.refusal(plan.key, sha256(theirs), theirs)
             if refused is not None:
                 return refused.detail
             if ours is not None and act in (Act.CONFLICT, Act.MERGE):
-                self._both(plan, ours, theirs)
+                self._merge_or_list(plan, ours, theirs)
             else:
                 self._write(plan, theirs)
                 self.taken.append(path)
@@ -110,15 +118,15 @@ class PagePlan:
         elif act is Act.ADOPT and ours is not None:
             self._bodies[sha256(ours)] = ours
         elif act is Act.PUSH and plan.remote and plan.remote.content is not None:
-            self._bodies[plan.remote.hash] = plan.remote.content  # what a merge will begin with
+            self._bodies[plan.remote.hash] = plan.remote.content  # the base of a later merge
         if plan.after is None:
-            self._gone.append(plan.key)
+            self._deleted_bases.append(plan.key)
         else:
             self._bases.append(plan.after)
         return ""
 
-    def _both(self, plan: KeyPlan, ours: bytes, theirs: bytes) -> None:
-        """Merge two texts, or let theirs stand and list ours."""
+    def _merge_or_list(self, plan: KeyPlan, ours: bytes, theirs: bytes) -> None:
+        """Write the merge of two texts; if they do not merge, write theirs and add a conflict."""
         path, base = f"{TEAM}{plan.key}", plan.base.hash if plan.base else ""
         common = self.body(base) if base and plan.act is Act.MERGE else None
         merged = None if common is None else document.merge(common, ours, theirs, path)
@@ -133,13 +141,15 @@ class PagePlan:
         conflict = Conflict(plan.key, sha256(ours), sha256(theirs), base, member, at=self.now)
         self.conflicts.append(conflict)
 
-    def _theirs(self, plan: KeyPlan) -> bytes | None:
+    def _server_text(self, plan: KeyPlan) -> bytes | None:
+        """Return the server's text from the page, or the stored one of the base; else ``None``."""
         if plan.remote is not None and plan.remote.content is not None:
             return plan.remote.content
         return self.body(plan.base.hash) if plan.base else None
 
     def _write(self, plan: KeyPlan, theirs: bytes) -> None:
-        """Write the server's text with the time at which it was saved there."""
+        """Add the edit that writes the server's text, with the time at which it was saved there."""
         at = plan.remote.at if plan.remote else 0.0
+        # In nanoseconds. A time ahead of the clock here is not used.
         mtime = int(at * 1e9) if 0 < at <= self.now else None
         self._edits.append(FileEdit(f"{TEAM}{plan.key}", theirs, plan.local or "", mtime))

@@ -1,4 +1,8 @@
-"""When the next request may go: back-off after what passes, a pause after what does not. Pure."""
+"""Decide when the next request may be sent: back-off after transient failures, else a pause. Pure.
+
+A back-off is a short delay that grows with each failure. A pause lasts a day, or until the person
+pushes or changes the token or the settings.
+"""
 
 from collections.abc import Callable
 
@@ -8,16 +12,16 @@ from memd.core.team import SyncState
 
 RETRY_SECONDS = 2.0
 RETRY_SECONDS_AT_MOST = 15 * 60.0
-RETRY_AFTER_SECONDS = 60 * 60.0  # what a server may ask for at most
+RETRY_AFTER_SECONDS = 60 * 60.0  # the longest delay that a server's Retry-After sets
 PAUSE_SECONDS = 24 * 60 * 60.0
 INTERVAL_SECONDS = 5 * 60.0
-_SPREAD = 0.2
+_JITTER = 0.2
 _DOUBLINGS = 9  # 2 s doubled nine times is more than 15 min
-_PUSH = "push "  # a pause of pushes alone
-# Whoever may only read is told so by a 403 of a push, and goes on reading.
+_PUSH = "push "  # the prefix of a pause that stops only pushes
+# Not 403: a push gets that from a member who may only read, and pulls go on.
 _NO_ACCESS = (401, 404)
-# A sync answers these itself, and no waiting helps: too old a mark, other bases, too large.
-_ANSWERED = (410, 412, 413)
+# A sync reacts to these at once: too old a mark, entries that have changed, too large a batch.
+_HANDLED_BY_SYNC = (410, 412, 413)
 _TRANSIENT = (409, 429)
 _OK, _NOT_MODIFIED, _MULTIPLE, _CLIENT, _SERVER = 200, 304, 300, 400, 500
 
@@ -32,23 +36,24 @@ def after(
     credentials: str,
     pushing: bool,
 ) -> SyncState:
-    """Return the state after an answer; ``status`` is ``None`` where none could be read.
+    """Return the state of a sync after an answer; ``status`` is ``None`` if there was none.
 
-    ``retry_after`` is the server's, in seconds. ``random`` returns a number from 0 to below 1.
-    ``credentials`` is the digest of token and settings that the request went with, ``pushing``
-    whether it was a push: its success ends each pause, and its refusal stops pulls only where the
-    server gives no access at all. A 422 that names entries is no failure and not to be handed in.
+    ``retry_after`` is the server's header in seconds, ``now`` seconds since 1970. ``random``
+    returns a number from 0 to below 1. ``credentials`` is the digest of the request's token and
+    settings. The success of a push (``pushing``) ends each pause; its refusal stops pulls too only
+    if the server gives no access at all. A 422 that names entries is no failure: do not call this.
     """
-    if status in _ANSWERED:
+    if status in _HANDLED_BY_SYNC:
         return state
     if status == _NOT_MODIFIED or (status is not None and _OK <= status < _MULTIPLE):
         ended = pushing or not state.paused.startswith(_PUSH)
         state = replace(state, tries=0, until=0.0)
         return resumed(state) if ended else state
     if status is None or status >= _SERVER or status in _TRANSIENT:
+        # A random delay, so that devices do not all return at the same moment.
         most = min(RETRY_SECONDS * 2 ** min(state.tries, _DOUBLINGS), RETRY_SECONDS_AT_MOST)
         delay = most * random()
-        if retry_after is not None and retry_after > delay:  # not so for NaN
+        if retry_after is not None and retry_after > delay:  # false for NaN
             delay = min(retry_after, RETRY_AFTER_SECONDS)
         return replace(state, tries=state.tries + 1, until=now + delay)
     scope = _PUSH if pushing and status not in _NO_ACCESS else ""
@@ -63,19 +68,22 @@ def after(
 
 
 def resumed(state: SyncState) -> SyncState:
-    """Return the state without a pause: a person asked, or deleted a file below ``team/``."""
+    """Return the state without pause and back-off.
+
+    It is called if a person pushes or deletes a file below ``team/``.
+    """
     return replace(state, tries=0, until=0.0, paused="", paused_until=0.0, credentials="")
 
 
 def may_pull(state: SyncState, now: float, credentials: str) -> bool:
-    """Return whether a pull may go by itself; ``credentials`` is "" without a token."""
-    if state.paused.startswith(_PUSH):
+    """Return whether an automatic pull is allowed now; ``credentials`` is "" without a token."""
+    if state.paused.startswith(_PUSH):  # it does not concern pulls
         state = replace(state, paused="")
     return may_push(state, now, credentials)
 
 
 def may_push(state: SyncState, now: float, credentials: str) -> bool:
-    """Return whether a push may go by itself; ``credentials`` is "" without a token."""
+    """Return whether an automatic push is allowed now; ``credentials`` is "" without a token."""
     if not credentials or state.waits or _is_ahead(state.until, now, RETRY_AFTER_SECONDS):
         return False
     paused = state.paused and state.credentials == credentials
@@ -83,10 +91,13 @@ def may_push(state: SyncState, now: float, credentials: str) -> bool:
 
 
 def jittered_interval(random: Callable[[], float]) -> float:
-    """Return the seconds to the next pull while a session lives."""
-    return INTERVAL_SECONDS * (1 - _SPREAD + 2 * _SPREAD * random())
+    """Return the seconds until the next pull during a session: 5 min, 20 % more or less."""
+    return INTERVAL_SECONDS * (1 - _JITTER + 2 * _JITTER * random())
 
 
 def _is_ahead(at: float, now: float, most: float) -> bool:
-    """Return whether a time is to come. One that no rule sets so far ahead is a clock's error."""
+    """Return whether a time is in the future, but at most ``most`` seconds ahead.
+
+    A time further ahead can only come from a clock that was wrong, and is ignored.
+    """
     return now < at <= now + most

@@ -75,7 +75,7 @@ def end_from_history(exchange: Exchange, batch: PushBatch, keys: Iterable[str]) 
     for key in keys:
         request = requests.history(exchange.repository, key, limit=_VERSIONS)
         versions[key] = exchange.read(wire.history, exchange.answer(request).body, key)
-    bases = batches.settled_from_history(batch, versions)
+    bases = batches.bases_from_history(batch, versions)
     exchange.table.end(exchange.directory, bases, batch=batch.id)
 
 
@@ -160,7 +160,7 @@ def _accepted(exchange: Exchange, batch: PushBatch, body: bytes) -> None:
 
 def _refused(exchange: Exchange, batch: PushBatch, problem: RemoteProblem) -> None:
     """End a batch that is too large or breaks a rule; hold what is named, or learn a limit."""
-    limits = batches.refused_413(exchange.state.limits, problem.limit, problem.max)
+    limits = batches.lowered_limits(exchange.state.limits, problem.limit, problem.max)
     held = tuple(
         HeldEntry(item.key, item.hash, "refused", _RULES.get(rule, rule))
         for item in batch.entries

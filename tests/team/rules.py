@@ -97,7 +97,7 @@ class Rules:
                 continue
             if (head and head.revision) != entry.base and (head and head.hash) != entry.hash:
                 versions = {key: self._history(server, at) for at, key in enumerate(KEYS)}
-                settled = batches.settled_from_history(batch, versions)
+                settled = batches.bases_from_history(batch, versions)
                 return server, Answer((), 0, settled, any(there is None for _, there in pairs))
         taken = server.open[1] if server.open else 0
         return self._commit(server, batch, max(server.revision, taken) + 1)

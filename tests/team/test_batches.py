@@ -46,10 +46,10 @@ def test_a_forgotten_id_is_settled_from_the_history() -> None:
         + [RemoteEntry("0.md", "theirs", 7)],
         "1.md": [RemoteEntry("1.md", "hash 1", 1)],  # the base itself: ours was not taken
     }
-    assert batches.settled_from_history(BATCH, versions) == (
+    assert batches.bases_from_history(BATCH, versions) == (
         Base("0.md", "hash 0", 6, "anna", "laptop", 2.0),
     )
-    assert batches.settled_from_history(BATCH, {}) == ()
+    assert batches.bases_from_history(BATCH, {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_forgotten_id_is_settled_from_the_history() -> None:
 )
 def test_a_413_is_learnt_from(limit: str, most: int, limits: Limits) -> None:
     """Batches get smaller each time, other limits are remembered, and nonsense changes nothing."""
-    assert batches.refused_413(Limits(), limit, most) == limits
+    assert batches.lowered_limits(Limits(), limit, most) == limits
 
 
 def test_no_413_makes_batches_smaller_for_ever() -> None:
     """After few answers that name the same limit nothing is learnt any more."""
     limits, turns = Limits(), 0
-    while (smaller := batches.refused_413(limits, "put_bytes", 10**9)) != limits:
+    while (smaller := batches.lowered_limits(limits, "put_bytes", 10**9)) != limits:
         limits, turns = smaller, turns + 1
     assert limits.put_bytes == 1
     assert turns < 20
