@@ -1,11 +1,14 @@
-"""What a sync does about each key: decided from here, the base and the server, by values alone.
+"""Decide what a sync does about each key from the file here, the base and the server's entry. Pure.
+
+A base is the last version that was the same here and on the server. A tombstone is the server's
+entry for a removed file.
 
 Rules of this file
-- Only a tombstone removes: a key that a page does not have is a key that nothing is known about
+- Only a tombstone removes a file; a key that is not on a page is left alone
   (tests/team/test_planning.py::test_only_a_tombstone_removes).
-- What a page says a second time changes nothing: a revision that the base has is passed over
+- An entry whose revision the base has already changes nothing
   (tests/team/test_planning.py::test_a_page_can_come_twice).
-- A text that the server has not acknowledged is never overwritten without being listed
+- A text that the server has not acknowledged is only overwritten if a conflict lists it
   (tests/team/test_model.py).
 """
 
@@ -18,15 +21,15 @@ from memd.team.values import Act, Bases, RemoteEntry
 
 _REMOVED_FILES = 5
 _REMOVED_SHARE = 5  # one in five
-# Why a text is not sent that another text of the same key might be.
-_OF_THE_TEXT = ("secret", "type", "refused", "too_large")
+# Reasons for holding an entry that end if its text changes.
+_TEXT_REASONS = ("secret", "type", "refused", "too_large")
 
 
 class KeyPlan(Struct, frozen=True):
-    """What is done about one key, and the base that it has then (``None``: it has none).
+    """The act for one key, and its base ``after`` the act, ``None`` for no base.
 
-    ``local`` is the live file's hash, ``base`` the base until now (a merge is on its text).
-    Without ``remote`` a text is written from ``base``: the server has nothing newer.
+    ``local`` is the hash of the file here, and ``base`` the base before, on whose text a merge is
+    made. Without ``remote`` the server has nothing newer, and a written text is that of ``base``.
     """
 
     key: str
@@ -38,46 +41,54 @@ class KeyPlan(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why a key is held whose act is ``HOLD``, as in ``HeldEntry``."""
+        """Why the key is held, if the act is ``HOLD``: a reason of ``HeldEntry``."""
         return "removed" if self.remote else "only_here"
 
 
 def act(local: str | None, base: Base | None, remote: RemoteEntry | None) -> Act:
-    """Return what is done about a key.
+    """Return what a sync does about one key.
 
-    ``local`` is the live file's hash. ``remote`` is ``None`` when the server told nothing about the
-    key since the base, and without a base when it never told anything. An entry that is no newer
-    than the base says nothing either. A restore without a newer entry takes the base's text.
+    ``local`` is the hash of the file here, ``None`` if there is none. ``remote`` is the server's
+    entry, ``None`` if it sent none since the base; an entry that is no newer than the base is
+    ignored. A restore without a newer entry writes the base's text.
     """
-    here, before = local or REMOVED, base.hash if base else REMOVED
+    local_hash, base_hash = local or REMOVED, base.hash if base else REMOVED
     if remote is None or (base and remote.revision <= base.revision):
-        return Act.NOTHING if here == before else Act.PUSH if here else Act.RESTORE
-    there = remote.hash
-    if here == there:
-        return Act.ADOPT if here else Act.FORGET
-    if not there:
-        return Act.REMOVE if here == before else Act.HOLD
-    if here == before:
+        changed_here = Act.PUSH if local_hash else Act.RESTORE
+        return Act.NOTHING if local_hash == base_hash else changed_here
+    if local_hash == remote.hash:
+        return Act.ADOPT if local_hash else Act.FORGET
+    if not remote.hash:  # removed there; a file that has changed here stays and is held
+        return Act.REMOVE if local_hash == base_hash else Act.HOLD
+    if local_hash == base_hash:
         return Act.TAKE
-    if not here:
+    if not local_hash:
         return Act.RESTORE
-    return Act.PUSH if there == before else Act.MERGE if before else Act.CONFLICT
+    both_changed = Act.MERGE if base_hash else Act.CONFLICT
+    return Act.PUSH if remote.hash == base_hash else both_changed
 
 
 def pulled(
     local: Mapping[str, str], bases: Bases, entries: Iterable[RemoteEntry]
 ) -> tuple[KeyPlan, ...]:
-    """Return what a page of a server's entries does; ``local`` maps keys to live files' hashes."""
+    """Return the plans for a page of the server's entries, without those that change nothing.
+
+    ``local`` has the hashes of the files here, by key.
+    """
     plans = []
     for entry in entries:
-        base, here = bases.get(entry.key), local.get(entry.key)
+        base, file_hash = bases.get(entry.key), local.get(entry.key)
         after = base if base and base.revision > entry.revision else entry.base
-        plans.append(KeyPlan(entry.key, act(here, base, entry), here, base, entry, after))
-    return _that_do_something(plans)
+        decided = act(file_hash, base, entry)
+        plans.append(KeyPlan(entry.key, decided, file_hash, base, entry, after))
+    return _with_effect(plans)
 
 
 def deleted(local: Mapping[str, str], bases: Bases) -> tuple[KeyPlan, ...]:
-    """Return the restoring of what was deleted here alone, for the end of each pull."""
+    """Return the plans that restore files which were deleted here but not on the server.
+
+    A pull ends with them.
+    """
     return tuple(
         KeyPlan(key, Act.RESTORE, None, base, None, base)
         for key, base in bases.items()
@@ -88,28 +99,30 @@ def deleted(local: Mapping[str, str], bases: Bases) -> tuple[KeyPlan, ...]:
 def after_accept(
     local: Mapping[str, str], bases: Bases, entries: Iterable[RemoteEntry]
 ) -> tuple[KeyPlan, ...]:
-    """Return what a page does of a server that came back from a backup and was accepted.
+    """Return the plans for a page of an accepted server that was restored from a backup.
 
-    A server gives no revision twice, not even then: a smaller one than the base's is an older text
-    on which ours is based, and ours is sent. Any other text is a conflict; tombstones remove.
+    Such a server does not use a revision again. So an entry with a smaller revision than the base's
+    is an older version of our text, and our text is sent. Any other text is a conflict, and
+    tombstones remove files.
     """
     plans = []
     for entry in entries:
-        base, here = bases.get(entry.key), local.get(entry.key)
+        base, file_hash = bases.get(entry.key), local.get(entry.key)
         remote: RemoteEntry | None = entry
         if base and (base.revision, base.hash) == (entry.revision, entry.hash):
-            decided = act(here, base, None)
-        elif base and base.hash and entry.revision < base.revision and here != entry.hash:
-            decided = Act.PUSH if here else Act.RESTORE
-            remote = entry if here else None  # the newer text of the two is written again
-        else:  # a text is not based on the base; what was written before a tombstone is held
-            based = base if base and base.hash and not entry.hash else None
-            decided = act(here, based, entry)
-        plans.append(KeyPlan(entry.key, decided, here, base, remote, entry.base))
-    return _that_do_something(plans)
+            decided = act(file_hash, base, None)
+        elif base and base.hash and entry.revision < base.revision and file_hash != entry.hash:
+            decided = Act.PUSH if file_hash else Act.RESTORE
+            remote = entry if file_hash else None  # restore the base's text, which is newer
+        else:
+            # The base counts only for a tombstone: files changed since then are held.
+            tombstone_base = base if base and base.hash and not entry.hash else None
+            decided = act(file_hash, tombstone_base, entry)
+        plans.append(KeyPlan(entry.key, decided, file_hash, base, remote, entry.base))
+    return _with_effect(plans)
 
 
-def all_pulled(
+def missing_on_server(
     local: Mapping[str, str],
     bases: Bases,
     held: Container[str],
@@ -117,29 +130,30 @@ def all_pulled(
     *,
     accepted: bool = False,
 ) -> tuple[KeyPlan, ...]:
-    """Return what is done about keys that the server lacks, after a pull of all entries or hashes.
+    """Return the plans for keys that have a base but are not on the server, after a full pull.
 
-    ``seen`` are the keys of all its pages, tombstones too. A server that was ``accepted`` lost
-    them, and they are sent as new. Any other has forgotten that they were removed: what stands here
-    is held, and what was written after the removal is sent.
+    ``seen`` are the keys of all its pages, with tombstones. If the server was ``accepted`` after a
+    backup, it lost the entries, and they are sent as new. Otherwise it no longer has the tombstones
+    of removed entries: files here are held, but those written after the removal are sent.
     """
     plans = []
     for key, base in bases.items():
-        here = local.get(key)
-        if key in seen or (here and not base.hash and key in held):
+        file_hash = local.get(key)
+        if key in seen or (file_hash and not base.hash and key in held):
             continue
         if accepted or not base.hash:
-            decided = Act.PUSH if here else Act.RESTORE if base.hash else Act.FORGET
+            decided = Act.PUSH if file_hash else Act.RESTORE if base.hash else Act.FORGET
         else:
-            decided = Act.HOLD if here else Act.FORGET
-        plans.append(KeyPlan(key, decided, here, base, None, None))
+            decided = Act.HOLD if file_hash else Act.FORGET
+        plans.append(KeyPlan(key, decided, file_hash, base, None, None))
     return tuple(plans)
 
 
 def removes_too_much(removed: int, entries: int) -> bool:
-    """Return whether a pull removes so many of the entries that stand here that a person decides.
+    """Return whether a pull removes so many files here that a person has to accept it.
 
-    Both count the whole pull and not a page, and nothing of it is carried out before.
+    These are more than five files and more than a fifth of the entries. Both numbers count the
+    whole pull, before any page of it is carried out.
     """
     return removed > _REMOVED_FILES and removed * _REMOVED_SHARE > entries
 
@@ -150,40 +164,41 @@ def outgoing(
     held: Container[str],
     times: Mapping[str, float],
 ) -> tuple[Outgoing, ...]:
-    """Return what is to be sent: updates before new entries, the oldest file first.
+    """Return the entries to send: updates before new entries, and the oldest file first.
 
-    ``held`` are the keys that are not sent, for whichever reason. ``times`` are the files' times
-    of change.
+    ``held`` are the keys that are not sent for any reason. ``times`` has when each file changed, in
+    seconds since 1970.
     """
     changed = []
-    for key, here in local.items():
+    for key, file_hash in local.items():
         base = bases.get(key)
-        if key not in held and act(here, base, None) is Act.PUSH:
-            new = not (base and base.hash)
-            entry = Outgoing(key, here, base.revision if base else None)
-            changed.append((new, times.get(key, 0.0), key, entry))
-    return tuple(entry for *_, entry in sorted(changed, key=lambda each: each[:3]))
+        if key not in held and act(file_hash, base, None) is Act.PUSH:
+            is_new = not (base and base.hash)
+            entry = Outgoing(key, file_hash, base.revision if base else None)
+            changed.append((is_new, times.get(key, 0.0), key, entry))
+    # No two rows have the same key, so entries are never compared.
+    return tuple(entry for *_, entry in sorted(changed))
 
 
 def released(
     local: Mapping[str, str], bases: Bases, held: Mapping[str, HeldEntry], *, room: bool = False
 ) -> tuple[str, ...]:
-    """Return the held keys that need nobody's decision any more.
+    """Return the keys that need not be held any more.
 
-    The file is gone, or is what the server has, or its text is another than the one that was
-    refused. With ``room`` the server announced that it takes more.
+    The file is deleted or equal to the server's entry, its refused text has changed, or the
+    repository was full and has more ``room`` now.
     """
-    return tuple(
-        key
-        for key, entry in held.items()
-        if (here := local.get(key)) is None
-        or ((base := bases.get(key)) and base.hash == here)
-        or (entry.reason in _OF_THE_TEXT and entry.hash != here)
-        or (entry.reason == "full" and room)
-    )
+    result = []
+    for key, entry in held.items():
+        file_hash, base = local.get(key), bases.get(key)
+        same_as_server = base is not None and base.hash == file_hash
+        changed = entry.reason in _TEXT_REASONS and entry.hash != file_hash
+        if file_hash is None or same_as_server or changed or (entry.reason == "full" and room):
+            result.append(key)
+    return tuple(result)
 
 
-def _that_do_something(plans: Iterable[KeyPlan]) -> tuple[KeyPlan, ...]:
-    """Return the plans without those after which file and base are as they were."""
-    idle = (Act.NOTHING, Act.PUSH)
-    return tuple(plan for plan in plans if plan.act not in idle or plan.after != plan.base)
+def _with_effect(plans: Iterable[KeyPlan]) -> tuple[KeyPlan, ...]:
+    """Return the plans that change a file or a base; a push is left to the push itself."""
+    no_effect = (Act.NOTHING, Act.PUSH)
+    return tuple(plan for plan in plans if plan.act not in no_effect or plan.after != plan.base)

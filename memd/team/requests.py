@@ -1,4 +1,4 @@
-"""The requests of a sync, as a server's protocol has them. Pure."""
+"""Make the HTTP requests of a sync, as docs/team-protocol.md describes them. Pure."""
 
 import json
 from collections.abc import Iterable
@@ -9,22 +9,22 @@ from memd.remote.link import HttpRequest
 from memd.team.wire import PAGE_ENTRIES
 
 _JSON = {"Content-Type": "application/json"}
-_AROUND = b'{"entries":[%s]}'
+_ENTRIES_BODY = b'{"entries":[%s]}'
 
 
 def join(code: str, device: str) -> HttpRequest:
-    """Return the request that takes an invitation's code for a token."""
+    """Return the request that exchanges an invitation's code for a token of a device."""
     body = json.dumps({"code": code, "device": device}).encode()
     return HttpRequest("POST", "/v1/join", _JSON, body)
 
 
 def repositories(remote: str) -> HttpRequest:
-    """Return the request for the repositories of a remote."""
+    """Return the request that lists the repositories of a remote, such as github.com/acme/app."""
     return HttpRequest("GET", f"/v1/repos?{urlencode({'remote': remote})}")
 
 
 def leave() -> HttpRequest:
-    """Return the request that revokes the token it goes with."""
+    """Return the request that revokes the token with which it is sent."""
     return HttpRequest("DELETE", "/v1/token")
 
 
@@ -37,19 +37,20 @@ def page(
     hashes: bool = False,
     known: bool = False,
 ) -> HttpRequest:
-    """Return the request for a page of what changed since a mark, all of it without one.
+    """Return the request for a page of at most ``entries`` that changed since a mark.
 
-    ``known``: there is no need of an answer where nothing changed.
+    Without a mark (``since``) it asks for all entries. With ``hashes`` texts are left out of the
+    page. With ``known`` the answer is an empty 304 if nothing changed.
     """
-    given = {"since": since, "cursor": cursor, "view": "hashes" if hashes else ""}
-    wanted = urlencode({name: text for name, text in given.items() if text})
+    options = {"since": since, "cursor": cursor, "view": "hashes" if hashes else ""}
+    query = urlencode({name: text for name, text in options.items() if text})
     headers = {"If-None-Match": f'"{since}"'} if known and since else {}
     path = f"/v1/repos/{repository}/entries?limit={entries}"
-    return HttpRequest("GET", f"{path}&{wanted}" if wanted else path, headers)
+    return HttpRequest("GET", f"{path}&{query}" if query else path, headers)
 
 
 def entry(outgoing: Outgoing, text: str) -> bytes:
-    """Return one entry as it stands in the body of a batch."""
+    """Return one entry as JSON for the body of a batch."""
     members = {"key": outgoing.key, "content": text, "hash": outgoing.hash, "base": outgoing.base}
     return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -57,20 +58,20 @@ def entry(outgoing: Outgoing, text: str) -> bytes:
 def put(repository: str, batch: str, entries: Iterable[bytes]) -> HttpRequest:
     """Return the request that sends a batch under its id."""
     headers = {**_JSON, "Idempotency-Key": batch}
-    return HttpRequest("PUT", f"/v1/repos/{repository}/entries", headers, _body(entries))
+    body = _ENTRIES_BODY % b",".join(entries)
+    return HttpRequest("PUT", f"/v1/repos/{repository}/entries", headers, body)
 
 
 def remove(repository: str, key: str, etag: str, reason: str, *, request: str) -> HttpRequest:
-    """Return the request that puts a tombstone in an entry's place."""
+    """Return the request that removes an entry if its version still has this ETag.
+
+    ``request`` is the id that lets the server carry out a repeated request once.
+    """
     path = f"/v1/repos/{repository}/entries/{quote(key)}?{urlencode({'reason': reason})}"
     return HttpRequest("DELETE", path, {"If-Match": etag, "Idempotency-Key": request})
 
 
 def history(repository: str, key: str, *, before: int | None = None, limit: int) -> HttpRequest:
-    """Return the request for a key's versions below a revision, newest first."""
-    given = {"key": key, "limit": str(limit)} | ({"before": str(before)} if before else {})
-    return HttpRequest("GET", f"/v1/repos/{repository}/history?{urlencode(given)}")
-
-
-def _body(entries: Iterable[bytes]) -> bytes:
-    return _AROUND % b",".join(entries)
+    """Return the request for versions of a key older than the revision ``before``, newest first."""
+    options = {"key": key, "limit": str(limit)} | ({"before": str(before)} if before else {})
+    return HttpRequest("GET", f"/v1/repos/{repository}/history?{urlencode(options)}")

@@ -1,7 +1,7 @@
-"""What ``team.*`` answers: a sync's doings, the state of a directory, diffs, versions, members.
+"""The results of the ``team.*`` methods, as they are sent on the wire.
 
-Paths are those of the memory directory, as ``team/releases.md``, a key is one without ``team/``;
-times are seconds since 1970.
+Paths are those of the memory directory, such as ``team/releases.md``; a key is a path without
+``team/``. Times are seconds since 1970.
 """
 
 from msgspec import Struct
@@ -10,10 +10,11 @@ from memd.core.team import Conflict, HeldEntry, LeftOut
 
 
 class JoinPreview(Struct, frozen=True):
-    """What joining would do, known without asking the server.
+    """What joining a team would send, computed without asking the server.
 
-    ``sends`` are the paths that would go out, ``bytes`` of text in all; ``left`` those that would
-    not, as held entries. ``code_needed`` is false where this device has a token for the server.
+    ``sends`` are the paths of the files that would be sent, ``bytes`` their size in all, and
+    ``left`` the files that would not be sent, with the reasons. ``code_needed`` is false if this
+    device has a token for the server.
     """
 
     server: str
@@ -28,7 +29,7 @@ class JoinPreview(Struct, frozen=True):
 
 
 class NewestEntry(Struct, frozen=True):
-    """An entry that a new member is shown."""
+    """One of the newest entries, which are shown to a new member."""
 
     path: str
     description: str
@@ -39,7 +40,7 @@ class NewestEntry(Struct, frozen=True):
 class SyncResult(Struct, frozen=True):
     """What one sync did. ``change`` is the last change set that it made here, "" for none.
 
-    ``waits`` says why a person has to accept first, ``left`` how many changes go out later.
+    ``waits`` says why a person has to accept first, ``left`` how many changes are still to be sent.
     """
 
     taken: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class SyncResult(Struct, frozen=True):
 
 
 class Joined(Struct, frozen=True):
-    """A directory that joined: how many entries by type stand there now, and the ten newest."""
+    """A directory that joined a team: how many entries of each type it has, and the ten newest."""
 
     server: str
     remote: str
@@ -68,9 +69,9 @@ class Joined(Struct, frozen=True):
 
 
 class LeftTeam(Struct, frozen=True):
-    """A directory that left: whether the server took the token back, and why it did not.
+    """A directory that left its team: whether the token was revoked, and if not, why.
 
-    ``change`` is the change set that removed the files, "" where they stay.
+    ``change`` is the change set that removed the files, "" if they stay.
     """
 
     server: str
@@ -81,11 +82,11 @@ class LeftTeam(Struct, frozen=True):
 
 
 class TeamStatus(Struct, frozen=True):
-    """Where the sync of a directory stands.
+    """The state of a directory's sync.
 
-    ``state`` is ``equal``, ``changed`` (``outgoing`` go out), ``unanswered`` (a batch is out),
-    ``paused`` (``paused`` says why, ``until`` when it is tried again), ``waits`` (``waits`` says
-    what a person has to accept) or ``off`` (``paused`` says which switch).
+    ``state`` is ``equal``, ``changed`` (``outgoing`` are to be sent), ``unanswered`` (a batch was
+    sent without an answer), ``paused`` (``paused`` says why, ``until`` when it is tried again),
+    ``waits`` (``waits`` says what a person has to accept) or ``off`` (``paused`` says why).
     """
 
     server: str
@@ -108,9 +109,9 @@ class TeamStatus(Struct, frozen=True):
 
 
 class TextDiff(Struct, frozen=True):
-    """How one file differs from what the server has: ``state`` is new, changed or conflict.
+    """How one file differs from the server's entry: ``state`` is new, changed or conflict.
 
-    Of a conflict both texts come along.
+    ``ours`` and ``theirs`` are the two texts of a conflict.
     """
 
     path: str
@@ -134,7 +135,7 @@ class TeamVersion(Struct, frozen=True):
 
 
 class TeamMember(Struct, frozen=True):
-    """Somebody whose words stand here: their devices, how many entries, and when the last came."""
+    """A member with entries here: their devices, how many entries, and when the last came."""
 
     member: str
     devices: tuple[str, ...]

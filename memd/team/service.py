@@ -1,8 +1,8 @@
-"""Team memory as the rooms above see it: the only file of this room that waits.
+"""Sync the team memory of all directories and carry out the ``team.*`` methods. Async.
 
-A sync runs in a worker thread of its own, one at a time for each repository on a server. From there
-it comes back to the loop for the network and for the store's commits, so nothing waits for the
-network under a directory's lock. A directory has a task only while something is to be done there.
+A sync runs in a worker thread, one at a time for each repository on a server. The thread calls back
+to the loop for the network and the store's commits, so no directory's lock is held while it waits
+for the network. A directory has a task only while a sync is due there.
 """
 
 import random
@@ -50,11 +50,11 @@ _THREADS = 4  # syncs at once: each waits for its server in a thread
 
 
 class TeamSyncs:
-    """All team directories of this user. One per process; call it on the event loop.
+    """The syncs of all team directories of this user. One per process; call it on the event loop.
 
-    ``settings`` returns those of a project's root and blocks. ``on_unexpected`` is told of a fault.
-    Methods raise TeamNotJoinedError, TeamUnreachableError and TeamRefusedError, and what the store
-    and the state file raise.
+    ``settings`` returns the settings of a project's root and blocks. ``on_unexpected`` gets each
+    unexpected exception. Methods raise TeamNotJoinedError, TeamUnreachableError and
+    TeamRefusedError, and errors of the store and the state file.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class TeamSyncs:
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._threads = anyio.CapacityLimiter(_THREADS)
         self._due: dict[str, Due] = {}
-        self._woken: dict[str, anyio.Event] = {}
+        self._woken: dict[str, anyio.Event] = {}  # wakes the task of a directory
         self._group: TaskGroup | None = None
 
     async def run(self) -> None:
-        """Sync what changes, and in sessions now and then, until cancelled."""
-        await to_thread.run_sync(self._memberships.all)
+        """Sync directories after changes, and in sessions every few minutes, until cancelled."""
+        await to_thread.run_sync(self._memberships.all)  # so that ``Memberships.any`` is known
         try:
             async with anyio.create_task_group() as self._group:
                 await anyio.sleep_forever()
@@ -96,32 +96,32 @@ class TeamSyncs:
             self._group = None
 
     def noticed(self, directory: str, paths: Collection[str]) -> None:
-        """Note that files of a directory changed: those below ``team/`` are sent soon."""
+        """Note that files of a directory changed; those below ``team/`` are sent soon."""
         changed = {path for path in paths if path.startswith(TEAM)}
-        if changed and (due := self._waiting(directory)):
+        if changed and (due := self._wake_task(directory)):
             due.noticed(changed, self._clock.monotonic())
 
     def visited(self, directory: str) -> None:
-        """Note that a session begins or goes on: the directory is pulled now and then."""
-        if self._memberships.any and (due := self._waiting(directory)):
+        """Note that a session is active; its directory is pulled every few minutes."""
+        if self._memberships.any and (due := self._wake_task(directory)):
             due.visited(self._clock.monotonic())
 
     async def pull(self, directory: str, progress: Progress | None = None) -> SyncResult:
-        """Bring the server's entries here; ``progress`` is told how many came so far."""
+        """Write the server's changes here; ``progress`` gets the number of entries so far."""
         return await self._act(directory, progress=progress)
 
     async def push(self, directory: str) -> SyncResult:
-        """Send what is to be sent, whatever pause there was; pulls first."""
+        """Pull, then send all changes here, even if the sync is paused."""
         sync = partial(syncing.sync, push=True, requested=True)
         return await self._run(await self._place(directory), sync)
 
     async def status(self, directory: str) -> TeamStatus:
-        """Return how it stands; nothing is asked of the server."""
+        """Return the state of a directory's sync, without asking the server."""
         place = await self._place(directory, off=True)
         return await self._view(place, partial(views.status, off=place.off, review=place.review))
 
     async def diff(self, directory: str, path: str = "") -> tuple[TextDiff, ...]:
-        """Return what a push would send, and what is in conflict; of one path, if named."""
+        """Return diffs of the files that a push would send and of conflicts, or of one path."""
         return await self._view(
             await self._place(directory, off=True), partial(views.diff, path=path)
         )
@@ -129,13 +129,13 @@ class TeamSyncs:
     async def log(
         self, directory: str, path: str, before: int | None = None, limit: int = 50
     ) -> tuple[TeamVersion, ...]:
-        """Return a path's versions on the server, newest first."""
+        """Return the versions of a path on the server, newest first (see ``views.log``)."""
         key = path.removeprefix(TEAM)
         view = partial(views.log, key=key, before=before, limit=limit)
         return await self._view(await self._place(directory), view)
 
     async def members(self, directory: str) -> tuple[TeamMember, ...]:
-        """Return whose entries stand here."""
+        """Return the members that wrote the entries in a directory."""
         await self._place(directory, off=True)
         bases = await to_thread.run_sync(self._table.bases, directory)
         return views.members(bases)
@@ -145,19 +145,19 @@ class TeamSyncs:
         return await self._act(directory, partial(acts.remove, path=path, reason=reason))
 
     async def restore(self, directory: str, path: str, revision: int | None = None) -> SyncResult:
-        """Bring back an entry's last text, or that of a revision, and send it."""
+        """Restore an entry's last text, or that of a revision, and send it."""
         act = partial(acts.restore, path=path, revision=revision)
         return await self._act(directory, act, send=path)
 
     async def resolve(
         self, directory: str, path: str, how: str, text: str | None = None
     ) -> SyncResult:
-        """Decide a conflict: ours, theirs or, to ``edit``, a text is put on top and sent."""
+        """Resolve a conflict with our text, theirs, or for ``edit`` with ``text``, and send it."""
         act = partial(acts.resolve, path=path, how=how, text=text)
         return await self._act(directory, act, send=path)
 
     async def keep(self, directory: str, path: str) -> SyncResult:
-        """Send a held file after all. Raises TeamHeldError where a rule is still against it."""
+        """Send a held file. Raises TeamHeldError if it still breaks a rule."""
         return await self._act(directory, partial(acts.keep, path=path), send=path)
 
     async def drop(self, directory: str, path: str) -> SyncResult:
@@ -165,7 +165,7 @@ class TeamSyncs:
         return await self._act(directory, partial(acts.drop, path=path))
 
     async def accept(self, directory: str) -> SyncResult:
-        """Go on with a server that looked wrong, or with a pull that removes much."""
+        """Accept a server that seemed wrong, or a pull that removes many files, and sync."""
         place = await self._place(directory)
 
         def accept(exchange: Exchange) -> None:
@@ -176,36 +176,36 @@ class TeamSyncs:
         return await self._run(place, accept)
 
     async def preview(self, project: Project, url: str, repo: str) -> JoinPreview:
-        """Return what joining would send; nothing is asked of the server."""
+        """Return which files joining would send, without asking the server."""
         find = partial(joining.prospect, self._memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
-        files = self._local(project.memory_dir)
+        files = self._local_files(project.memory_dir)
         preview = partial(views.preview, project, prospect, files, self._clock.now())
         return await to_thread.run_sync(preview)
 
     async def join(
         self, project: Project, url: str, repo: str, code: str, progress: Progress | None = None
     ) -> Joined:
-        """Take an invitation's code for a token, join the repository, and sync."""
+        """Exchange an invitation's code for a token, join the repository, and sync."""
         find = partial(joining.prospect, self._memberships, project, url, repo)
         prospect = await to_thread.run_sync(find)
         now, directory = self._clock.now(), project.memory_dir
         enter = partial(entering.enter, self._memberships, project, prospect, code, now=now)
         membership, role = await to_thread.run_sync(
-            partial(enter, ask=self._asks), limiter=self._threads
+            partial(enter, ask=self._ask_from_thread), limiter=self._threads
         )
         result = await self._act(directory, send="", progress=progress)
-        summed = partial(views.summary, self._store.reading, self._table, directory)
-        types, newest = await to_thread.run_sync(summed)
+        summarise = partial(views.summary, self._store.reading, self._table, directory)
+        types, newest = await to_thread.run_sync(summarise)
         place = (membership.server, membership.remote, membership.member, membership.device)
         return Joined(*place, role, types, newest, result)
 
     async def leave(self, directory: str, *, remove: bool) -> LeftTeam:
-        """Revoke this device's token; with ``remove`` the files go, which undo brings back."""
+        """Leave the team and revoke the token; ``remove`` deletes the files (undo restores)."""
         place = await self._place(directory, off=True)
         membership = place.membership
-        async with self._lock(membership):
-            leaving = partial(entering.leave, self._memberships, membership, self._asks)
+        async with self._repository_lock(membership):
+            leaving = partial(entering.leave, self._memberships, membership, self._ask_from_thread)
             why = await to_thread.run_sync(leaving, limiter=self._threads)
             await to_thread.run_sync(self._table.forget, directory)
             change = None
@@ -214,18 +214,21 @@ class TeamSyncs:
                 change = (await self._store.commit(directory, entering.without_team, by)).change
         return LeftTeam(membership.server, membership.remote, not why, why, change or "")
 
-    def _waiting(self, directory: str) -> Due | None:
-        """Return when a directory is due and wake the task for it; ``None`` before ``run``."""
+    def _wake_task(self, directory: str) -> Due | None:
+        """Wake a directory's task, starting it if needed, and return its schedule.
+
+        Return ``None`` if ``run`` is not running.
+        """
         if self._group is None:
             return None
         if directory not in self._due:
             self._due[directory] = Due()
-            self._group.start_soon(self._tend, directory, self._due[directory])
+            self._group.start_soon(self._sync_when_due, directory, self._due[directory])
         self._woken.setdefault(directory, anyio.Event()).set()
         return self._due[directory]
 
-    async def _tend(self, directory: str, due: Due) -> None:
-        """Sync a directory whenever it is due, until nothing is to be done there."""
+    async def _sync_when_due(self, directory: str, due: Due) -> None:
+        """Sync a directory whenever it is due, until nothing is due or it has left its team."""
         try:
             while await to_thread.run_sync(self._memberships.joined, directory):
                 woken = self._woken[directory] = anyio.Event()
@@ -233,14 +236,14 @@ class TeamSyncs:
                 at = due.next(now)
                 if at is None:
                     return
-                if at > now:
+                if at > now:  # wait for the time or a change, then look at the schedule again
                     async with anyio.create_task_group() as group:
-                        group.start_soon(self._ring, at - now, woken)
+                        group.start_soon(self._set_after, at - now, woken)
                         await woken.wait()
                         group.cancel_scope.cancel()
                     continue
                 changed, due.changed = due.changed, set()
-                state = await self._automatic(directory, changed)
+                state = await self._sync_automatically(directory, changed)
                 now = self._clock.monotonic()
                 due.pull = now + pausing.jittered_interval(self._random)
                 wait = state.until - self._clock.now() if state else 0.0
@@ -249,12 +252,13 @@ class TeamSyncs:
             del self._due[directory]
             self._woken.pop(directory, None)
 
-    async def _ring(self, seconds: float, woken: anyio.Event) -> None:
+    async def _set_after(self, seconds: float, woken: anyio.Event) -> None:
+        """Set an event after ``seconds`` of the clock."""
         await self._clock.sleep(seconds)
         woken.set()
 
-    async def _automatic(self, directory: str, changed: set[str]) -> SyncState | None:
-        """Sync without being asked; return the state after it, ``None`` where that is unknown."""
+    async def _sync_automatically(self, directory: str, changed: set[str]) -> SyncState | None:
+        """Sync without a person's request; return the state after it, ``None`` if unknown."""
         try:
             place = await self._place(directory, off=True)
             if place.off:
@@ -264,13 +268,16 @@ class TeamSyncs:
                 await self._run(place, sync)
             return await to_thread.run_sync(self._table.state, directory)
         except MemdError:
-            return None  # the disk, or the directory has just left
+            return None  # a failing disk, or the directory has just left its team
         except Exception as error:  # noqa: BLE001 - the edge: no fault of a sync ends the daemon
             self._on_unexpected(error)
             return None
 
     async def _place(self, directory: str, *, off: bool = False) -> SyncPlace:
-        """Return a directory's membership; ``off`` takes one that does not sync, too."""
+        """Return a directory's membership and settings.
+
+        Raises TeamRefusedError if it does not sync, unless ``off`` is true.
+        """
         find = partial(place_of, self._memberships, self._settings, directory)
         place = await to_thread.run_sync(find)
         if place.off and not off:
@@ -284,7 +291,10 @@ class TeamSyncs:
         send: str | None = None,
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Pull and do what a person asks for; ``send`` is the path that goes out then, if any."""
+        """Pull, carry out a person's act, and with ``send`` push all changes.
+
+        If ``send`` is a path, raise TeamHeldError if that file was not sent.
+        """
         place = await self._place(directory)
 
         def work(exchange: Exchange) -> None:
@@ -302,15 +312,15 @@ class TeamSyncs:
         return await self._run(place, work)
 
     async def _run(self, place: SyncPlace, work: Callable[[Exchange], None]) -> SyncResult:
-        """Run a sync in a thread, tell of what it did, and return that."""
+        """Run a sync in a thread, publish what it did, and return its result."""
         membership = place.membership
         async with (
-            self._lock(membership),
+            self._repository_lock(membership),
             self._link(membership.server, place.token) as link,
         ):
-            # What other programs saved is in the journal before it goes out.
+            # Edits of other programs are recorded in the journal before they are sent.
             await self._store.consult(lambda _: None, membership.directory)
-            exchange = await to_thread.run_sync(partial(self._exchange, place, link.send))
+            exchange = await to_thread.run_sync(partial(self._make_exchange, place, link.send))
             before = exchange.state
 
             def run() -> SyncResult:
@@ -319,33 +329,36 @@ class TeamSyncs:
 
             try:
                 return await to_thread.run_sync(run, limiter=self._threads)
-            except CancelledError:  # of what the thread waited for: ours is under way
+            except CancelledError:  # the thread's call to the loop was cancelled, and so are we
                 await anyio.lowlevel.checkpoint()
                 raise
             finally:
-                self._tell(exchange, before)
+                self._publish(exchange, before)
 
     async def _view(self, place: SyncPlace, view: Callable[[Exchange], T]) -> T:
-        """Look at a directory's state, with its server at hand."""
+        """Run a function that reads a directory's state, in a thread with a link to its server."""
         async with self._link(place.membership.server, place.token) as link:
             return await to_thread.run_sync(
-                lambda: view(self._exchange(place, link.send)), limiter=self._threads
+                lambda: view(self._make_exchange(place, link.send)), limiter=self._threads
             )
 
-    def _asks(self, server: str, token: str, request: HttpRequest) -> HttpResponse:
+    def _ask_from_thread(self, server: str, token: str, request: HttpRequest) -> HttpResponse:
+        """Send a request from a worker thread and return the answer."""
         return from_thread.run(self._ask, server, token, request)
 
     async def _ask(self, server: str, token: str, request: HttpRequest) -> HttpResponse:
+        """Send one request over a new link and return the answer."""
         async with self._link(server, token) as link:
             return await link.send(request)
 
-    def _exchange(
+    def _make_exchange(
         self, place: SyncPlace, send: Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
     ) -> Exchange:
+        """Return the exchange for a sync of a directory; its ports call back from a thread."""
         directory = place.membership.directory
         ports = SyncPorts(
             table=self._table,
-            files=self._local(directory),
+            files=self._local_files(directory),
             send=lambda request: from_thread.run(send, request),
             commit=lambda plan, by: from_thread.run(self._store.commit, directory, plan, by),
             wait=lambda seconds: from_thread.run(self._clock.sleep, seconds),
@@ -356,8 +369,8 @@ class TeamSyncs:
         )
         return Exchange(place.membership, place.credentials, ports)
 
-    def _tell(self, exchange: Exchange, before: SyncState) -> None:
-        """Publish what a sync did."""
+    def _publish(self, exchange: Exchange, before: SyncState) -> None:
+        """Publish events for changed paths, conflicts, and a new pause or wait."""
         done, directory = exchange.done, exchange.directory
         paths = done.paths()
         if any(paths.values()):
@@ -366,13 +379,15 @@ class TeamSyncs:
             for item in page.conflicts:
                 params = {"path": f"{TEAM}{item.key}", "member": item.member}
                 self._events.publish(Event(TEAM_CONFLICT, directory, params))
-        why, was = (state.waits or state.paused for state in (exchange.state, before))
-        if why and why != was:
-            self._events.publish(Event(TEAM_SUPPRESSED, directory, {"reason": why}))
+        reason = exchange.state.waits or exchange.state.paused
+        if reason and reason != (before.waits or before.paused):
+            self._events.publish(Event(TEAM_SUPPRESSED, directory, {"reason": reason}))
 
-    def _lock(self, membership: Membership) -> anyio.Lock:
+    def _repository_lock(self, membership: Membership) -> anyio.Lock:
+        """Return the lock under which one sync at a time uses a repository."""
         name = f"{membership.server} {membership.repository}"
         return self._locks.setdefault(name, anyio.Lock())
 
-    def _local(self, directory: str) -> LocalFiles:
+    def _local_files(self, directory: str) -> LocalFiles:
+        """Return the cache of the hashes of a directory's team files."""
         return self._files.setdefault(directory, LocalFiles(self._store.reading, directory))

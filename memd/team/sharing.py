@@ -1,7 +1,7 @@
-"""What may be shared: the rules that stand between a team directory and a server, both ways. Pure.
+"""Check whether a file may be shared with a team, before it is sent or written here. Pure.
 
-A text that is sent and one that comes in pass the same rules: a name that any disk can hold, one of
-the three types that are not about a person, a size, nothing like a credential.
+Its name must be valid on any disk, its type one of the three that are not about a person, its size
+below the limit, and its text without credentials.
 """
 
 from memd.core.names import TEAM, NameRefusedError
@@ -15,12 +15,16 @@ _DAMAGED = "its frontmatter cannot be read"
 
 
 def refusal(key: str, key_hash: str, content: bytes, most: int = ENTRY_BYTES) -> HeldEntry | None:
-    """Return why a text is not shared, ``None`` where it may be."""
-    reason, detail = _rule(key, content, most)
+    """Return a held entry with the reason why a file may not be shared, ``None`` if it may be.
+
+    ``most`` is the limit in bytes.
+    """
+    reason, detail = _broken_rule(key, content, most)
     return HeldEntry(key, key_hash, reason, detail) if reason else None
 
 
-def _rule(key: str, content: bytes, most: int) -> tuple[str, str]:
+def _broken_rule(key: str, content: bytes, most: int) -> tuple[str, str]:
+    """Return the reason of ``HeldEntry`` and a detail for the first broken rule, or "" and ""."""
     try:
         check_key(key)
     except NameRefusedError as error:

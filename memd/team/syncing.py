@@ -1,4 +1,4 @@
-"""One sync of one directory: resend what is unanswered, pull, push. Blocks."""
+"""Run one sync of one directory: resend a batch without an answer, pull, and push. Blocks."""
 
 from collections.abc import Collection
 
@@ -13,28 +13,29 @@ from memd.team.pushing import resend
 def sync(
     exchange: Exchange, *, push: bool, requested: bool = False, changed: Collection[str] = ()
 ) -> None:
-    """Pull, and ``push`` what is to be sent; without being ``requested`` only if no pause is on.
+    """Pull, and with ``push`` send the changes here; nothing is done if the sync is paused.
 
-    ``changed`` are paths of which others told; one that is gone ends a pause, as a person's push
-    does. Raises TeamUnreachableError, TeamRefusedError, and what store and state file raise.
+    A person's ``requested`` sync ignores a pause, and a requested push ends it. So does a deleted
+    file among the ``changed`` paths. Raises TeamUnreachableError, TeamRefusedError, and errors of
+    the store and the state file.
     """
-    gone = [path for path in changed if path.startswith(TEAM)]
-    if exchange.state.paused and gone:
+    deleted = [path for path in changed if path.startswith(TEAM)]
+    if exchange.state.paused and deleted:
         local = exchange.local()
-        gone = [path for path in gone if path.removeprefix(TEAM) not in local]
-    if (requested and push) or (exchange.state.paused and gone):
+        deleted = [path for path in deleted if path.removeprefix(TEAM) not in local]
+    if (requested and push) or (exchange.state.paused and deleted):
         exchange.save(pausing.resumed(exchange.state))
     now, credentials = exchange.ports.now(), exchange.credentials
     if not requested and not pausing.may_pull(exchange.state, now, credentials):
         return
-    if requested:  # what was left out may come in by now: a link that stood there is gone
+    if requested:  # entries that were left out may be writable now, so try all again
         exchange.everything = bool(exchange.table.left_out(exchange.directory))
     batch = exchange.table.batch(exchange.directory)
     if batch is not None and not exchange.state.waits:
         resend(exchange, batch)
-    if exchange.state.waits:  # of which nothing is done, and no batch overtaken
+    if exchange.state.waits:  # a person has to accept the server first
         return
     pull(exchange)
-    may = requested or pausing.may_push(exchange.state, now, credentials)
-    if push and may and not exchange.state.waits:
+    allowed = requested or pausing.may_push(exchange.state, now, credentials)
+    if push and allowed and not exchange.state.waits:
         push_changes(exchange)

@@ -1,4 +1,4 @@
-"""The nouns of a sync: what stands here, what was equal last, what the server says, and the act."""
+"""The values of a sync: a server's entry, the act for a key, and the membership of a directory."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,9 +9,9 @@ from memd.core.team import Base
 
 
 class RemoteEntry(Struct, frozen=True):
-    """An entry as a server tells it; ``hash`` is ``REMOVED`` for a tombstone.
+    """An entry of the server; ``hash`` is ``REMOVED`` for a tombstone, which has a ``reason``.
 
-    ``content`` is ``None`` where only hashes were asked for. ``reason`` is a tombstone's.
+    ``content`` is ``None`` if only hashes were requested.
     """
 
     key: str
@@ -25,7 +25,7 @@ class RemoteEntry(Struct, frozen=True):
 
     @property
     def base(self) -> Base:
-        """What the entry is once it stands here."""
+        """The base of the entry's key once the entry is written here."""
         return Base(self.key, self.hash, self.revision, self.member, self.device, self.at)
 
 
@@ -35,7 +35,7 @@ class Act(StrEnum):
     NOTHING = "nothing"
     TAKE = "take"  # the server's text is written
     ADOPT = "adopt"  # both have the same text: the base moves
-    PUSH = "push"
+    PUSH = "push"  # only changed here: it is sent
     MERGE = "merge"  # both changed: written if the texts merge, else a conflict
     CONFLICT = "conflict"  # the server's text is written, ours is listed
     RESTORE = "restore"  # deleted here: the server's text is written again
@@ -45,12 +45,13 @@ class Act(StrEnum):
 
 
 class Membership(Struct, frozen=True):
-    """A memory directory's place on a server.
+    """The membership of a memory directory in a team: its server, repository and token file.
 
-    ``server`` is its address (scheme, host, port), ``repository`` the server's id for ``remote``
-    (normalised, as ``github.com/acme/app``), ``member`` and ``device`` the names there. ``token``
-    is the name of the file beside ``team.toml`` that holds the token. ``origin`` is what the root
-    named as its repository when it joined, "" for none: a sync pauses once it names another.
+    ``server`` is the address (scheme, host, port), ``repository`` the server's id for ``remote``
+    (normalised, such as ``github.com/acme/app``), ``member`` and ``device`` the names there.
+    ``token`` is the name of the token's file beside ``team.toml``. ``origin`` is the repository in
+    the project's .git/config when it joined, "" for none; the directory does not sync while it
+    names another.
     """
 
     root: str

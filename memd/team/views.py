@@ -1,4 +1,4 @@
-"""What is told of a directory's team memory. Blocks; no server is asked but for versions."""
+"""Show the state of a directory's team memory. Blocks; only ``log`` asks the server."""
 
 from collections import Counter
 
@@ -26,13 +26,13 @@ _NEWEST = 10
 
 
 def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
-    """Return where a sync stands; ``off`` says which switch it is off by, "" for none."""
+    """Return the state of a directory's sync; ``off`` says why it does not sync, or is ""."""
     state, table, place = exchange.state, exchange.table, exchange.membership
     bases = table.bases(exchange.directory)
     outgoing = tuple(f"{TEAM}{item.key}" for item in exchange.outgoing())
     unanswered = table.batch(exchange.directory) is not None
     paused = off or state.paused
-    states = {
+    states = {  # the first that applies is shown
         "off": off,
         "waits": state.waits,
         "paused": paused,
@@ -44,7 +44,7 @@ def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
         remote=place.remote,
         member=place.member,
         device=place.device,
-        state=next((name for name, true in states.items() if true), "equal"),
+        state=next((name for name, applies in states.items() if applies), "equal"),
         entries=sum(base.hash != REMOVED for base in bases.values()),
         outgoing=outgoing,
         held=tuple(table.held(exchange.directory).values()),
@@ -61,9 +61,14 @@ def status(exchange: Exchange, off: str, *, review: bool) -> TeamStatus:
 
 
 def diff(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:
-    """Return what a push would send, and both texts of each conflict; of one path, if named."""
+    """Return a diff for each file that a push would send, and for each conflict with both texts.
+
+    With ``path``, only those of that path are returned.
+    """
     bases, results = exchange.table.bases(exchange.directory), []
-    texts = {key: text for key, _, text in exchange.ports.files.read(_keys(exchange, path))}
+    texts = {
+        key: text for key, _, text in exchange.ports.files.read(_outgoing_keys(exchange, path))
+    }
     for key, text in texts.items():
         base = bases.get(key)
         before = exchange.table.body(exchange.directory, base.hash) if base and base.hash else None
@@ -71,16 +76,19 @@ def diff(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:
         results.append(TextDiff(f"{TEAM}{key}", "changed" if before is not None else "new", shown))
     for key, conflict in exchange.table.conflicts(exchange.directory).items():
         if path in ("", f"{TEAM}{key}"):
-            both = (conflict.ours, conflict.theirs)
-            ours, theirs = (exchange.table.body(exchange.directory, each) or b"" for each in both)
+            ours = exchange.table.body(exchange.directory, conflict.ours) or b""
+            theirs = exchange.table.body(exchange.directory, conflict.theirs) or b""
             shown = unified.bounded(f"{TEAM}{key}", theirs, ours)
-            texts_of = (ours.decode(errors="replace"), theirs.decode(errors="replace"))
-            results.append(TextDiff(f"{TEAM}{key}", "conflict", shown, *texts_of))
+            both = (ours.decode(errors="replace"), theirs.decode(errors="replace"))
+            results.append(TextDiff(f"{TEAM}{key}", "conflict", shown, *both))
     return tuple(results)
 
 
 def log(exchange: Exchange, key: str, before: int | None, limit: int) -> tuple[TeamVersion, ...]:
-    """Return a key's versions on the server, newest first."""
+    """Return up to ``limit`` versions of a key on the server, newest first.
+
+    With ``before`` they are older than that revision.
+    """
     request = requests.history(exchange.repository, key, before=before, limit=limit)
     versions = exchange.read(wire.history, exchange.answer(request).body, key)
     return tuple(
@@ -99,7 +107,7 @@ def log(exchange: Exchange, key: str, before: int | None, limit: int) -> tuple[T
 
 
 def members(bases: Bases) -> tuple[TeamMember, ...]:
-    """Return whose entries stand here, those with the most first."""
+    """Return the members that wrote the entries here; the one with the most entries comes first."""
     live = [base for base in bases.values() if base.hash != REMOVED]
     rows = []
     for member in {base.member for base in live}:
@@ -112,7 +120,7 @@ def members(bases: Bases) -> tuple[TeamMember, ...]:
 def summary(
     reading: DirectoryReader, table: TeamTable, directory: str
 ) -> tuple[dict[str, int], tuple[NewestEntry, ...]]:
-    """Return for a new member how many entries there are by type, and the newest ones."""
+    """Return how many entries of each type a directory has, and the ten newest entries."""
     bases, types, newest = table.bases(directory), Counter[str](), []
     for header in reading.listed(directory):
         base = bases.get(header.path.removeprefix(TEAM)) if header.path.startswith(TEAM) else None
@@ -124,7 +132,10 @@ def summary(
 
 
 def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float) -> JoinPreview:
-    """Return what joining would send, and what it would not."""
+    """Return which files joining would send, and which not with the reasons.
+
+    ``now`` is seconds since 1970.
+    """
     sends, size, left = [], 0, []
     for key, file_hash, content in files.read(sorted(files.files(now))):
         refused = sharing.refusal(key, file_hash, content)
@@ -146,6 +157,7 @@ def preview(project: Project, prospect: Prospect, files: LocalFiles, now: float)
     )
 
 
-def _keys(exchange: Exchange, path: str) -> list[str]:
+def _outgoing_keys(exchange: Exchange, path: str) -> list[str]:
+    """Return the keys of the files to send; with ``path`` only that of this path."""
     keys = [item.key for item in exchange.outgoing()]
     return [key for key in keys if path in ("", f"{TEAM}{key}")]

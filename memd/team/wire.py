@@ -1,11 +1,11 @@
-"""What a server answers, read strictly: everything in it may be hostile. Pure.
+"""Parse the answers of a team's server strictly, since they may be hostile. Pure.
 
 Rules of this file
-- A body is measured before it is decoded: how many texts, how long each, how much between them. So
-  no answer costs much more memory than its bytes.
-- An answer of another shape is no answer (RemoteAnswerError). An entry that has the right shape and
-  breaks a rule of ours is left out alone, and the others count.
-- Names of people and devices are shown in prompts, so nothing unprintable is in them.
+- The number and size of strings in a body are checked before it is decoded. So decoding needs not
+  much more memory than the body.
+- An answer of a wrong shape raises RemoteAnswerError. An entry of the right shape that breaks a
+  rule is left out, and the other entries are used.
+- Names of members and devices are shown in prompts, so unprintable characters are removed.
 """
 
 import re
@@ -32,11 +32,12 @@ from memd.remote.link import RemoteAnswerError
 from memd.team.values import RemoteEntry
 
 PAGE_ENTRIES = 500
+# A string of JSON with its escapes; possessive, so that a hostile body takes linear time.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_STRINGS = 24 * PAGE_ENTRIES  # an entry has 8 members, each a name and a text at most
+_STRINGS = 24 * PAGE_ENTRIES  # an entry has at most 8 members: 16 strings
 _STRING_BYTES = 6 * ENTRY_BYTES + 2  # every byte written as \u00xx
-_OTHER_BYTES = 128 * PAGE_ENTRIES  # brackets, numbers and what stands between
-_REVISIONS = 2**53 - 1
+_OTHER_BYTES = 128 * PAGE_ENTRIES  # brackets, numbers, commas and spaces
+_REVISIONS = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 _YEAR_10000 = 253_402_300_800
 
 _Revision = Annotated[int, Meta(ge=0, le=_REVISIONS)]
@@ -48,12 +49,12 @@ _Id = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{1,64}\Z")]
 _Cursor = Annotated[str, Meta(pattern=r"\A[!-~]{1,1024}\Z")]
 _MARK = re.compile(r"([A-Za-z0-9_-]{1,64})\.([0-9]{1,16})")
 
-# Why an answer is none, and why an entry is left out, in words.
+# Why an answer is invalid, and why an entry is left out, in words.
 _TOO_MUCH = "it holds more than a page may"
 _TWICE = "it names an entry twice"
-_AHEAD = "an entry is newer than the repository"
+_NEWER_ENTRY = "an entry is newer than the repository"
 _UNCHANGED = "unchanged"  # the status of bytes that were there
-_OTHERS = "it speaks of other entries than were sent"
+_WRONG_KEYS = "it speaks of other entries than were sent"
 _DAMAGED = "its text is not the one that its hash names"
 _FOLDER = "a folder of it ends in .md"
 _TOO_LARGE = f"it is larger than {ENTRY_BYTES} bytes"
@@ -68,6 +69,8 @@ class _Limits(Struct):
 
 
 class _Stamped(Struct):
+    """The members that entries, tombstones and versions share."""
+
     key: str
     revision: _Revision
     at: _Seconds
@@ -158,14 +161,14 @@ T = TypeVar("T")
 
 
 class Mark(Struct, frozen=True):
-    """Up to where a repository is known: the text of its ETag."""
+    """The epoch and revision up to which a repository is known; its text is that of the ETag."""
 
     epoch: str = ""
     revision: int = 0
 
     @classmethod
     def of(cls, text: str) -> "Mark":
-        """Return the mark of a text, that of knowing nothing for any that is none."""
+        """Parse a mark from its text; an invalid text gives the mark of an unknown repository."""
         match = _MARK.fullmatch(text)
         return cls(match[1], int(match[2])) if match else cls()
 
@@ -178,7 +181,7 @@ class Mark(Struct, frozen=True):
 
 
 class RemotePage(Struct, frozen=True):
-    """A page: entries and tombstones, what is left out of them, and the next page's cursor."""
+    """A page of entries with tombstones, the entries left out, and the next page's cursor or ""."""
 
     mark: Mark
     limits: Limits
@@ -197,10 +200,11 @@ class RemoteRepository(Struct, frozen=True):
 
 
 class RemoteProblem(Struct, frozen=True):
-    """Why a server refuses.
+    """Why a server refuses a request.
 
-    ``limit``, ``max`` and ``have`` are a 413's, ``rules`` are by key, of a 412 or a 422. A 412 says
-    that a key is ``forgotten`` where the server knows nothing of it.
+    A 413 has ``limit``, its maximum ``max`` and the value ``have`` that the request would need. A
+    412 or 422 has the broken ``rules`` by key. ``forgotten`` says that the server does not know one
+    of the keys of a 412 any more.
     """
 
     message: str = ""
@@ -212,8 +216,11 @@ class RemoteProblem(Struct, frozen=True):
 
 
 def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
-    """Return a page; texts are missing where only ``hashes`` were asked for."""
-    shape = _read(server, body, _Page)
+    """Parse a page of entries and check each; without texts if only ``hashes`` were requested.
+
+    Raises RemoteAnswerError if the page is invalid as a whole.
+    """
+    shape = _decode(server, body, _Page)
     items: list[_Entry | _Removed] = [*shape.entries, *shape.removed]
     keys = [item.key for item in items]
     if len(keys) > PAGE_ENTRIES:
@@ -224,8 +231,8 @@ def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
     left_out: list[LeftOut] = []
     for item in items:
         if item.revision > shape.revision:
-            raise RemoteAnswerError(server, _AHEAD)
-        entry, rule = _entry(item, hashes=hashes)
+            raise RemoteAnswerError(server, _NEWER_ENTRY)
+        entry, rule = _check_entry(item, hashes=hashes)
         if rule:
             left_out.append(LeftOut(printable(item.key), entry.revision, entry.hash, rule))
         else:
@@ -236,50 +243,53 @@ def page(server: str, body: bytes, *, hashes: bool = False) -> RemotePage:
 
 
 def repositories(server: str, body: bytes) -> tuple[RemoteRepository, ...]:
-    """Return the repositories that a token may use."""
+    """Parse the list of repositories that a token may use."""
     return tuple(
         RemoteRepository(each.id, each.remote, each.role, Mark(each.epoch, each.revision))
-        for each in _read(server, body, _Repositories).repos
+        for each in _decode(server, body, _Repositories).repos
     )
 
 
 def joined(server: str, body: bytes) -> tuple[str, str]:
-    """Return the token that an invitation's code gave, and the member's name."""
-    shape = _read(server, body, _Joined)
+    """Parse the answer to an invitation's code: the new token and the member's name."""
+    shape = _decode(server, body, _Joined)
     return shape.token, printable(shape.member)
 
 
 def accepted(server: str, body: bytes, keys: Collection[str]) -> tuple[int, dict[str, int]]:
-    """Return the revision that a batch made, and those that its entries have now.
+    """Parse the answer to a batch: the batch's new revision, and the revision of each entry by key.
 
-    It is 0 where the server had each text already: the newest revision is another member's then.
+    The batch's revision is 0 if the server had all texts already and wrote nothing.
     """
-    shape = _read(server, body, _Put)
+    shape = _decode(server, body, _Put)
     result = {each.key: each.revision for each in shape.entries}
     if result.keys() != set(keys):
-        raise RemoteAnswerError(server, _OTHERS)
+        raise RemoteAnswerError(server, _WRONG_KEYS)
     wrote = any(each.status != _UNCHANGED for each in shape.entries)
     return (shape.revision if wrote else 0), result
 
 
 def removed(server: str, body: bytes) -> int:
-    """Return the revision of the tombstone that was just made."""
-    return _read(server, body, _Revised).revision
+    """Parse the answer to a removal: the revision of the tombstone."""
+    return _decode(server, body, _Revised).revision
 
 
 def history(server: str, body: bytes, key: str) -> tuple[RemoteEntry, ...]:
-    """Return a key's versions, newest first, with the texts that may be seen."""
-    versions = _read(server, body, _History).versions
+    """Parse the versions of a key, newest first; leave out versions that break a rule.
+
+    Texts that the member may not see are missing.
+    """
+    versions = _decode(server, body, _History).versions
     if any(each.key != key for each in versions):
-        raise RemoteAnswerError(server, _OTHERS)
-    results = (_entry(each, hashes=each.content is None) for each in versions)
+        raise RemoteAnswerError(server, _WRONG_KEYS)
+    results = (_check_entry(each, hashes=each.content is None) for each in versions)
     return tuple(entry for entry, rule in results if not rule)
 
 
 def problem(body: bytes) -> RemoteProblem:
-    """Return why a server refuses; whatever it says beside the status may be missing."""
+    """Parse the reason for a refusal; members that the server did not send are empty."""
     try:
-        error = _read("", body, _Failure).error
+        error = _decode("", body, _Failure).error
     except RemoteAnswerError:
         return RemoteProblem()
     rules = {each.key: printable(each.rule) for each in error.entries}
@@ -288,8 +298,12 @@ def problem(body: bytes) -> RemoteProblem:
     return RemoteProblem(printable(error.message), *limits, rules, forgotten)
 
 
-def _entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteEntry, str]:
-    """Return an entry or a tombstone, and the rule that it breaks, "" for none."""
+def _check_entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteEntry, str]:
+    """Return an entry or tombstone and the rule that it breaks, "" for none.
+
+    A rule may concern its key, its size, or a text that does not have the hash. With ``hashes`` the
+    text may be missing.
+    """
     text = None if isinstance(item, _Removed) else item.content
     content = None if text is None else text.encode()
     key_hash = REMOVED if isinstance(item, _Removed) else item.hash
@@ -315,22 +329,23 @@ def _entry(item: _Entry | _Removed | _Version, *, hashes: bool) -> tuple[RemoteE
 
 
 def check_key(key: str) -> str:
-    """Return a key that the rule for names allows. Raises NameRefusedError."""
+    """Return the key if it is a valid path below ``team/``. Raises NameRefusedError if not."""
     check_name(f"{TEAM}{key}")
+    # A folder named like a file could stand where another device has that file.
     if f"{SUFFIX}/" in key.casefold():
         raise NameRefusedError(key, _FOLDER)
     return key
 
 
-def _read(server: str, body: bytes, shape: type[T]) -> T:
-    """Return a body as a shape. Raises RemoteAnswerError."""
-    count = inside = 0
+def _decode(server: str, body: bytes, shape: type[T]) -> T:
+    """Decode a body as JSON of a shape, after checking its sizes. Raises RemoteAnswerError."""
+    count = string_bytes = 0
     for count, match in enumerate(_STRING.finditer(body), 1):
         size = match.end() - match.start()
-        inside += size
+        string_bytes += size
         if count > _STRINGS or size > _STRING_BYTES:
             raise RemoteAnswerError(server, _TOO_MUCH)
-    if len(body) - inside > _OTHER_BYTES:
+    if len(body) - string_bytes > _OTHER_BYTES:
         raise RemoteAnswerError(server, _TOO_MUCH)
     try:
         return msgspec.convert(decode(body), shape)

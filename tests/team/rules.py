@@ -245,7 +245,7 @@ class Rules:
             entry = page.entries[-1]
             return client._replace(seen=seen, cursor=(entry.revision, entry.key))
         if client.everything:
-            plans = planning.all_pulled(
+            plans = planning.missing_on_server(
                 client.local, client.bases_by_key, client.held_by_key, seen, accepted=accepted
             )
             client = self._applied(client, plans, accepted=accepted)

@@ -65,13 +65,13 @@ def test_only_a_tombstone_removes() -> None:
     local = {"a.md": OLD, "b.md": OURS}
     bases = {"a.md": BASE}
     assert planning.pulled(local, bases, []) == ()
-    plans = planning.all_pulled(local, bases, (), ())
+    plans = planning.missing_on_server(local, bases, (), ())
     assert [(plan.act, plan.reason, plan.after) for plan in plans] == [
         (Act.HOLD, "only_here", None)
     ]
-    assert [plan.act for plan in planning.all_pulled(local, bases, (), (), accepted=True)] == [
-        Act.PUSH
-    ]
+    assert [
+        plan.act for plan in planning.missing_on_server(local, bases, (), (), accepted=True)
+    ] == [Act.PUSH]
 
 
 def test_a_page_can_come_twice() -> None:
@@ -143,10 +143,10 @@ def test_what_a_server_lacks(
 ) -> None:
     """What only this device has is held; what a restored server lost is offered again."""
     here = {"a.md": local} if local else {}
-    plans = planning.all_pulled(here, {"a.md": base}, held, {"b.md"}, accepted=accepted)
+    plans = planning.missing_on_server(here, {"a.md": base}, held, {"b.md"}, accepted=accepted)
     assert [plan.act for plan in plans] == acts
     assert all(plan.after is None for plan in plans)
-    assert planning.all_pulled(here, {"a.md": base}, held, {"a.md"}, accepted=accepted) == ()
+    assert planning.missing_on_server(here, {"a.md": base}, held, {"a.md"}, accepted=accepted) == ()
 
 
 @pytest.mark.parametrize(
