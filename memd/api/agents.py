@@ -79,8 +79,8 @@ async def agent_register(
         caller=caller.pid or _UNKNOWN_PID,
         transcript=transcript_path,
     )
-    result = await services.messages.registered(registration)
-    agent = await services.messages.speaking(Speaker(result.key))
+    result = await services.messages.register_agent(registration)
+    agent = await services.messages.find_speaker(Speaker(result.key))
     services.messages.register.attach(agent.id, connected(call.connection))
     return result
 
@@ -100,7 +100,7 @@ async def agent_list(
 @method("agent.end", "write", AgentKeyError, AgentEndedError)
 async def agent_end(services: Services, _call: Call, *, key: Key) -> AgentEnded:
     """End an agent and its child agents; their unread messages end as refused."""
-    return await services.messages.ended(Speaker(key))
+    return await services.messages.end_speaker(Speaker(key))
 
 
 def connected(connection: Connection) -> Any:

@@ -84,7 +84,7 @@ class MessageDeliveries:
             return
         with suppress(MemdError):  # too many agents, for example: the hook does its other work
             if kind is Event.SESSION_END:
-                await messages.over(client, session)
+                await messages.requeue_session(client, session)
             elif kind is Event.SUBAGENT_END:
                 agent = messages.register.by_session(client, session, child)
                 if child and agent is not None:
@@ -94,7 +94,7 @@ class MessageDeliveries:
                 await messages.next_event(client, session)
             else:
                 if begins:
-                    await messages.over(client, session)
+                    await messages.requeue_session(client, session)
                 await _register(services, call, kind, payload, project)
             if kind is Event.PROMPT:
                 messages.prompted(client, session)
@@ -207,7 +207,7 @@ async def _register_free_name(services: Services, wanted: Registration) -> Agent
     name = name_from(wanted.name, f"{wanted.client}-{wanted.session[:4]}") if wanted.name else ""
     for _ in range(_NAME_ATTEMPTS):
         try:
-            await services.messages.registered(replace(wanted, name=name))
+            await services.messages.register_agent(replace(wanted, name=name))
         except AgentNameTakenError as error:
             name = str(error.facts["free"])
         else:

@@ -168,7 +168,7 @@ class PeerRelay:
 
     async def _pass_on_all(self) -> bool:
         """Pass on all waiting messages; return whether there were any."""
-        waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
+        waiting = await self._messages.run_relay_step(lambda relays, _: relays.waiting())
         async with anyio.create_task_group() as group:
             for path in {message.path for message in waiting}:
                 group.start_soon(self._pass_on_quietly, path)
@@ -182,7 +182,7 @@ class PeerRelay:
         """Pass on the messages for a socket in order, then query the state of those passed on."""
         peer = self._peers.setdefault(path, _PeerCalls())
         async with peer.lock:
-            waiting = await self._messages.relaying(lambda relays, _: relays.waiting())
+            waiting = await self._messages.run_relay_step(lambda relays, _: relays.waiting())
             for_socket = [message for message in waiting if message.path == path]
             busy = set[str]()
             for message in sorted(for_socket, key=lambda message: bool(message.known)):
@@ -192,9 +192,9 @@ class PeerRelay:
                 answer = await to_thread.run_sync(step, abandon_on_cancel=True, limiter=peer.thread)
                 if not answer.state:
                     busy.add("" if answer.silent else message.to)
-                await self._messages.relaying(partial(_apply, message, answer))
+                await self._messages.run_relay_step(partial(_apply, message, answer))
 
 
-def _apply(message: RelayedMessage, answer: RelayAnswer, relays: Any, happened: Any) -> None:
+def _apply(message: RelayedMessage, answer: RelayAnswer, relays: Any, effects: Any) -> None:
     """Store another memd's answer to a message."""
-    relays.apply(message, answer, happened)
+    relays.apply(message, answer, effects)

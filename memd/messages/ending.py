@@ -40,17 +40,17 @@ class Arrival(Struct, frozen=True):
     due: float = 0.0
 
 
-class Happened(Struct):
+class StepEffects(Struct):
     """What a step changed under the lock, to be published after the step.
 
-    ``waiting`` are agents for whom one more message is held until the person decides. ``freed`` are
-    agents for whom messages can be leased again.
+    ``held_for`` are agents for whom one more message is held until the person decides. For those in
+    ``released`` messages can be leased again.
     """
 
     arrived: list[Arrival] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
+    held_for: list[int] = field(default_factory=list)
     ended: list[CopyEnd] = field(default_factory=list)
-    freed: set[int] = field(default_factory=set)
+    released: set[int] = field(default_factory=set)
 
 
 class Endings:
@@ -62,15 +62,15 @@ class Endings:
         self._table = mailboxes.table
         self._now = now
 
-    def read(self, agent: int, numbers: Sequence[int], happened: Happened) -> int:
+    def mark_read(self, agent: int, numbers: Sequence[int], effects: StepEffects) -> int:
         """End an agent's copies of messages as read; return how many had not ended before."""
         ended = self.mailboxes.acknowledge(agent, numbers)
         if ended:
             stored = self._table.get([number for number, _ in ended])
-            address = self.register.get(agent)
-            name = address.name if address else ""
-            happened.ended += [CopyEnd(each, name, MessageState.READ) for each in stored]
-            happened.freed.add(agent)
+            receiver = self.register.get(agent)
+            name = receiver.name if receiver else ""
+            effects.ended += [CopyEnd(message, name, MessageState.READ) for message in stored]
+            effects.released.add(agent)
         return len(ended)
 
     def end(
@@ -78,7 +78,7 @@ class Endings:
         copies: Iterable[MessageCopy],
         state: MessageState,
         reason: str,
-        happened: Happened,
+        effects: StepEffects,
     ) -> int:
         """End copies and tell their senders; return how many had not ended before."""
         by_key = {(copy.message, copy.receiver): copy for copy in copies}
@@ -94,43 +94,43 @@ class Endings:
                     notices[key] = notice
         # Another step may have ended a copy before; its notice is not stored then.
         ended = self.mailboxes.end(by_key, state, reason, notices)
-        self._count_notices(filter(None, (notices.get(key) for key in ended)), happened)
-        happened.ended += [
+        self._count_notices(filter(None, (notices.get(key) for key in ended)), effects)
+        effects.ended += [
             CopyEnd(stored[number], by_key[number, receiver].address, state, reason)
             for number, receiver in ended
             if number in stored and stored[number].kind is not MessageKind.NOTICE
         ]
         return len(ended)
 
-    def sweep(self, happened: Happened, receivers: Iterable[int] = ()) -> None:
+    def sweep(self, effects: StepEffects, receivers: Iterable[int] = ()) -> None:
         """End overdue leases and copies, and report requests without an answer.
 
         Copies that were delivered too often are parked: those of ``receivers`` and of agents whose
         leases have just ended.
         """
-        happened.freed |= self.mailboxes.void()
-        for receiver in happened.freed | set(receivers):
-            keys = set(self.mailboxes.exhausted(receiver))
+        effects.released |= self.mailboxes.remove_ended_leases()
+        for receiver in effects.released | set(receivers):
+            keys = set(self.mailboxes.without_deliveries_left(receiver))
             copies = [
                 copy
                 for copy in (self._table.waiting(receiver) if keys else ())
                 if (copy.message, copy.receiver) in keys
             ]
-            self.end(copies, MessageState.PARKED, "delivered and never acknowledged", happened)
+            self.end(copies, MessageState.PARKED, "delivered and never acknowledged", effects)
         for copy in self.mailboxes.expired():
             reason = "nobody decided" if copy.state is MessageState.HELD else ""
-            self.end([copy], MessageState.EXPIRED, reason, happened)
-        for message in self._table.unanswered(self.mailboxes.steady()):
-            self._report_unanswered(message, happened)
+            self.end([copy], MessageState.EXPIRED, reason, effects)
+        for message in self._table.unanswered(self.mailboxes.steady_now()):
+            self._report_unanswered(message, effects)
 
-    def returned(self, agents: Iterable[int], happened: Happened) -> int:
+    def refuse_unread(self, agents: Iterable[int], effects: StepEffects) -> int:
         """Refuse the messages that wait for agents that have ended; return their number."""
         ended = tuple(agents)
-        happened.freed |= set(ended)  # wakes their calls that wait for a message
+        effects.released |= set(ended)  # wakes their calls that wait for a message
         copies = [copy for agent in ended for copy in self._table.of_receiver(agent)]
-        return self.end(copies, MessageState.REFUSED, "the receiver has ended", happened)
+        return self.end(copies, MessageState.REFUSED, "the receiver has ended", effects)
 
-    def _report_unanswered(self, message: StoredMessage, happened: Happened) -> None:
+    def _report_unanswered(self, message: StoredMessage, effects: StepEffects) -> None:
         """Tell the sender of a request that no answer came in time, once for each receiver."""
         notices = []
         for copy in self._table.copies(message.number):
@@ -141,7 +141,7 @@ class Endings:
             notices.append(self._make_notice(message, message.sender.agent, text))
         stored = [notice for notice in notices if notice is not None]
         if self._table.close(message.number, stored):
-            self._count_notices(stored, happened)
+            self._count_notices(stored, effects)
 
     def _make_notice(self, about: StoredMessage, agent: int, text: str) -> Notice | None:
         """Return a notice for an agent about a message.
@@ -153,14 +153,14 @@ class Endings:
             return None
         name, now = f"m{about.number}", self._now()
         notice = NewMessage(_MEMD, MessageKind.NOTICE, "", text, now, reply_to=name)
-        queued, until = MessageState.QUEUED, self.mailboxes.steady() + TTL_SECONDS
+        queued, until = MessageState.QUEUED, self.mailboxes.steady_now() + TTL_SECONDS
         id_, address = receiver.id, receiver.name
         return notice, MessageCopy(0, id_, address, 0, queued, size=len(text), until=until)
 
-    def _count_notices(self, notices: Iterable[Notice], happened: Happened) -> None:
+    def _count_notices(self, notices: Iterable[Notice], effects: StepEffects) -> None:
         """Count stored notices in their mailboxes and add them to the arrivals."""
         for notice, copy in notices:
             self.mailboxes.recount(copy.receiver)
             receiver = self.register.get(copy.receiver)
             if receiver is not None:
-                happened.arrived.append(Arrival(receiver, 0, _MEMD.address, notice.body))
+                effects.arrived.append(Arrival(receiver, 0, _MEMD.address, notice.body))

@@ -38,7 +38,7 @@ class HookLeases:
         self._undecided: dict[int, int] = {}
         self._receipts = count(1)
 
-    def holds(self, agent: int) -> bool:
+    def has_messages(self, agent: int) -> bool:
         """Return whether the last event of an agent's session got messages."""
         return agent in self._shown
 
@@ -68,7 +68,7 @@ class HookLeases:
             if shown.receipt == receipt:
                 shown.printed = True
 
-    def over(self, agent: int) -> tuple[int, ...]:
+    def finish_event(self, agent: int) -> tuple[int, ...]:
         """Return the numbers of the last event's messages, which were read if it printed them.
 
         Messages of a block that was not printed are queued again.
@@ -79,7 +79,7 @@ class HookLeases:
             return ()
         return shown.numbers
 
-    def back(self, agent: int) -> None:
+    def requeue(self, agent: int) -> None:
         """Queue an agent's last messages again, and let short forms be shown again.
 
         It is called if the session ended or starts with an empty context.
@@ -88,11 +88,11 @@ class HookLeases:
         self._announced.pop(agent, None)
         self._mailboxes.release(("hook", agent))
 
-    def held(self, agents: Iterable[int]) -> None:
+    def count_held(self, agents: Iterable[int]) -> None:
         """Count one held message, which a person must decide, for each agent in the list."""
         for agent in agents:
             self._undecided[agent] = self._undecided.get(agent, 0) + 1
 
-    def undecided(self, agent: int) -> int:
+    def take_held_count(self, agent: int) -> int:
         """Return how many messages to an agent were held since the last call."""
         return self._undecided.pop(agent, 0)

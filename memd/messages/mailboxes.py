@@ -69,11 +69,11 @@ class Mailboxes:
         self._doubtful = False
         self._offset = now() - monotonic()
 
-    def steady(self) -> float:
+    def steady_now(self) -> float:
         """Return the time in seconds since 1970, unaffected by a clock set after the start."""
         return self._offset + self._monotonic()
 
-    def doubt(self) -> None:
+    def mark_doubtful(self) -> None:
         """Note that a transaction failed, so that ``load`` reads the counts again."""
         self._doubtful = True
 
@@ -113,7 +113,7 @@ class Mailboxes:
         """
         if self._unread is not None and not self.unread(receiver):
             return NextMessages()
-        self.void()
+        self.remove_ended_leases()
         # One more than the limit shows whether more are waiting.
         copies = self._leasable(receiver, -1 if skip else limit + 1)
         if skip is not None:
@@ -207,15 +207,15 @@ class Mailboxes:
         """Return the copies that are past their time and not leased."""
         return tuple(
             copy
-            for copy in self.table.overdue(self.steady())
+            for copy in self.table.overdue(self.steady_now())
             if not self.leased(copy.message, copy.receiver)
         )
 
-    def void(self) -> frozenset[int]:
+    def remove_ended_leases(self) -> frozenset[int]:
         """Remove the leases that have ended; return their receivers."""
         return self._end_leases(lambda lease: not self._is_valid(lease))
 
-    def exhausted(self, receiver: int) -> tuple[tuple[int, int], ...]:
+    def without_deliveries_left(self, receiver: int) -> tuple[tuple[int, int], ...]:
         """Return a receiver's copies with all deliveries used up that are not leased."""
         return tuple(
             (copy.message, receiver)

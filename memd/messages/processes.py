@@ -40,15 +40,14 @@ def is_anothers(find: FindProcess, agent: Agent, caller: int) -> bool:
 
     A ``caller`` of 0 is trusted, and the result is then false.
     """
-    if not caller or not runs(find, agent):
-        return False
-    return are_strangers(find, agent.pid, caller)
+    return bool(caller) and runs(find, agent) and are_strangers(find, agent.pid, caller)
 
 
 def are_strangers(find: FindProcess, pid: int, other: int) -> bool:
     """Return whether neither of two processes, given by number, is above the other."""
-    above, below = ({each.pid for each in lineage(find, start)} for start in (other, pid))
-    return pid not in above and other not in below
+    above_other = {process.pid for process in lineage(find, other)}
+    above_pid = {process.pid for process in lineage(find, pid)}
+    return pid not in above_other and other not in above_pid
 
 
 def lineage(find: FindProcess, pid: int) -> Iterator[SystemProcess]:

@@ -20,7 +20,7 @@ from memd.core.agents import (
 )
 from memd.core.settings import MessagesSettings
 from memd.messages import kinds, names
-from memd.messages.ending import Endings, Happened
+from memd.messages.ending import Endings, StepEffects
 from memd.messages.errors import (
     AddressRefusedError,
     MailboxFullError,
@@ -51,7 +51,7 @@ def _no_peers(path: str) -> None:
     raise PeerRefusedError(path, _NO_PEERS)
 
 
-def place(
+def peer_of(
     request: SendRequest, kind: MessageKind, settings: MessagesSettings, check_peer: CheckPeer
 ) -> PeerAddress | None:
     """Return the address of a message for a peer, ``None`` if the message is for this memd.
@@ -62,32 +62,32 @@ def place(
         _check_hop(request)
     if not request.to.startswith(SCHEME):
         return None
-    there = names.parse(request.to)
-    if not isinstance(there, PeerAddress):
+    address = names.parse(request.to)
+    if not isinstance(address, PeerAddress):
         raise AddressRefusedError(request.to, _NO_HOP)
     if kind is not MessageKind.TEXT:
         raise MessageRefusedError(_TEXT_ONLY)
-    if there.path not in settings.peers:
-        raise PeerRefusedError(there.path, _NOT_LISTED)
-    check_peer(there.path)
-    return there
+    if address.path not in settings.peers:
+        raise PeerRefusedError(address.path, _NOT_LISTED)
+    check_peer(address.path)
+    return address
 
 
 def peer_copy(
-    there: PeerAddress, request: SendRequest, size: int, now: float, table: MessageTable
+    peer: PeerAddress, request: SendRequest, size: int, now: float, table: MessageTable
 ) -> MessageCopy:
     """Return the copy of a message for a peer, of ``size`` bytes. Raises MailboxFullError.
 
     ``now`` is seconds since 1970. An agent there has the room of one mailbox, all agents of the
     peer together that of five.
     """
-    at_peer = f"{SCHEME}{there.path}#"
+    at_peer = f"{SCHEME}{peer.path}#"
     for_peer = [copy for copy in table.of_receiver(_PEER) if copy.address.startswith(at_peer)]
     for_agent = [copy for copy in for_peer if copy.address == request.to]
     for copies, mailboxes in ((for_agent, 1), (for_peer, _MAILBOXES)):
         used = size + sum(copy.size for copy in copies)
         if len(copies) >= mailboxes * MAILBOX_MESSAGES or used > mailboxes * MAILBOX_BYTES:
-            raise MailboxFullError(there.path)
+            raise MailboxFullError(peer.path)
     until = now + kinds.lifetime(MessageKind.TEXT, request.ttl)
     state = MessageState.QUEUED
     return MessageCopy(0, _PEER, request.to, 0, state, size=size, until=until)
@@ -122,14 +122,14 @@ class Relays:
         result = []
         for stored in self._table.get(tuple(copies)):
             copy = copies[stored.number]
-            there = names.parse(copy.address)
-            if not isinstance(there, PeerAddress):
+            peer = names.parse(copy.address)
+            if not isinstance(peer, PeerAddress):
                 continue
             peer_id = _ID_AT_PEER.search(copy.reason)
             message = RelayedMessage(
                 number=stored.number,
-                path=there.path,
-                to=there.address,
+                path=peer.path,
+                to=peer.address,
                 hop=f"{SCHEME}{self.own}#{stored.sender.address}",
                 root=stored.sender.root,
                 summary=stored.summary,
@@ -138,12 +138,12 @@ class Relays:
                 # With the time, since numbers start again if the state file was deleted.
                 request_id=f"m{stored.number}-{stored.sent:.3f}",
                 known=peer_id[1] if peer_id else "",
-                listed=there.path in self._settings(stored.sender.root).peers,
+                listed=peer.path in self._settings(stored.sender.root).peers,
             )
             result.append(message)
         return tuple(result)
 
-    def apply(self, message: RelayedMessage, answer: RelayAnswer, happened: Happened) -> None:
+    def apply(self, message: RelayedMessage, answer: RelayAnswer, effects: StepEffects) -> None:
         """End our copy of a message as the peer's copy ended, or note the state there."""
         number = message.number
         open_ = [
@@ -152,7 +152,7 @@ class Relays:
             if copy.receiver == _PEER and copy.ended is None
         ]
         if answer.state in _ENDS:
-            self._endings.end(open_, MessageState(answer.state), answer.reason, happened)
+            self._endings.end(open_, MessageState(answer.state), answer.reason, effects)
         elif open_:
             state_there = f"{answer.state} there as {answer.id}"
             reason = state_there if answer.id else f"not stored there yet: {answer.reason}"

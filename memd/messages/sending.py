@@ -23,7 +23,7 @@ from memd.core.agents import (
 from memd.core.settings import MessagesSettings
 from memd.core.text import iso_time, one_line, sha256
 from memd.messages import kinds, policy, relay
-from memd.messages.ending import Arrival, Endings, Happened
+from memd.messages.ending import Arrival, Endings, StepEffects
 from memd.messages.errors import (
     AgentNotFoundError,
     MailboxFullError,
@@ -66,12 +66,12 @@ class PostOffice(Endings):
         super().__init__(register, mailboxes, now)
         self._settings = settings
         self._monotonic = monotonic
-        self.relays = Relays(self, mailboxes.steady, settings)
+        self.relays = Relays(self, mailboxes.steady_now, settings)
         self._pace = Pace()
         self._exchanges = Exchanges()
         register.has_mail = self._has_mail
 
-    def send(self, request: SendRequest, agent: Agent | None, happened: Happened) -> Sent:
+    def send(self, request: SendRequest, agent: Agent | None, effects: StepEffects) -> Sent:
         """Store a message with a copy for each receiver, and return its state.
 
         ``agent`` is the sender, ``None`` if it is not registered. A request id that was used before
@@ -86,7 +86,7 @@ class PostOffice(Endings):
         ):
             return self._describe_sent(earlier)
         to_all = request.to == "*"
-        peer = relay.place(request, kind, settings, self.relays.check_peer)
+        peer = relay.peer_of(request, kind, settings, self.relays.check_peer)
         receivers = () if peer else self._find_receivers(request, kind, agent, root)
         self._check_request(request, kind, agent, receivers)
         if agent is not None and (receivers or peer):
@@ -99,7 +99,9 @@ class PostOffice(Endings):
         size = len(body.encode()) + len(request.summary.encode())
         copies = [self._make_copy(sender, kind, each, size, request.ttl) for each in receivers]
         if peer:
-            copies = [relay.peer_copy(peer, request, size, self.mailboxes.steady(), self._table)]
+            copies = [
+                relay.peer_copy(peer, request, size, self.mailboxes.steady_now(), self._table)
+            ]
         if not to_all:
             _raise_refusal(copies[0])
         answer_seconds = kinds.answer_seconds(kind)
@@ -114,7 +116,9 @@ class PostOffice(Endings):
             reply_to=request.reply_to,
             request=number_of(request.request),
             approve=request.approve,
-            answer_by=None if answer_seconds is None else self.mailboxes.steady() + answer_seconds,
+            answer_by=None
+            if answer_seconds is None
+            else self.mailboxes.steady_now() + answer_seconds,
             ttl=kinds.lifetime(kind, request.ttl),
             request_id=_request_key(sender, request) if request.request_id else "",
         )
@@ -127,9 +131,9 @@ class PostOffice(Endings):
                 self.mailboxes.added(receiver.id)
                 due = copy.until if message.answer_by is None else message.answer_by
                 arrival = Arrival(receiver, number, sender.address, message.summary, due)
-                happened.arrived.append(arrival)
+                effects.arrived.append(arrival)
             elif copy.state is MessageState.HELD:
-                happened.waiting.append(receiver.id)
+                effects.held_for.append(receiver.id)
         return self._describe_sent(number)
 
     def _has_mail(self, agent: int) -> bool:
@@ -170,23 +174,24 @@ class PostOffice(Endings):
         )
         return tuple(map(self._log_entry, rows))
 
-    def decide(self, message: str, happened: Happened, *, accept: bool) -> Sent:
+    def decide(self, message: str, effects: StepEffects, *, accept: bool) -> Sent:
         """Queue or refuse the held copies of a message. Raises MessageNotFoundError."""
         number = number_of(message)
-        waiting = [copy for copy in self._table.copies(number) if copy.state is MessageState.HELD]
+        held = [copy for copy in self._table.copies(number) if copy.state is MessageState.HELD]
         (stored, *_) = self._table.get([number]) or (None,)
-        if not waiting or stored is None:
+        if not held or stored is None:
             raise MessageNotFoundError(message)
-        for copy in waiting:
+        for copy in held:
             receiver = self.register.get(copy.receiver)
             if accept and receiver is not None and receiver.ended is None:
-                until = self.mailboxes.steady() + stored.ttl
+                # Its lifetime starts again, as it may have been held for longer.
+                until = self.mailboxes.steady_now() + stored.ttl
                 if self._table.accept(number, copy.receiver, until):
                     self.mailboxes.recount(copy.receiver)
                     sender = stored.sender.address
-                    happened.arrived.append(Arrival(receiver, number, sender, stored.summary))
+                    effects.arrived.append(Arrival(receiver, number, sender, stored.summary))
             else:
-                self.end([copy], MessageState.REFUSED, "refused by the person", happened)
+                self.end([copy], MessageState.REFUSED, "refused by the person", effects)
         return self._describe_sent(number)
 
     def _make_sender(self, agent: Agent | None, request: SendRequest) -> Sender:
@@ -249,37 +254,38 @@ class PostOffice(Endings):
             raise RequestNotOpenError(request.request)
 
     def _make_copy(
-        self, sender: Sender, kind: MessageKind, to: Agent, size: int, ttl: float | None
+        self, sender: Sender, kind: MessageKind, receiver: Agent, size: int, ttl: float | None
     ) -> MessageCopy:
         """Return one receiver's copy of a message: queued, held or refused.
 
         ``size`` is the bytes of the message, ``ttl`` its lifetime in seconds.
         """
-        decision = policy.inbound(self._settings(to.root), sender, to)
+        decision = policy.inbound(self._settings(receiver.root), sender, receiver)
+        now = self._monotonic()
         state, reason = MessageState.QUEUED, ""
         if decision == "refuse":
             state, reason = MessageState.REFUSED, _REFUSED
         elif decision == "hold":
             state, reason = MessageState.HELD, _HELD
-        elif sender.agent and self._exchanges.is_endless(sender.agent, to.id, self._monotonic()):
+        elif sender.agent and self._exchanges.is_endless(sender.agent, receiver.id, now):
             state, reason = MessageState.HELD, _ENDLESS
         # Held messages have a limit of their own, so that unknown senders cannot fill the mailbox.
-        use = self.mailboxes.table.use(to.id, held=state is MessageState.HELD)
+        is_held = state is MessageState.HELD
+        use = self.mailboxes.table.use(receiver.id, held=is_held)
         full = use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES
         if full and state is not MessageState.REFUSED:
             state, reason = MessageState.REFUSED, _FULL
-        is_held = state is MessageState.HELD
-        seconds = HELD_SECONDS if is_held else kinds.lifetime(kind, ttl)
         refused = state is MessageState.REFUSED
+        seconds = HELD_SECONDS if is_held and not refused else kinds.lifetime(kind, ttl)
         return MessageCopy(
-            0,
-            to.id,
-            self.register.address(to, sender.root),
+            0,  # the table gives the number
+            receiver.id,
+            self.register.address(receiver, sender.root),
             sender.agent,
             state,
             reason,
             size=size,
-            until=self.mailboxes.steady() + seconds,
+            until=self.mailboxes.steady_now() + seconds,
             ended=self._now() if refused else None,
         )
 

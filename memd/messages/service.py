@@ -26,7 +26,7 @@ from memd.core.clock import Clock
 from memd.core.events import AGENT_CHANGED, MESSAGE_ENDED, MESSAGE_PENDING, Event, EventSink
 from memd.core.settings import Settings
 from memd.messages import block
-from memd.messages.ending import Happened
+from memd.messages.ending import StepEffects
 from memd.messages.errors import AgentKeyError, MessageNotFoundError
 from memd.messages.hooking import HookLeases
 from memd.messages.mailboxes import LeaseHolder as LeaseHolder
@@ -90,7 +90,7 @@ class Messages:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End overdue messages, answers and leases when they are due, until cancelled."""
         with suppress(StateUnusableError):  # each call raises it until the file is usable
-            await self._do(self._load)
+            await self._run_step(self._load)
         task_status.started()
         while True:
             self._due = anyio.Event()
@@ -100,7 +100,7 @@ class Messages:
             if await self._wait_for(seconds, self._due) and (seconds is None or seconds > 0):
                 continue  # woken before the time: compute the next time again
             with suppress(StateUnusableError):
-                await self._do(self._load)
+                await self._run_step(self._load)
 
     async def _seconds_to_next(self) -> float | None:
         """Return the seconds until the next message, answer or lease is due, ``None`` for none."""
@@ -109,38 +109,38 @@ class Messages:
         self._next_due = inf if due is None else due
         lease = self._mailboxes.lease_end()
         self._next_lease = inf if lease is None else lease
-        now, monotonic = self._mailboxes.steady(), self._clock.monotonic()
+        now, monotonic = self._mailboxes.steady_now(), self._clock.monotonic()
         waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
         return min(waits, default=None)
 
-    async def registered(self, registration: Registration) -> Registered:
+    async def register_agent(self, registration: Registration) -> Registered:
         """Register an agent and publish that. Raises the errors of ``Register.register``."""
 
-        def register(_: Happened) -> Registered:
+        def register(_: StepEffects) -> Registered:
             self._office.settings(registration.root)
             return self.register.register(registration)
 
-        result = await self._do(register)
+        result = await self._run_step(register)
         self.changed(registration.directory, result.address, "registered")
         return result
 
-    async def ended(self, speaker: Speaker) -> AgentEnded:
+    async def end_speaker(self, speaker: Speaker) -> AgentEnded:
         """End the speaker's agent; its unread messages are refused. Raises AgentKeyError."""
-        return await self.end(await self.speaking(speaker))
+        return await self.end(await self.find_speaker(speaker))
 
     async def end(self, agent: Agent) -> AgentEnded:
         """End an agent and its sub-agents; their unread messages are refused."""
-        returned = await self._do(
-            lambda happened: self._office.returned(self.register.end(agent.id), happened)
+        returned = await self._run_step(
+            lambda effects: self._office.refuse_unread(self.register.end(agent.id), effects)
         )
         self.changed(agent.directory, agent.name, "ended")
         return AgentEnded(ended=True, returned=returned)
 
-    async def speaking(self, speaker: Speaker) -> Agent:
+    async def find_speaker(self, speaker: Speaker) -> Agent:
         """Return the agent of a speaker. Raises AgentKeyError and AgentEndedError."""
-        return await self._do(lambda _: self._speaking(speaker))
+        return await self._run_step(lambda _: self._find_speaker(speaker))
 
-    def _speaking(self, speaker: Speaker) -> Agent:
+    def _find_speaker(self, speaker: Speaker) -> Agent:
         """Return the agent with a speaker's key or above its process; blocks."""
         if speaker.key:
             agent: Agent | None = self.register.by_key(speaker.key)
@@ -154,20 +154,20 @@ class Messages:
     async def send(self, request: SendRequest, speaker: Speaker | None = None) -> Sent:
         """Store a message durably and return its state. ``None`` is an unregistered sender."""
 
-        def send(happened: Happened) -> Sent:
-            agent = self._speaking(speaker) if speaker else None
-            return self._office.send(request, agent, happened)
+        def send(effects: StepEffects) -> Sent:
+            agent = self._find_speaker(speaker) if speaker else None
+            return self._office.send(request, agent, effects)
 
-        sent = await self._do(send)
+        sent = await self._run_step(send)
         if not request.to.startswith(SCHEME):
             return sent
         # A message for another memd is passed on at once.
         await self.relays.pass_on(request.to.removeprefix(SCHEME).rpartition("#")[0])
         return await self.status(sent.id)
 
-    async def relaying(self, step: Callable[[Relays, Happened], T]) -> T:
+    async def run_relay_step(self, step: Callable[[Relays, StepEffects], T]) -> T:
         """Run a step with the messages that wait for other memds, and return its result."""
-        return await self._do(lambda happened: step(self.relays, happened), sweep=True)
+        return await self._run_step(lambda effects: step(self.relays, effects), sweep=True)
 
     async def receive(
         self, speaker: Speaker, holder: LeaseHolder, limit: int, wait: float
@@ -196,41 +196,41 @@ class Messages:
         """
         numbers = [number_of(each) for each in ids]
 
-        def read(happened: Happened) -> int:
-            agent = self._speaking(speaker)
+        def read(effects: StepEffects) -> int:
+            agent = self._find_speaker(speaker)
             if 0 in numbers:
                 raise MessageNotFoundError(ids[numbers.index(0)])
-            return self._office.read(agent.id, numbers, happened)
+            return self._office.mark_read(agent.id, numbers, effects)
 
-        return await self._do(read)
+        return await self._run_step(read)
 
     async def status(self, message: str) -> Sent:
         """Return the state of a message and of each copy. Raises MessageNotFoundError."""
-        return await self._do(lambda _: self._office.status(message), sweep=True)
+        return await self._run_step(lambda _: self._office.status(message), sweep=True)
 
     async def log(
         self, root: str, address: str = "", state: str = "", before: str = "", limit: int = 50
     ) -> tuple[LoggedMessage, ...]:
         """Return messages of a project, or of one agent, newest first and without bodies."""
 
-        def shown(_: Happened) -> tuple[LoggedMessage, ...]:
+        def shown(_: StepEffects) -> tuple[LoggedMessage, ...]:
             agent = self.register.resolve(address, root).id if address else 0
             return self._office.log(agent=agent, root=root, state=state, before=before, limit=limit)
 
-        return await self._do(shown, sweep=True)
+        return await self._run_step(shown, sweep=True)
 
     async def decide(self, message: str, *, accept: bool) -> Sent:
         """Accept or refuse a message that is held. Raises MessageNotFoundError."""
-        return await self._do(partial(self._office.decide, message, accept=accept))
+        return await self._run_step(partial(self._office.decide, message, accept=accept))
 
     async def forget(self) -> None:
         """Remove agents that ended long ago or are unused, and messages older than 30 days."""
 
-        def forget(_: Happened) -> None:
+        def forget(_: StepEffects) -> None:
             self.register.forget()
-            self._mailboxes.table.forget(self._mailboxes.steady() - LOG_SECONDS)
+            self._mailboxes.table.forget(self._mailboxes.steady_now() - LOG_SECONDS)
 
-        await self._do(forget, sweep=True)
+        await self._run_step(forget, sweep=True)
 
     def changed(self, directory: str, address: str, what: str) -> None:
         """Publish a change of an agent; ``what`` is "registered" or "ended"."""
@@ -245,7 +245,7 @@ class Messages:
         """Return, from memory, whether a hook of a session has messages to show or acknowledge."""
         agent = self.register.by_session(client, session, child)
         return agent is not None and bool(
-            self._mailboxes.unread(agent.id) or self._hooks.holds(agent.id)
+            self._mailboxes.unread(agent.id) or self._hooks.has_messages(agent.id)
         )
 
     async def deliver(
@@ -262,11 +262,11 @@ class Messages:
         await self.next_event(client, session, child)
         room = min(room, HOOK_MESSAGE_CHARACTERS)
 
-        def lease(happened: Happened) -> tuple[str, int]:
-            self._office.sweep(happened, [agent.id])
+        def lease(effects: StepEffects) -> tuple[str, int]:
+            self._office.sweep(effects, [agent.id])
             return self._hooks.lease(agent.id, HOOK_MESSAGES, room)
 
-        return await self._do(lease)
+        return await self._run_step(lease)
 
     def printed(self, receipt: int) -> None:
         """Note that a hook printed the block with this receipt."""
@@ -275,28 +275,28 @@ class Messages:
     async def next_event(self, client: str, session: str, child: str = "") -> None:
         """Acknowledge the messages that the session's last event printed; queue others again."""
         agent = self.register.by_session(client, session, child)
-        if agent is None or not self._hooks.holds(agent.id):
+        if agent is None or not self._hooks.has_messages(agent.id):
             return
 
-        def over(happened: Happened) -> None:
-            numbers = self._hooks.over(agent.id)
-            self._office.read(agent.id, numbers, happened)
-            happened.freed.add(agent.id)
+        def finish(effects: StepEffects) -> None:
+            numbers = self._hooks.finish_event(agent.id)
+            self._office.mark_read(agent.id, numbers, effects)
+            effects.released.add(agent.id)
 
-        await self._do(over)
+        await self._run_step(finish)
 
-    async def over(self, client: str, session: str) -> None:
+    async def requeue_session(self, client: str, session: str) -> None:
         """Queue a session's last messages again, since it ended or starts with an empty context."""
         if (agent := self.register.by_session(client, session)) is None:
             return
         agents = {agent.id, *(child.id for child in self.register.children(agent.id))}
 
-        def back(happened: Happened) -> None:
-            for each in agents:
-                self._hooks.back(each)
-            happened.freed |= agents
+        def requeue(effects: StepEffects) -> None:
+            for agent_id in agents:
+                self._hooks.requeue(agent_id)
+            effects.released |= agents
 
-        await self._do(back)
+        await self._run_step(requeue)
 
     def prompted(self, client: str, session: str) -> None:
         """Note that a person prompted a session's agent."""
@@ -306,7 +306,7 @@ class Messages:
     def notices(self, client: str, session: str) -> str:
         """Return one line for the person on newly held messages, "" if there are none."""
         agent = self.register.by_session(client, session)
-        count = self._hooks.undecided(agent.id) if agent else 0
+        count = self._hooks.take_held_count(agent.id) if agent else 0
         what = "message waits" if count == 1 else "messages wait"
         return f"{count} {what} for you: memctl message held" if count else ""
 
@@ -318,63 +318,63 @@ class Messages:
         holder = LeaseHolder(holder.name, holder.alive, until)
         limit = min(limit, LEASED_MESSAGES)
 
-        def leased(happened: Happened) -> tuple[Agent, NextMessages, str]:
-            agent = self._speaking(speaker)
+        def leased(effects: StepEffects) -> tuple[Agent, NextMessages, str]:
+            agent = self._find_speaker(speaker)
             self.register.touch(agent.id)
             if not self._mailboxes.unread(agent.id):
                 return agent, NextMessages(), ""
-            self._office.sweep(happened, [agent.id])
+            self._office.sweep(effects, [agent.id])
             delivered = self._mailboxes.lease(agent.id, holder, limit)
             return agent, delivered, block.block(delivered.messages)
 
-        return await self._do(leased)
+        return await self._run_step(leased)
 
-    def _load(self, happened: Happened) -> None:
+    def _load(self, effects: StepEffects) -> None:
         """Read agents and counts from disk and end what is overdue; a step."""
         self.register.load()
         self._mailboxes.load()
-        self._office.sweep(happened)
+        self._office.sweep(effects)
 
-    async def _do(self, step: Callable[[Happened], T], *, sweep: bool = False) -> T:
+    async def _run_step(self, step: Callable[[StepEffects], T], *, sweep: bool = False) -> T:
         """Run a step in a thread under the lock, after a sweep if so; publish what it did."""
-        happened = Happened()
+        effects = StepEffects()
 
         def run() -> T:
             try:
                 self._mailboxes.load()
                 if sweep:
-                    self._office.sweep(happened)
-                return step(happened)
+                    self._office.sweep(effects)
+                return step(effects)
             except StateUnusableError:
-                self._mailboxes.doubt()
+                self._mailboxes.mark_doubtful()
                 raise
 
         async with self._lock:
             try:
                 return await to_thread.run_sync(run)  # a thread ends its step also if cancelled
             finally:  # also after an error, as a part may be stored
-                self._publish(happened)
+                self._publish(effects)
 
-    def _publish(self, happened: Happened) -> None:
+    def _publish(self, effects: StepEffects) -> None:
         """Publish what a step did, and wake the calls and the timer that wait for it."""
-        for arrival in happened.arrived:
+        for arrival in effects.arrived:
             agent = arrival.agent
             self._wake(agent.id)
             id_ = f"m{arrival.number}" if arrival.number else ""  # memd's own notices have no id
             facts: dict[str, Any] = {"id": id_, "address": agent.name, "sender": arrival.sender}
             facts |= {"summary": arrival.summary, "count": self._mailboxes.unread(agent.id)}
             self._events.publish(Event(MESSAGE_PENDING, agent.directory, facts))
-        self._hooks.held(happened.waiting)
-        for end in happened.ended:
+        self._hooks.count_held(effects.held_for)
+        for end in effects.ended:
             params = {"id": f"m{end.message.number}", "address": end.address}
             params |= {"state": end.state.value, "reason": end.reason}
             sender = self.register.get(end.message.sender.agent)
             directory = sender.directory if sender else ""
             self._events.publish(Event(MESSAGE_ENDED, directory, params))
-        for agent_id in happened.freed:
+        for agent_id in effects.released:
             self._wake(agent_id)
         # The timer is woken only if something is due before the time for which it is set.
-        if happened.waiting or any(each.due < self._next_due for each in happened.arrived):
+        if effects.held_for or any(each.due < self._next_due for each in effects.arrived):
             self._due.set()
 
     def _wake(self, agent: int) -> None:

@@ -50,8 +50,8 @@ class Mailroom:
             parent=parent,
             key=self.keys[parent] if parent else "",
         )
-        self.keys[name] = (await self.messages.registered(request)).key
-        return (await self.messages.speaking(Speaker(self.keys[name]))).id
+        self.keys[name] = (await self.messages.register_agent(request)).key
+        return (await self.messages.find_speaker(Speaker(self.keys[name]))).id
 
     async def two(self) -> None:
         """Register ann and ben."""

@@ -73,7 +73,7 @@ async def test_a_session_that_ends_first_has_its_messages_again(tmp_path: Path) 
         await room.two()
         await room.send("ann", "ben", "hello")
         room.messages.printed((await room.messages.deliver("test", "ben"))[1])
-        await room.messages.over("test", "ben")
+        await room.messages.requeue_session("test", "ben")
         assert "> hello" in (await room.messages.deliver("test", "ben"))[0]
 
 
