@@ -1,4 +1,4 @@
-"""Progress: what each sub-agent is doing, in a few words.
+"""Progress: lines of two to six words that say what each sub-agent is doing.
 
 Doors: ``service``.
 """

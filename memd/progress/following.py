@@ -1,4 +1,4 @@
-"""Which sub-agents are at work, and what their transcripts added since they were last read.
+"""Find the sub-agents that are active, and read the new tool calls in their transcripts.
 
 Rules of this file
 - A sub-agent counts if its parent has not ended and it is not gone or ended itself.
@@ -23,14 +23,14 @@ from memd.transcripts.reading import TranscriptRefusedError, recent_calls
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SUFFIX = ".jsonl"
-_AWAY = (AgentState.GONE, AgentState.ENDED)
+_NOT_RUNNING = (AgentState.GONE, AgentState.ENDED)
 
 
 class AgentSource(Protocol):
     """The methods of the agents' register that this room needs. They block."""
 
     def agents(self, root: str | None, /) -> Sequence[Agent]:
-        """Return the agents of a project's root, of all projects with ``None``."""
+        """Return the agents of the project at a root, or of all projects for ``None``."""
         ...
 
     def get(self, agent_id: int, /) -> Agent | None:
@@ -42,7 +42,7 @@ class AgentSource(Protocol):
         ...
 
     def address(self, agent: Agent, root: str, /) -> str:
-        """Return an agent's address as seen from a project."""
+        """Return an agent's address as an agent of the project ``root`` writes it."""
         ...
 
 
@@ -70,7 +70,7 @@ class _ReadPosition(Struct, frozen=True):
 
 
 class Following:
-    """Reads the transcripts of sub-agents as they grow."""
+    """Reads the transcripts of sub-agents, each from where it was last read."""
 
     def __init__(
         self, source: AgentSource, make_lock: Callable[[], AbstractContextManager[object]]
@@ -78,27 +78,28 @@ class Following:
         self._source = source
         self._lock = make_lock()
         self._reported: dict[int, _ReadPosition] = {}  # by agent, as returned by ``grown``
+        # Separate, so that a call of ``line`` does not hide growth from ``grown``.
         self._read: dict[int, _ReadPosition] = {}  # by agent, as read by ``line``
 
     def grown(self) -> tuple[ActiveAgent, ...]:
         """Return the active sub-agents whose transcripts grew since the last call."""
-        everyone = {agent.id: agent for agent in self._source.agents(None)}
+        agents = {agent.id: agent for agent in self._source.agents(None)}
         result = []
         with self._lock:
-            self._forget(everyone)
-            for agent in everyone.values():
-                parent = everyone.get(agent.parent)
+            self._forget_removed(agents)
+            for agent in agents.values():
+                parent = agents.get(agent.parent)
                 path = transcript(agent, parent) if parent and parent.ended is None else ""
-                if not path or self._source.state(agent) in _AWAY:
+                if not path or self._source.state(agent) in _NOT_RUNNING:
                     continue
                 before = self._reported.get(agent.id, _ReadPosition(path))
-                place = self._reported[agent.id] = _read_on(before, path)
-                if place.offset != before.offset and place.calls:
-                    result.append(self._active(agent, parent or agent, place.calls))
+                after = self._reported[agent.id] = _read_on(before, path)
+                if after.offset != before.offset and after.calls:
+                    result.append(self._make_active(agent, parent or agent, after.calls))
         return tuple(result)
 
     def line(self, agent_id: int) -> str:
-        """Return a line about a sub-agent's last tool call, "" if none is known."""
+        """Return a line about the last tool call of a sub-agent, "" if no call is known."""
         agent = self._source.get(agent_id)
         parent = self._source.get(agent.parent) if agent and agent.parent else None
         path = transcript(agent, parent) if agent and parent else ""
@@ -106,11 +107,13 @@ class Following:
             return ""
         with self._lock:
             before = self._read.get(agent_id) or self._reported.get(agent_id) or _ReadPosition(path)
-            place = self._read[agent_id] = _read_on(before, path)
-        return table.line_of(place.calls[-1]) if place.calls else ""
+            after = self._read[agent_id] = _read_on(before, path)
+        return table.line_of(after.calls[-1]) if after.calls else ""
 
-    def _active(self, agent: Agent, parent: Agent, calls: tuple[RecordedCall, ...]) -> ActiveAgent:
-        """Return what a subscriber is told about a sub-agent with these last calls."""
+    def _make_active(
+        self, agent: Agent, parent: Agent, calls: tuple[RecordedCall, ...]
+    ) -> ActiveAgent:
+        """Return a sub-agent with its last calls, its addresses and its sessions."""
         sessions = dict.fromkeys((agent.child, agent.session, parent.session))
         return ActiveAgent(
             agent,
@@ -121,15 +124,19 @@ class Following:
             table.line_of(calls[-1]),
         )
 
-    def _forget(self, everyone: Collection[int]) -> None:
-        """Drop the positions of agents that the register no longer has."""
-        for places in (self._reported, self._read):
-            for gone in places.keys() - set(everyone):
-                del places[gone]
+    def _forget_removed(self, agents: Collection[int]) -> None:
+        """Delete the positions of agents that are not among the registered ones."""
+        for positions in (self._reported, self._read):
+            for removed in positions.keys() - set(agents):
+                del positions[removed]
 
 
 def transcript(agent: Agent, parent: Agent | None) -> str:
-    """Return the path of a sub-agent's transcript, "" if none is known."""
+    """Return the path of a sub-agent's transcript, "" if none is known.
+
+    Some clients register a sub-agent with its own transcript, others with that of its session; then
+    it is the file of its id in the folder of the session.
+    """
     folder, name, _ = agent.transcript.rpartition("/")
     own_name = f"agent-{agent.child}{_SUFFIX}"
     if not agent.child or (folder and name == own_name):
@@ -140,12 +147,16 @@ def transcript(agent: Agent, parent: Agent | None) -> str:
     return f"{session.removesuffix(_SUFFIX)}/subagents/{own_name}"
 
 
-def _read_on(place: _ReadPosition, path: str) -> _ReadPosition:
-    """Return the position after reading what was added to the transcript."""
-    if place.path != path:  # the session was resumed in another file
-        place = _ReadPosition(path)
+def _read_on(position: _ReadPosition, path: str) -> _ReadPosition:
+    """Read a transcript from a position on; return the new position with the last eight calls.
+
+    The position stays as it is if the transcript cannot be read.
+    """
+    if position.path != path:  # the session was resumed in another file
+        position = _ReadPosition(path)
     try:
-        recent = recent_calls(path, place.offset)
+        recent = recent_calls(path, position.offset)
     except TranscriptRefusedError:
-        return place
-    return replace(place, offset=recent.offset, calls=(*place.calls, *recent.calls)[-CALLS:])
+        return position
+    calls = (*position.calls, *recent.calls)[-CALLS:]
+    return replace(position, offset=recent.offset, calls=calls)

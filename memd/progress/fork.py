@@ -1,10 +1,10 @@
-"""The request for a line of progress: a client's own request and one more message. Pure.
+"""Make the model's request for a line of progress: a client's request with one message more. Pure.
 
 Rules of this file
-- The client's system text, tools and messages go first, to the byte, so that a cache serves them
-  from the second line on; the model is the cheapest that is configured, and has a cache of its own.
-- The client's thinking settings are left out: a line takes 30 tokens, and no thinking.
-- The tool list stays, as the cache depends on it, but no tool is run.
+- The client's system text, tools and messages come first and unchanged, so that from the second
+  line on they are in the model's cache. The model is the cheapest one that is configured.
+- The client's thinking settings are left out: a line has 30 tokens and needs no thinking.
+- The tools stay in the request, as the cache depends on them, but no tool is run.
 - A sub-agent's calls are data: credentials are removed, and no text can close the tag around them.
 """
 
@@ -19,7 +19,7 @@ from memd.core import prose
 from memd.documents import secrets
 
 KIND = "progress"
-CALLS = 8  # that a model is shown
+CALLS = 8  # the number of a sub-agent's last calls in the request
 SECONDS = 5.0
 _PREFIX = ("system", "tools", "model", "messages", "cache_control", "tool_choice")
 _TOKENS = 30
@@ -46,16 +46,20 @@ class NoToolBench:
     def call(
         self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
     ) -> ToolResult:
-        """Return the refusal of a call, with the reason."""
+        """Refuse a tool call; the arguments are not used."""
         return ToolResult(_REFUSED, "denied")
 
 
 def task(
     cache: Mapping[str, Any] | None, calls: Sequence[RecordedCall], model: str, project: str
 ) -> Task | None:
-    """Return the model's task for a sub-agent's calls, ``None`` without a usable client request."""
-    given = {name: value for name, value in (cache or {}).items() if name in _PREFIX}
-    client = prefixed(_RUN, given)
+    """Return the model's task to write a line about a sub-agent's calls.
+
+    ``cache`` is the client's last request to its own model. Return ``None`` if it cannot be
+    extended or no ``model`` is configured. ``project`` is the memory directory.
+    """
+    prefix = {name: value for name, value in (cache or {}).items() if name in _PREFIX}
+    client = prefixed(_RUN, prefix)
     if client is None or not model or _has_open_call(client):
         return None
     shown = "\n".join(prose.inert(secrets.scrub(call.short)) for call in calls[-CALLS:])
@@ -66,7 +70,7 @@ def task(
 
 
 def _has_open_call(client: Task) -> bool:
-    """Return whether the prefix ends with a call that has no result yet."""
+    """Return whether a client's request ends with a tool call that has no result yet."""
     content = client.messages[-1].get("content")
     blocks = content if isinstance(content, list) else []
     return any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)

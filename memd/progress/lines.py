@@ -1,26 +1,27 @@
-"""Checks of a line of progress. Pure."""
+"""Check lines of progress, and read them from a model's reply. Pure."""
 
 from memd.documents import secrets
 from memd.text import invisible
 
 _CHARACTERS = 60
 _WORDS = (2, 6)
-_READ_CHARACTERS = 2_000  # a longer reply of a model is no line
+_READ_CHARACTERS = 2_000  # a longer reply of a model is not searched for a line
 _QUOTES = "\"'`*_ \t"
 
 
 def is_line(text: str) -> bool:
-    """Say whether a text is 2 to 6 words, at most 60 characters, and begins with an -ing form."""
+    """Return whether a text has 2 to 6 words and at most 60 characters, and begins with -ing."""
     words = text.split()
-    fits = len(text) <= _CHARACTERS and _WORDS[0] <= len(words) <= _WORDS[1]
+    least, most = _WORDS
+    fits = len(text) <= _CHARACTERS and least <= len(words) <= most
     return fits and "\n" not in text and words[0].endswith("ing")
 
 
-def of_model(reply: str) -> str:
-    """Return the line in a model's reply, "" if the reply is not just a line.
+def parse_reply(reply: str) -> str:
+    """Return the line in a model's reply, "" if the reply is not a single valid line.
 
-    Quotation marks around it and a full stop are removed. A line with hidden characters, angle
-    brackets or what looks like a credential is refused.
+    Quotation marks around the line and a full stop are removed. A line with invisible characters,
+    angle brackets or a possible credential is not valid.
     """
     if len(reply) > _READ_CHARACTERS:
         return ""

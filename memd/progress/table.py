@@ -1,10 +1,10 @@
-"""The line of a tool's call, without a model: what is done, and to which file, host or word. Pure.
+"""Describe a tool call in one line without a model: a verb, and a file, host or word. Pure.
 
 Rules of this file
-- Every line is one (``lines.is_line``), whatever a call holds; what cannot be shown is left out.
-- Of a path the last part is shown, of an address the host, of a command its program and at most two
-  plain words: what stands behind a switch may be a password.
-- A line that looks as if it held a credential gives way to one without a name.
+- Every result is a valid line (``lines.is_line``), whatever the call contains.
+- Of a path only the last part is shown, of a URL the host, and of a command its program and at most
+  two words before any switch, since a word behind a switch may be a password.
+- If a line may contain a credential, a line without a name is used.
 """
 
 import re
@@ -26,29 +26,29 @@ _TABLE: dict[str, Any] = tomllib.loads(
 _PROGRAMS: dict[str, list[str]] = _TABLE["programs"]
 _NAME_CHARACTERS = 40
 _NAME_WORDS = 4
-_READ_CHARACTERS = 2_000  # of a command, a pattern or a path
-_END = re.compile(r"&&|\|\||[;&|\n]")
+_READ_CHARACTERS = 2_000  # of a command, a pattern or a path; the rest is ignored
+_END = re.compile(r"&&|\|\||[;&|\n]")  # the end of one command in a line of a shell
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_NUMBER = re.compile(r"[\d.]+[smhd]?")
+_NUMBER = re.compile(r"[\d.]+[smhd]?")  # as in "timeout 5m"
 _PLAIN = re.compile(r"[A-Za-z0-9_][\w.+@:/-]*")
 _FILE = re.compile(r"[\w+-][\w.+-]*\.[A-Za-z]\w{0,5}")  # a name with an ending
 _WORD = re.compile(r"\w[\w.-]*\w")
-_MCP = "__"
-_CALLED = "subagent_type"
+_MCP_SEPARATOR = "__"  # MCP tools are named mcp__SERVER__TOOL
+_AGENT_MEMBER = "subagent_type"
 
 
 def line_of(call: RecordedCall) -> str:
-    """Return the line that describes a tool call."""
+    """Return a line that describes a tool call, such as "Reading config.py"."""
     kind = tool_kind(call.name)
     if kind == "shell":
         kind, name = _command_words(members_of(call.given, "command"))
     else:
-        name = _NAME_BY_KIND.get(kind, _tool_name)(call)
-    return _line(kind, name)
+        name = _NAMERS.get(kind, _tool_name)(call)
+    return _compose(kind, name)
 
 
-def _line(kind: str, name: str) -> str:
-    """Return a verb and a name; without the name if that makes no safe line."""
+def _compose(kind: str, name: str) -> str:
+    """Return the verb of a kind of tool with a name, or a general line if that is not safe."""
     row = _TABLE.get(kind or "other", _TABLE["other"])
     line = f"{row['verb']} {name}"
     shown = name and is_line(line) and not secrets.find(line)
@@ -56,12 +56,13 @@ def _line(kind: str, name: str) -> str:
 
 
 def _path_name(call: RecordedCall) -> str:
+    """Return the name of the first file that a call writes or names, "" for none."""
     paths = call.writes or members_of(call.given, "path")
     return _last_part(paths[0]) if paths else ""
 
 
 def _search_words(call: RecordedCall) -> str:
-    """Return the file that is searched; if it is none, what is searched for, else the folder."""
+    """Return the file that a call searches, or else "for" and a search word, or else the folder."""
     place = _path_name(call)
     if _FILE.fullmatch(place):
         return place
@@ -70,29 +71,33 @@ def _search_words(call: RecordedCall) -> str:
 
 
 def _query_words(call: RecordedCall) -> str:
+    """Return "for" and the first three words of a web search, "" for none."""
     words = _WORD.findall(string(call.given.get("query"))[:_READ_CHARACTERS])
     return f"for {_shortened(' '.join(words[:3]))}" if words else ""
 
 
 def _host_name(call: RecordedCall) -> str:
-    return _host(string(call.given.get("url")))
+    """Return the host of the URL that a call fetches, "" for none."""
+    return _host_of(string(call.given.get("url")))
 
 
 def _agent_name(call: RecordedCall) -> str:
-    name = _last_part(string(call.given.get(_CALLED)))
+    """Return "the NAME agent" for a call that starts a sub-agent, "" without a name of one word."""
+    name = _last_part(string(call.given.get(_AGENT_MEMBER)))
     return f"the {name} agent" if name and " " not in name else ""
 
 
 def _no_name(_call: RecordedCall) -> str:
+    """Return "": calls of this kind have nothing to name."""
     return ""
 
 
 def _tool_name(call: RecordedCall) -> str:
-    """Return a tool's name, of an MCP tool without the server's name."""
-    return _last_part(call.name.rpartition(_MCP)[2])
+    """Return the name of a tool; that of an MCP tool is without its server."""
+    return _last_part(call.name.rpartition(_MCP_SEPARATOR)[2])
 
 
-_NAME_BY_KIND = {
+_NAMERS = {
     "read": _path_name,
     "edit": _path_name,
     "write": _path_name,
@@ -106,29 +111,32 @@ _NAME_BY_KIND = {
 
 
 def _command_words(parts: Sequence[str]) -> tuple[str, str]:
-    """Return the kind of a shell command, and the words that name what it works on."""
+    """Return the kind of the first command in a shell line that does work, and words to name it.
+
+    ``parts`` are the arguments of the tool call: one line, or a program and its arguments.
+    """
     text = parts[-1] if parts and _last_part(parts[0]) in _PROGRAMS["shells"] else " ".join(parts)
     for part in _END.split(text[:_READ_CHARACTERS]):
-        words = _words(part)
+        words = _command_and_arguments(part)
         program = _last_part(words[0]) if words else ""
         if not program or program in _PROGRAMS["silent"] or not _PLAIN.fullmatch(program):
             continue
         arguments = words[1:]
         if program in _PROGRAMS["web"]:
-            return "web", next(filter(None, map(_host, arguments)), "")
+            return "web", next(filter(None, map(_host_of, arguments)), "")
         if program in _PROGRAMS["read"]:
             return "read", _first_file(arguments)
         if program in _PROGRAMS["search"]:
-            plain = [word for word in arguments if not word.startswith("-")]
-            return "search", _first_file(arguments) or _search_target(plain[0] if plain else "", "")
-        if program.startswith("python") and arguments[:1] == ["-m"]:
+            pattern = next((word for word in arguments if not word.startswith("-")), "")
+            return "search", _first_file(arguments) or _search_target(pattern, "")
+        if program.startswith("python") and arguments[:1] == ["-m"]:  # the module is the program
             program, arguments = _last_part("".join(arguments[1:2])) or program, arguments[2:]
         return "shell", " ".join(filter(None, (program, *_plain_words(arguments))))
     return "shell", ""
 
 
-def _words(part: str) -> list[str]:
-    """Return a command's words from its program on."""
+def _command_and_arguments(part: str) -> list[str]:
+    """Return a command's words from its program on, without assignments, sudo and the like."""
     words = [word.strip("\"'()") for word in part.split()]
     while words and (
         _ASSIGNMENT.match(words[0])
@@ -140,7 +148,7 @@ def _words(part: str) -> list[str]:
 
 
 def _plain_words(arguments: Sequence[str]) -> list[str]:
-    """Return at most two words of a command: those before any switch, or a file's name."""
+    """Return at most two arguments that stand before any switch, or else the first file's name."""
     switch = next((n for n, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     result: list[str] = []
     for word in arguments[: min(switch, 2)]:
@@ -151,18 +159,19 @@ def _plain_words(arguments: Sequence[str]) -> list[str]:
 
 
 def _first_file(arguments: Sequence[str]) -> str:
-    """Return the first argument that is the name of a file, "" for none."""
+    """Return the first argument whose last part is a file name with an ending, "" for none."""
     return next((name for name in map(_last_part, arguments) if _FILE.fullmatch(name)), "")
 
 
 def _search_target(pattern: str, place: str) -> str:
-    """Return "for" and the pattern's longest word; without a word the place."""
+    """Return "for" and the longest word of a pattern; without a word, the searched place."""
     words = _WORD.findall(pattern[:_READ_CHARACTERS])
     word = _shortened(max(words, key=len)) if words else ""
     return f"for {word}" if word else place
 
 
-def _host(address: str) -> str:
+def _host_of(address: str) -> str:
+    """Return the host of a URL, "" if it is not valid or has none."""
     try:
         host = urlsplit(address.strip("\"'")[:_READ_CHARACTERS]).hostname or ""
     except ValueError:
@@ -171,14 +180,15 @@ def _host(address: str) -> str:
 
 
 def _last_part(path: str) -> str:
-    """Return the last part of a path, fit to be shown on one line."""
+    """Return the last part of a path: its first four words without invisible characters."""
     last = path[-_READ_CHARACTERS:].replace("\\", "/").rstrip("/").rpartition("/")[2]
     shown = "".join(c for c in invisible.removed(last) if (c.isprintable() and c not in "<>"))
     return _shortened(" ".join(shown.split()[:_NAME_WORDS]))
 
 
 def _shortened(name: str) -> str:
-    """Return a name of bounded length, cut in the middle so that its ending stays."""
+    """Return a name of at most 40 characters, cut in the middle so that its ending stays."""
     if len(name) <= _NAME_CHARACTERS:
         return name
+    # As one word, so that the line keeps its limit of words.
     return f"{name[: _NAME_CHARACTERS - 13]}…{name[-12:]}".replace(" ", "_")

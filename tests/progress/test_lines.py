@@ -39,4 +39,4 @@ def test_a_line_is_short_and_in_the_present(text: str, expected: bool) -> None: 
 )
 def test_what_a_model_says_is_a_line_or_nothing(reply: str, line: str) -> None:
     """Marks around a line go; prose, past tense, length and what hides or tells too much do not."""
-    assert lines.of_model(reply) == line
+    assert lines.parse_reply(reply) == line
