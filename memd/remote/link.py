@@ -1,11 +1,12 @@
-"""The door of the HTTP library: one bounded request to a server that the user configured.
+"""Send HTTP requests to a server that the user configured, with bounds on time and size. Async.
 
 Rules of this file
-- A redirect is an answer like any other and is never followed; no cookie is kept.
-- A token goes only to the scheme, host and port of its address, and is in no error. Https
-  goes through the user's proxy if the environment names one, which sees only host and port.
-- An answer is read and unpacked up to a bound, and the whole exchange ends within a time.
-- The library is imported in a worker thread at first use, and no exception of it leaves this file.
+- A redirect is returned like any other answer and never followed; no cookie is stored.
+- A token is only sent to the scheme, host and port of its address, and is in no error. Https uses
+  the proxy in the user's environment, if any, which sees only host and port.
+- An answer is decompressed only up to a size limit, and the whole request has a time limit.
+- The HTTP library is imported in a worker thread at first use, and its exceptions do not leave this
+  file.
 """
 
 import zlib
@@ -29,29 +30,29 @@ PAGE_SECONDS = 60.0
 ANSWER_BYTES = 8 * 1024 * 1024  # twice a page's text; with its copy 16 MiB of memory
 _CLOSE_SECONDS = 1.0
 _PIECE_BYTES = 64 * 1024
-_GZIP = 31  # zlib's word for a gzip header and the largest window
+_GZIP = 31  # zlib's number for a gzip header and the largest window
 
 # Why a server cannot be used, in words for the sentence of its error.
-_SLOW = "it did not answer in time"
+_TOO_SLOW = "it did not answer in time"
 _NO_LIBRARY = "the library for it is missing (pip install 'memdir-daemon[team]')"
 _ADDRESS = "its address must be https, or http to this machine"
 _UNTRUSTED = "its certificate is not trusted here (SSL_CERT_FILE may name its authority)"
-_HEADER = "a header cannot be sent"
+_BAD_HEADER = "a header cannot be sent"
 TOO_LONG = "the answer is longer than any answer may be"
-_BROKEN = "what it answered is no HTTP"
+_NOT_HTTP = "what it answered is no HTTP"
 _CAUSES = {
     "ConnectError": "no connection",
     "ConnectTimeout": "no connection in time",
     "ReadError": "the connection broke",
-    "ReadTimeout": _SLOW,
+    "ReadTimeout": _TOO_SLOW,
     "WriteError": "the connection broke",
     "WriteTimeout": "it did not take the request in time",
 }
-_PACKED = "the answer is packed in a way that was not asked for, or is damaged"
+_WRONG_ENCODING = "the answer is packed in a way that was not asked for, or is damaged"
 
 
 class HttpRequest(Struct, frozen=True):
-    """One request: ``path`` with its query begins with "/"; ``headers`` hold no credentials."""
+    """One request. ``path`` begins with "/" and has the query; ``headers`` have no credentials."""
 
     method: str
     path: str
@@ -60,7 +61,7 @@ class HttpRequest(Struct, frozen=True):
 
 
 class HttpResponse(Struct, frozen=True):
-    """A complete answer: header names in lower case, the body unpacked."""
+    """A complete answer, with header names in lower case and the body decompressed."""
 
     status: int
     headers: Mapping[str, str]
@@ -68,7 +69,7 @@ class HttpResponse(Struct, frozen=True):
 
 
 class RemoteUnreachableError(MemdError):
-    """The server did not answer: no connection, or one that broke or took too long."""
+    """The server did not answer: the connection failed, broke or took too long."""
 
     code = 1070
     kind = "remote_unreachable"
@@ -81,7 +82,7 @@ class RemoteUnreachableError(MemdError):
 
 
 class RemoteAnswerError(MemdError):
-    """The server answered in a way that cannot be used."""
+    """The server's answer is invalid or too long."""
 
     code = 1071
     kind = "remote_answer"
@@ -98,7 +99,8 @@ class RemoteAnswerError(MemdError):
 class Link:
     """A client of one server, with its address and token; close it, or use it as a context manager.
 
-    ``most`` is the largest body that is read, unpacked, in bytes.
+    ``most`` is the size limit of a decompressed body in bytes. ``page_seconds`` limits a whole
+    request, ``connect_seconds`` the connection.
     """
 
     def __init__(
@@ -124,29 +126,32 @@ class Link:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections, waiting at most a second."""
         transport, self._transport = self._transport, None
         if transport is not None:
             with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
                 await transport.aclose()
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer to one request. Raises RemoteUnreachableError, RemoteAnswerError."""
+        """Send one request and return the answer, whatever its status.
+
+        Raises RemoteUnreachableError, also after ``page_seconds``, and RemoteAnswerError.
+        """
         try:
             with anyio.fail_after(self._page_seconds):
-                return await self._exchange(request)
+                return await self._send_unbounded(request)
         except TimeoutError:
-            raise RemoteUnreachableError(self.address, _SLOW) from None
+            raise RemoteUnreachableError(self.address, _TOO_SLOW) from None
 
-    async def _exchange(self, request: HttpRequest) -> HttpResponse:
-        """Return the whole answer to a request, without a limit of time. Raises as ``send``."""
+    async def _send_unbounded(self, request: HttpRequest) -> HttpResponse:
+        """Send a request without a time limit. Raises the errors of ``send``."""
         if self._transport is None:
-            self._transport = await to_thread.run_sync(self._connect, abandon_on_cancel=True)
-        import httpx2  # noqa: PLC0415 - loaded by now, in a thread
+            self._transport = await to_thread.run_sync(self._open_transport, abandon_on_cancel=True)
+        import httpx2  # noqa: PLC0415 - a thread has loaded it before
 
-        headers = {**request.headers, **self._headers()}
+        headers = {**request.headers, **self._common_headers()}
         if not all(_is_sendable(text) for pair in headers.items() for text in pair):
-            raise RemoteUnreachableError(self.address, _HEADER)
+            raise RemoteUnreachableError(self.address, _BAD_HEADER)
         times = httpx2.Timeout(self._page_seconds, connect=self._connect_seconds).as_dict()
         try:
             response = await self._transport.handle_async_request(
@@ -159,40 +164,44 @@ class Link:
                 )
             )
             try:
-                body = await self._read(response)
+                body = await self._read_body(response)
             except zlib.error:
-                raise RemoteAnswerError(self.address, _PACKED) from None
+                raise RemoteAnswerError(self.address, _WRONG_ENCODING) from None
             finally:
                 with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
                     await response.aclose()
         except httpx2.RemoteProtocolError:
-            raise RemoteAnswerError(self.address, _BROKEN) from None
+            raise RemoteAnswerError(self.address, _NOT_HTTP) from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            cause = _UNTRUSTED if untrusted else _cause(error)
+            cause = _UNTRUSTED if untrusted else _describe_error(error)
             raise RemoteUnreachableError(self.address, cause) from None
-        facts = {name.lower(): value for name, value in response.headers.items()}
-        return HttpResponse(response.status_code, facts, body)
+        received = {name.lower(): value for name, value in response.headers.items()}
+        return HttpResponse(response.status_code, received, body)
 
-    async def _read(self, response: "httpx2.Response") -> bytes:
-        """Return a body, unpacked as it comes. Raises RemoteAnswerError."""
+    async def _read_body(self, response: "httpx2.Response") -> bytes:
+        """Read a body and decompress it piece by piece.
+
+        Raises RemoteAnswerError if it is too long, cut off or in another encoding than gzip.
+        """
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("identity", "gzip"):
-            raise RemoteAnswerError(self.address, _PACKED)
+            raise RemoteAnswerError(self.address, _WRONG_ENCODING)
         unpacker = zlib.decompressobj(_GZIP) if coding == "gzip" else None
         body = bytearray()
         async for part in response.aiter_raw():
-            for piece in _unpacked(unpacker, part) if unpacker else (part,):
+            pieces = _unpack(unpacker, part) if unpacker else (part,)
+            for piece in pieces:
                 body += piece
                 if len(body) > self._most:
                     body.clear()  # else the error's traceback would keep it in memory
                     raise RemoteAnswerError(self.address, TOO_LONG)
         if unpacker and not unpacker.eof:
-            raise RemoteAnswerError(self.address, _PACKED)
+            raise RemoteAnswerError(self.address, _WRONG_ENCODING)
         return bytes(body)
 
-    def _headers(self) -> dict[str, str]:
-        """Return the headers that each request gets, with the token if there is one."""
+    def _common_headers(self) -> dict[str, str]:
+        """Return the headers of every request, with the token if there is one."""
         own = {
             "Host": urlsplit(self.address).netloc,
             "Accept-Encoding": "gzip",
@@ -200,8 +209,12 @@ class Link:
         }
         return own | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
-    def _connect(self) -> "httpx2.AsyncHTTPTransport":
-        """Return the transport of this address. Blocks. Raises RemoteUnreachableError."""
+    def _open_transport(self) -> "httpx2.AsyncHTTPTransport":
+        """Import the library and return a transport for this address. Blocks.
+
+        Raises RemoteUnreachableError for an address that is neither https nor http to this machine,
+        or if the library is missing or cannot be set up.
+        """
         parts = urlsplit(self.address)
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
@@ -221,15 +234,15 @@ class Link:
             raise RemoteUnreachableError(self.address, type(error).__name__) from None
 
 
-def _cause(error: Exception) -> str:
-    """Return a sentence part for the library's error, with the name of its class."""
+def _describe_error(error: Exception) -> str:
+    """Return what an error of the library means, with the name of its class."""
     name = type(error).__name__
     return f"{_CAUSES[name]} ({name})" if name in _CAUSES else name
 
 
-def _unpacked(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
-    """Yield the unpacked bytes of a part of a body, in bounded pieces. Raises zlib.error."""
-    if unpacker.eof:  # bytes after the end are refused: zlib would store them all
+def _unpack(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a part of a body in pieces of 64 KiB. Raises zlib.error."""
+    if unpacker.eof:  # refuse bytes after the end, as zlib would store them all
         raise zlib.error
     piece = unpacker.decompress(part, _PIECE_BYTES)
     while piece:
@@ -238,4 +251,5 @@ def _unpacked(unpacker: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
 
 
 def _is_sendable(text: str) -> bool:
+    """Return whether a text may be in a header: only printable ASCII characters."""
     return text.isascii() and text.isprintable()
