@@ -167,7 +167,7 @@ async def _compose(
     covered, log, locks = instructions.covered, ports.log, DreamTable(database)
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
     learns = partial(extractions, database, store, clock, models, records, covered=covered)
-    extract = learns(waiting=suggestions.open_ones, note=log.note, joined=memberships.joined)
+    extract = learns(waiting=suggestions.new_quotations, note=log.note, joined=memberships.joined)
     dreams = partial(Dreams, store, locks, proposals, clock, note=log.note, covered=covered)
     dreaming = dreams(models=models, runs=records)
     notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)

@@ -1,8 +1,8 @@
-"""Render suggestions as a block that a hook adds to a conversation. Pure.
+"""Render suggestions as a block of text that a hook adds to a conversation. Pure.
 
 Rules of this file
 - The block, memd's tags included, has at most ``limits.SUGGESTION_CHARACTERS`` UTF-16 units.
-- A statement is quoted on one line; it can open or close no tag and no quotation.
+- A statement is quoted on one line; it cannot open or close a tag or a quotation.
 """
 
 from collections.abc import Sequence
@@ -22,23 +22,28 @@ _REQUEST = (
 
 
 def render(suggestions: Sequence[OpenSuggestion]) -> str:
-    """Return the block of some suggestions, "" for none."""
+    """Return a block with each suggestion's id, date and quotation, "" for no suggestions.
+
+    Long quotations are cut so that the block has at most ``limits.SUGGESTION_CHARACTERS``.
+    """
     if not suggestions:
         return ""
     heads = [f"- {each.id}, {iso_time(each.at)[:10]}: " for each in suggestions]
-    quotes = [_plain(each.text) for each in suggestions]
+    quotes = [_quotable(each.text) for each in suggestions]
     request = _REQUEST.format(id=suggestions[0].id)
-    fixed = "\n".join((tags.OPEN, _INTRODUCTION, *heads, request, tags.CLOSE))
-    left = limits.SUGGESTION_CHARACTERS - units(fixed) - len('""') * len(quotes)
-    shown = map(_cut, quotes, shares([units(quote) for quote in quotes], left))
+    without_quotes = "\n".join((tags.OPEN, _INTRODUCTION, *heads, request, tags.CLOSE))
+    left = limits.SUGGESTION_CHARACTERS - units(without_quotes) - len('""') * len(quotes)
+    shown = map(_cut_quote, quotes, shares([units(quote) for quote in quotes], left))
     lines = [f'{head}"{quote}"' for head, quote in zip(heads, shown, strict=True)]
     return "\n".join((tags.OPEN, _INTRODUCTION, *lines, request, tags.CLOSE))
 
 
-def _plain(text: str) -> str:
+def _quotable(text: str) -> str:
     """Return a text on one line, without tags and double quotation marks."""
+    # Again at the end: joined lines may form a tag.
     return neutralise(" ".join(neutralise(text).split())).replace('"', "'")
 
 
-def _cut(quote: str, share: int) -> str:
+def _cut_quote(quote: str, share: int) -> str:
+    """Return a quotation with at most ``share`` UTF-16 units, with "…" if it was cut."""
     return quote if units(quote) <= share else shortened(quote, share - 1).rstrip() + "…"

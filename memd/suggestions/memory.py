@@ -1,7 +1,8 @@
-"""Make a memory of an accepted suggestion. Pure.
+"""Make a memory from an accepted suggestion. Pure.
 
-If the person said it, the last line of the body quotes them with the date, whatever words the
-statement gets. A model's statement has no such line, and a new wording cannot add one.
+If the suggestion quotes the person, the last line of the memory's body is that quotation with its
+date, also if the statement is reworded. Other suggestions get no such line, and a new wording
+cannot add one.
 """
 
 import re
@@ -12,7 +13,8 @@ from memd.documents import document
 from memd.state.tables import TAKEN, OpenSuggestion
 from memd.text.dates import resolve
 
-_MARK = re.compile(  # the label of a quotation
+# The label of a quotation, such as "**Said:**"; removed, so that no wording poses as a quotation.
+_QUOTATION_LABEL = re.compile(
     r"^[^\w\n]{0,8}said[^\w\n]{0,4}?[:\uff1a][ *]{0,4}", re.IGNORECASE | re.MULTILINE
 )
 
@@ -20,17 +22,18 @@ _MARK = re.compile(  # the label of a quotation
 def accepted(
     suggestion: OpenSuggestion, tree: Tree, now: float, *, text: str = "", kind: str = ""
 ) -> tuple[str, Draft]:
-    """Return the path of a suggestion's memory, and the change set that creates it.
+    """Return the path of the memory for a suggestion, and the draft that creates it.
 
     ``text`` and ``kind``, unless "", replace the suggestion's own words and its guessed type.
+    ``now`` is seconds since 1970.
     """
-    statement = text.strip() or resolve(suggestion.text, suggestion.at)
-    statement = _MARK.sub("", statement).strip() or statement
+    statement = text.strip() or resolve(suggestion.text, suggestion.at)  # relative dates resolved
+    statement = _QUOTATION_LABEL.sub("", statement).strip() or statement
     own_words = " ".join(suggestion.text.split())
     quotation = said_line(own_words, suggestion.at) if suggestion.origin == PERSON else ""
     worded = document.worded(
         statement,
-        _type(kind or suggestion.type),
+        _type_named(kind or suggestion.type),
         quotation,
         {header.path.casefold() for header in tree.headers()},
         session=suggestion.session,
@@ -43,6 +46,6 @@ def accepted(
     )
 
 
-def _type(name: str) -> MemoryType:
+def _type_named(name: str) -> MemoryType:
     """Return the type with this name, or ``feedback`` for any other name."""
     return MemoryType(name) if name in set(MemoryType) else MemoryType.FEEDBACK

@@ -1,12 +1,12 @@
 """List open suggestions, show them to a conversation or a model, and accept or dismiss them.
 
 Rules of this file
-- A suggestion is shown as a quotation, never as a memory. Assistants are shown only quotations of
-  the person; other suggestions are only listed for the person.
-- A suggestion that a memory already says is closed before any are shown. For this the memories that
-  changed since the last check are read, the newest 500 at most.
-- A suggestion that the project's instruction files say is not shown.
-- A hook waits no longer than its time limit.
+- A suggestion is shown as a quotation, never as a memory. Assistants only get quotations of the
+  person; other suggestions are only in the person's list.
+- A suggestion whose words are already in a memory is closed before any are shown. For this the
+  memories that changed since the last check are read, at most the newest 500.
+- A suggestion whose words are in the project's instruction files is not shown.
+- A hook waits at most for its time limit.
 """
 
 from collections.abc import Sequence
@@ -46,8 +46,8 @@ from memd.store.service import Store
 from memd.suggestions import block, memory
 
 SHOWN = 3  # at a time
-_OFFERS = 2  # sessions that one suggestion is shown to
-_LOOKED_AT = 500  # memories that one check reads at most
+_SESSIONS_PER_SUGGESTION = 2  # one suggestion is shown in so many sessions
+_MEMORIES_PER_CHECK = 500  # memories that one check reads at most
 _SHOWN_CHARACTERS = 40
 
 
@@ -64,7 +64,7 @@ class SuggestionNotFoundError(MemdError):
 
 
 class Taken(Struct, frozen=True):
-    """The memory that a suggestion became."""
+    """The memory that was made from a suggestion, and the change set that created it."""
 
     suggestion: str
     path: str
@@ -72,7 +72,7 @@ class Taken(Struct, frozen=True):
 
 
 class _Compared(Struct, frozen=True):
-    """What the last check of a directory compared: suggestions, and the newest memory's mtime."""
+    """The last check of a directory: the compared suggestions, and the newest memory's mtime."""
 
     ids: frozenset[str] = frozenset()
     newest_ns: int = 0
@@ -95,17 +95,17 @@ class Suggestions:
         self._covered = covered
         self._table = table
         self._clock = clock
-        self._looked: Recent[str, _Compared] = Recent()
-        self._briefed: Recent[str, frozenset[str]] = Recent()
+        self._compared: Recent[str, _Compared] = Recent()  # by directory
+        self._briefed: Recent[str, frozenset[str]] = Recent()  # ids returned for a model
 
     async def waiting(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Return the open suggestions of a directory, newest first. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._open, directory)
+        return await to_thread.run_sync(self._close_stated, directory)
 
-    async def open_ones(self, directory: str) -> tuple[OpenSuggestion, ...]:
+    async def new_quotations(self, directory: str) -> tuple[OpenSuggestion, ...]:
         """Return the person's open quotations that were not returned before, for a model.
 
-        Empty if the state file cannot be used.
+        The result is empty if the state file is unusable.
         """
         try:
             current = await self.waiting(directory)
@@ -126,14 +126,15 @@ class Suggestions:
         if not (project.enabled and settings.enabled and settings.extract.suggest):
             return ""
         directory, until = project.memory_dir, self._clock.monotonic() + seconds
+        # The threads may be abandoned: a late one records nothing (see _choose).
         in_thread = partial(to_thread.run_sync, abandon_on_cancel=True)
         with self._clock.move_on_after(seconds):
             try:
-                fitting = await in_thread(self._fitting, directory, session)
-                if fitting:
+                candidates = await in_thread(self._select_for_session, directory, session)
+                if candidates:
                     covered = await self._covered(project, settings)
-                    choose = partial(self._surface, directory, session, until)
-                    return await in_thread(choose, fitting, covered)
+                    choose = partial(self._choose, directory, session, until)
+                    return await in_thread(choose, candidates, covered)
             except MemdError:  # an unreadable file must not fail a prompt
                 return ""
         return ""
@@ -141,25 +142,26 @@ class Suggestions:
     async def accept(
         self, directory: str, suggestion: str, *, client: str = "", text: str = "", kind: str = ""
     ) -> Taken:
-        """Make a memory of a suggestion, in its own words or ``text``, as one change set.
+        """Make a memory from a suggestion, in its own words or ``text``, as one change set.
 
-        Raises SuggestionNotFoundError and the errors of ``Store.commit``; it stays open then.
+        Raises SuggestionNotFoundError and the errors of ``Store.commit``; the suggestion then stays
+        open.
         """
         path = ""
-        chosen = await to_thread.run_sync(self._find, directory, suggestion)
+        chosen = await to_thread.run_sync(self._get_open, directory, suggestion)
         by = Provenance(
             Actor.CLIENT,
             client,
             chosen.session,
             reason=f"accepted suggestion {suggestion} {OTHER_WORDS if text else ''}".rstrip(),
-            # A suggestion that is no quotation of the person has no proof of their words.
+            # Only a quotation of the person proves that the words are theirs.
             origin=PERSON if chosen.origin == PERSON else "assistant",
         )
 
         def plan(tree: Tree) -> Draft:
             nonlocal path
             # Commits run one at a time, so of two callers at once the second one gets the error.
-            current = self._find(directory, suggestion)
+            current = self._get_open(directory, suggestion)
             path, draft = memory.accepted(current, tree, self._clock.now(), text=text, kind=kind)
             return draft
 
@@ -176,66 +178,77 @@ class Suggestions:
         """Return the numbers of suggestions in all projects. Raises StateUnusableError."""
         return await to_thread.run_sync(self._table.counts, self._clock.now())
 
-    def _find(self, directory: str, suggestion: str) -> OpenSuggestion:
-        """Return an open suggestion by its id. Blocks; raises SuggestionNotFoundError."""
+    def _get_open(self, directory: str, suggestion: str) -> OpenSuggestion:
+        """Return the open suggestion with an id. Blocks; raises SuggestionNotFoundError."""
         for each in self._table.open_in(directory, self._clock.now()):
             if each.id == suggestion:
                 return each
         raise SuggestionNotFoundError(suggestion)
 
-    def _open(self, directory: str) -> tuple[OpenSuggestion, ...]:
-        """Close the suggestions that a memory says by now; return the other open ones. Blocks."""
+    def _close_stated(self, directory: str) -> tuple[OpenSuggestion, ...]:
+        """Close open suggestions whose words a memory has; return the other open ones. Blocks."""
         current = self._table.open_in(directory, self._clock.now())
-        taken = self._stated(directory, current) if current else frozenset()
-        if taken:
-            self._table.decide(directory, [SuggestionDecided(id_, TAKEN) for id_ in taken])
-        return tuple(each for each in current if each.id not in taken)
+        stated = self._find_stated(directory, current) if current else frozenset()
+        if stated:
+            self._table.decide(directory, [SuggestionDecided(id_, TAKEN) for id_ in stated])
+        return tuple(each for each in current if each.id not in stated)
 
-    def _stated(self, directory: str, current: Sequence[OpenSuggestion]) -> frozenset[str]:
-        """Return the ids of suggestions whose words are in a recently changed memory."""
+    def _find_stated(self, directory: str, current: Sequence[OpenSuggestion]) -> frozenset[str]:
+        """Return the ids of suggestions whose words are in a memory. Blocks.
+
+        Only memories that changed since the last check are read, or all if a suggestion is new.
+        """
         ids = frozenset(each.id for each in current)
-        last = self._looked.get(directory, _Compared())
+        last = self._compared.get(directory, _Compared())
         since = last.newest_ns if ids <= last.ids else 0
         try:
             headers = self._store.reading.snapshot(directory).snapshot.headers
         except MemdError:
             return frozenset()
-        fresh = [each for each in headers if each.mtime_ns >= since][:_LOOKED_AT]
-        # Memories of outside origin do not say what the person said.
-        own = [each for each in fresh if each.origin not in FOREIGN]
+        changed = [each for each in headers if each.mtime_ns >= since][:_MEMORIES_PER_CHECK]
+        # Memories from others (tools, agents, imports, the team) do not repeat the person's words.
+        own = [each for each in changed if each.origin not in FOREIGN]
         paths = [each.path for each in own if each.size <= limits.MEMORY_BYTES]
         files = self._store.reading.read_many(directory, paths)
         memories = [letters(decode(file.content)) for file in files]
-        newest = max((each.mtime_ns for each in fresh), default=since)
-        self._looked[directory] = _Compared(ids, newest)
-        known = {each.id: letters(each.text) for each in current}
-        return frozenset(id_ for id_, text in known.items() if any(text in m for m in memories))
+        newest = max((each.mtime_ns for each in changed), default=since)
+        self._compared[directory] = _Compared(ids, newest)
+        # Only letters and digits are compared, so marks and line ends make no difference.
+        texts = {each.id: letters(each.text) for each in current}
+        return frozenset(id_ for id_, text in texts.items() if any(text in m for m in memories))
 
-    def _fitting(self, directory: str, session: str) -> list[OpenSuggestion]:
-        """Return the suggestions that a session may be shown, those shown least first. Blocks."""
-        fitting = [
+    def _select_for_session(self, directory: str, session: str) -> list[OpenSuggestion]:
+        """Return the quotations to show in a session, those shown least first. Blocks.
+
+        A quotation is shown once in a session, and in two sessions at most.
+        """
+        selected = [
             each
-            for each in self._open(directory)
-            if each.origin == PERSON and session not in each.offered and len(each.offered) < _OFFERS
+            for each in self._close_stated(directory)
+            if each.origin == PERSON
+            and session not in each.offered
+            and len(each.offered) < _SESSIONS_PER_SUGGESTION
         ]
-        fitting.sort(key=lambda each: len(each.offered))  # stable, so equal ones stay newest first
-        return fitting
+        selected.sort(key=lambda each: len(each.offered))  # stable, so equal ones stay newest first
+        return selected
 
-    def _surface(
+    def _choose(
         self,
         directory: str,
         session: str,
         until: float,
-        fitting: Sequence[OpenSuggestion],
+        candidates: Sequence[OpenSuggestion],
         covered: Covered,
     ) -> str:
-        """Choose suggestions for a session, record that they are shown, and return the block.
+        """Choose three suggestions for a session, record that they are shown, and render them.
 
         Blocks. Returns "" without recording anything after the monotonic second ``until``.
+        ``covered`` returns whether a text is in the project's instruction files.
         """
-        chosen = [each for each in fitting if not covered(each.text)][:SHOWN]
+        chosen = [each for each in candidates if not covered(each.text)][:SHOWN]
         if not chosen or self._clock.monotonic() >= until:
             return ""
         ids = [each.id for each in chosen]
-        going = self._table.surface(directory, ids, session, self._clock.now())
-        return block.render([each for each in chosen if each.id in going])
+        # Without those that were decided or shown elsewhere meanwhile.
+        recorded = self._table.surface(directory, ids, session, self._clock.now())
+        return block.render([each for each in chosen if each.id in recorded])

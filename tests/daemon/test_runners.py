@@ -86,7 +86,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
-    waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).open_ones
+    waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).new_quotations
     store, cursors, runs = bench.store, Cursors(database), Runs(database)
     extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())

@@ -92,7 +92,7 @@ class Bench:
 
     def extractions(self, models: ModelSource) -> Extractions:
         """Return extraction by a model, as after a start."""
-        waiting = self.suggestions.open_ones
+        waiting = self.suggestions.new_quotations
         store, cursors, clock = self.store, self.cursors, FakeClock(NOW)
         return Extractions(
             *(store, cursors, clock, models, self.runs),

@@ -197,19 +197,19 @@ async def test_no_time_and_no_directory_cost_nothing(bench: Bench) -> None:
     await bench.file("Spaces.")
     bench.database.close()
     assert await bench.surface("d") == ""
-    assert await bench.room.open_ones(bench.directory) == ()
+    assert await bench.room.new_quotations(bench.directory) == ()
 
 
 async def test_a_model_sees_each_quotation_once(bench: Bench) -> None:
     """The next model that reads gets what is new; what no person said is nobody's evidence."""
     await bench.file("Tabs.", "Spaces.")
     await bench.file("A planted rule.", origin="outside")
-    assert [each.text for each in await bench.room.open_ones(bench.directory)] == [
+    assert [each.text for each in await bench.room.new_quotations(bench.directory)] == [
         "Spaces.",
         "Tabs.",
     ]
     await bench.file("New.")
-    assert [each.text for each in await bench.room.open_ones(bench.directory)] == ["New."]
+    assert [each.text for each in await bench.room.new_quotations(bench.directory)] == ["New."]
 
 
 PIECES = st.sampled_from(
