@@ -81,6 +81,7 @@ class Endings:
         effects: StepEffects,
     ) -> int:
         """End copies and tell their senders; return how many had not ended before."""
+        # By message and receiver, which identify a copy.
         by_key = {(copy.message, copy.receiver): copy for copy in copies}
         numbers = [number for number, _ in by_key]
         stored = {message.number: message for message in self._table.get(numbers)}
@@ -118,6 +119,7 @@ class Endings:
             ]
             self.end(copies, MessageState.PARKED, "delivered and never acknowledged", effects)
         for copy in self.mailboxes.expired():
+            # Held copies have a time limit too.
             reason = "nobody decided" if copy.state is MessageState.HELD else ""
             self.end([copy], MessageState.EXPIRED, reason, effects)
         for message in self._table.unanswered(self.mailboxes.steady_now()):

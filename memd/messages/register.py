@@ -41,9 +41,11 @@ class Register(Roster):
         parent = self._parent(request)
         began = self._process_start(request.pid, request.caller)
         earlier = self._find_earlier(request, parent)
-        for known in (earlier, self.by_session(request.client, request.session, request.child)):
-            if known is not None and self.is_anothers(known, request.caller):
-                raise self._name_taken_error(known.name, request.root, parent)
+        same_session = self.by_session(request.client, request.session, request.child)
+        for registered in (earlier, same_session):
+            # Ids of sessions are no secrets: a stranger's process may have sent this one.
+            if registered is not None and self.is_anothers(registered, request.caller):
+                raise self._name_taken_error(registered.name, request.root, parent)
         name = self._claim_name(request, parent, earlier)
         if earlier is None:
             self._make_room(AGENTS)
@@ -59,7 +61,7 @@ class Register(Roster):
             child=request.child,
             registered=self._now(),
         )
-        agent = replace(
+        agent = replace(  # what may differ when a session registers again
             agent,
             name=name,
             directory=request.directory,
@@ -119,19 +121,20 @@ class Register(Roster):
     def _find_earlier(self, request: Registration, parent: Agent | None) -> Agent | None:
         """Return the agent that a request registers again, ``None`` for a new agent.
 
+        It has the same session and, if the request has a name, that name, or it is displaced.
         Raises AgentEndedError if that agent has ended.
         """
         if not request.session:
             return self._earlier_by_name(request, parent)
         parent_id = parent.id if parent else 0
-        same = [
+        of_session = [
             agent
             for agent in self._agents.values()
             if (agent.root, agent.client, agent.session, agent.child, agent.parent)
             == (request.root, request.client, request.session, request.child, parent_id)
         ]
-        named = [a for a in same if not request.name or a.name == request.name]
-        displaced = [agent for agent in same if agent.displaced]
+        named = [a for a in of_session if not request.name or a.name == request.name]
+        displaced = [agent for agent in of_session if agent.displaced]
         active = [agent for agent in named or displaced if agent.ended is None]
         if named and not active:
             raise AgentEndedError(request.name or named[0].name)
@@ -145,8 +148,8 @@ class Register(Roster):
         agent = self._name_holder(request.root, request.name, parent)
         if agent is None or agent.session or agent.client != request.client:
             return None
-        same = request.pid and agent.pid == request.pid
-        return agent if same or self.state(agent) is AgentState.GONE else None
+        same_process = request.pid and agent.pid == request.pid
+        return agent if same_process or self.state(agent) is AgentState.GONE else None
 
     def _name_holder(self, root: str, name: str, parent: Agent | None) -> Agent | None:
         """Return the agent that has a name in a project, or below a parent in it."""

@@ -81,9 +81,9 @@ class PostOffice(Endings):
         settings = self.settings(root)
         sender = self._make_sender(agent, request)
         kind = _check_content(request)
-        if request.request_id and (
-            earlier := self._table.earlier(sender.agent, _request_key(sender, request))
-        ):
+        request_key = _request_key(sender, request) if request.request_id else ""
+        earlier = self._table.earlier(sender.agent, request_key) if request_key else 0
+        if earlier:  # the client lost the first answer
             return self._describe_sent(earlier)
         to_all = request.to == "*"
         peer = relay.peer_of(request, kind, settings, self.relays.check_peer)
@@ -94,6 +94,7 @@ class PostOffice(Endings):
             address = self.register.address(agent, receivers[0].root if receivers else "")
             sender = replace(sender, address=address)
         now = self._monotonic()
+        # Only counted now: a message that is refused above does not use up the sender's limit.
         self._pace.count(sender.agent, settings.per_minute, now, broadcast=to_all)
         body = kinds.body_of(request, kind)
         size = len(body.encode()) + len(request.summary.encode())
@@ -102,11 +103,13 @@ class PostOffice(Endings):
             copies = [
                 relay.peer_copy(peer, request, size, self.mailboxes.steady_now(), self._table)
             ]
-        if not to_all:
+        if not to_all:  # of a message to all, refused copies are in the result
             _raise_refusal(copies[0])
         answer_seconds = kinds.answer_seconds(kind)
         if answer_seconds and self.register.state(receivers[0]) is AgentState.GONE:
             answer_seconds = 0.0  # its sender gets the notice "gone" at once
+        steady = self.mailboxes.steady_now()
+        answer_by = None if answer_seconds is None else steady + answer_seconds
         message = NewMessage(
             sender,
             kind,
@@ -116,25 +119,33 @@ class PostOffice(Endings):
             reply_to=request.reply_to,
             request=number_of(request.request),
             approve=request.approve,
-            answer_by=None
-            if answer_seconds is None
-            else self.mailboxes.steady_now() + answer_seconds,
+            answer_by=answer_by,
             ttl=kinds.lifetime(kind, request.ttl),
-            request_id=_request_key(sender, request) if request.request_id else "",
+            request_id=request_key,
         )
         number = self._table.add(message, copies)
-        # Not strict for a peer, whose one copy has no receiver here.
-        for receiver, copy in zip(receivers, copies, strict=peer is None):
-            if agent is not None and copy.state is MessageState.QUEUED:
-                self._exchanges.count(agent.id, receiver.id, now)
-            if copy.state is MessageState.QUEUED:
-                self.mailboxes.added(receiver.id)
-                due = copy.until if message.answer_by is None else message.answer_by
-                arrival = Arrival(receiver, number, sender.address, message.summary, due)
-                effects.arrived.append(arrival)
-            elif copy.state is MessageState.HELD:
-                effects.held_for.append(receiver.id)
+        for receiver, copy in zip(receivers, () if peer else copies, strict=True):
+            self._note_copy(message, number, receiver, copy, effects)
         return self._describe_sent(number)
+
+    def _note_copy(
+        self,
+        message: NewMessage,
+        number: int,
+        receiver: Agent,
+        copy: MessageCopy,
+        effects: StepEffects,
+    ) -> None:
+        """Count a stored copy that is queued or held, and add it to the effects."""
+        if copy.state is MessageState.QUEUED:
+            if message.sender.agent:
+                self._exchanges.count(message.sender.agent, receiver.id, self._monotonic())
+            self.mailboxes.added(receiver.id)
+            due = copy.until if message.answer_by is None else message.answer_by
+            sender = message.sender.address
+            effects.arrived.append(Arrival(receiver, number, sender, message.summary, due))
+        elif copy.state is MessageState.HELD:
+            effects.held_for.append(receiver.id)
 
     def _has_mail(self, agent: int) -> bool:
         """Return whether messages wait for an agent, also those that are held for the person."""

@@ -123,9 +123,9 @@ def drop(exchange: Exchange, path: str) -> None:
 
 
 def accept(exchange: Exchange) -> None:
-    """Accept the server that the pull had stopped for, and pull everything it has.
+    """Pull although the server seemed wrong or removes many files, as a person accepted that.
 
-    A batch that had no answer is ended, since the server may not know of it.
+    A batch without an answer is ended before, since the server may not know it.
     """
     batch = exchange.table.batch(exchange.directory)
     if batch is not None:

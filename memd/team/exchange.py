@@ -58,7 +58,7 @@ class SyncDone(Struct):
     change: str = ""
 
     def paths(self) -> dict[str, list[str]]:
-        """Return the paths that were taken, merged, removed and sent, by these words."""
+        """Return lists of the paths that were taken, merged and removed here, and sent."""
         taken = [path for page in self.pages for path in page.taken]
         merged = [path for page in self.pages for path in page.merged]
         removed = [path for page in self.pages for path in page.removed]
@@ -133,7 +133,7 @@ class Exchange:
 
         ``retry_after`` is the server's header, in seconds.
         """
-        # An unexpected success or redirect (proxies answer so) is a failure without a status.
+        # An unexpected success or a redirect says nothing about the repository.
         redirected = status is not None and status < _CLIENT
         self._update_state(None if redirected else status, retry_after, pushing=pushing)
         return TeamUnreachableError(self.membership.server, cause)
@@ -212,8 +212,5 @@ class Exchange:
 def _retry_after(response: HttpResponse) -> float | None:
     """Return the seconds in the Retry-After header, ``None`` if it has no valid number."""
     text = response.headers.get("retry-after", "")
-    return (
-        float(text)
-        if text.isascii() and text.isdigit() and len(text) <= _RETRY_AFTER_DIGITS
-        else None
-    )
+    is_number = text.isascii() and text.isdigit() and len(text) <= _RETRY_AFTER_DIGITS
+    return float(text) if is_number else None

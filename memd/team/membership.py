@@ -196,9 +196,11 @@ class Memberships:
             missing = isinstance(error, FileNotFoundError | NotADirectoryError)
             return {}, () if missing else (f"{path} cannot be read: {cause_of(error)}",)
         identity = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
-        if self._known[0] != identity:
-            self._known = (identity, *self._parse_file(path))
-        return self._known[1:]
+        known_identity, memberships, problems = self._known
+        if known_identity != identity:
+            memberships, problems = self._parse_file(path)
+            self._known = (identity, memberships, problems)
+        return memberships, problems
 
     def _parse_file(self, path: str) -> tuple[dict[str, Membership], tuple[str, ...]]:
         """Return the memberships in the file by directory, and a sentence for each problem."""
@@ -249,10 +251,9 @@ def _parse_row(row: Any) -> Membership | None:
     if not isinstance(row, dict) or type(row.get("at")) is not float:
         return None
     texts: dict[str, Any] = {name: row.get(name) for name in _TEXTS}
-    if not all(
-        isinstance(text, str) and (text or name == "origin") for name, text in texts.items()
-    ):
-        return None
+    for name, text in texts.items():
+        if not isinstance(text, str) or (not text and name != "origin"):
+            return None
     with suppress(TeamRefusedError):
         if server_address(row["server"]) == row["server"] and _TOKEN_FILE.fullmatch(row["token"]):
             return Membership(at=row["at"], **texts)

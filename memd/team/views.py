@@ -71,6 +71,7 @@ def diff(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:
     }
     for key, text in texts.items():
         base = bases.get(key)
+        # The server's text, as far as it is known here.
         before = exchange.table.body(exchange.directory, base.hash) if base and base.hash else None
         shown = unified.bounded(f"{TEAM}{key}", before, text)
         results.append(TextDiff(f"{TEAM}{key}", "changed" if before is not None else "new", shown))
@@ -99,7 +100,7 @@ def log(exchange: Exchange, key: str, before: int | None, limit: int) -> tuple[T
             member=each.member,
             device=each.device,
             hash=each.hash,
-            size=len(each.content or b""),
+            size=len(each.content or b""),  # 0 for texts that only maintainers may see
             reason=each.reason,
         )
         for each in versions
