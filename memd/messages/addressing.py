@@ -28,7 +28,7 @@ def matching(agents: Mapping[int, Agent], wanted: AgentAddress, root: str) -> li
     """
     return [
         agent
-        for agent in (*agents.values(),)  # a copy: other threads read and add agents
+        for agent in (*agents.values(),)  # a snapshot: other threads add agents
         if (agent.name, _parent_name(agents, agent)) == (wanted.name, wanted.parent)
         and (slug(agent.root) == wanted.slug if wanted.slug else agent.root == root)
         and "#" not in address(agents, agent, agent.root)

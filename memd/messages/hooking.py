@@ -64,7 +64,7 @@ class HookLeases:
 
     def printed(self, receipt: int) -> None:
         """Note that a hook printed the block with this receipt."""
-        for shown in tuple(self._shown.values()):  # a copy: a step in a thread may change it
+        for shown in tuple(self._shown.values()):  # a snapshot: a step in a thread may change it
             if shown.receipt == receipt:
                 shown.printed = True
 

@@ -197,7 +197,7 @@ class Mailboxes:
         """
         ends = (
             lease.holder.until
-            # A copy: the loop calls this while a step may change leases in a thread.
+            # A snapshot: the loop calls this while a step may change leases in a thread.
             for (_, owner), lease in tuple(self._leases.items())
             if receiver in (0, owner)
         )
