@@ -1,4 +1,4 @@
-"""The Model Context Protocol on standard input and output: a thin bridge to the daemon's socket.
+"""Serve the Model Context Protocol on standard input and output, as a client of the daemon.
 
 Doors: ``server``.
 """

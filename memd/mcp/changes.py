@@ -1,4 +1,4 @@
-"""Notifications to the client that memories changed.
+"""Notify the client when memories change.
 
 A thread of its own listens to the daemon once a client subscribes. It starts no daemon; where none
 runs it tries again later, and then notifies the client, since memories may have changed meanwhile.
@@ -69,11 +69,12 @@ class ChangeFeed:
             self._send({"jsonrpc": "2.0", "id": key, "result": result})
 
     def _listen(self) -> None:
+        """Forward changes for ever; after a lost connection try again every five seconds."""
         missed = False
         while True:
             with suppress(MemdError):
                 self._forward(missed=missed)
-            missed = True
+            missed = True  # changes may have happened while there was no connection
             time.sleep(_RETRY_SECONDS)
 
     def _forward(self, *, missed: bool) -> None:
@@ -91,11 +92,12 @@ class ChangeFeed:
                     self._notify_all()
 
     def _notify_all(self) -> None:
+        """Notify each listener that the list of resources changed."""
         for key in list(self._listeners):
             self._send(_notice("resources/list_changed", key))
 
 
 def _notice(name: str, key: Id | None, **params: Any) -> dict[str, Any]:
-    """Return a notification for the listener with this key."""
+    """Return a notification in the form that the listener with this key expects."""
     meta = {} if key is None else {"_meta": {SUBSCRIPTION: key}}
     return {"jsonrpc": "2.0", "method": f"notifications/{name}", "params": {**params, **meta}}

@@ -1,4 +1,4 @@
-"""The bridge's connection to the daemon, made at the first call and again after it was lost."""
+"""Hold the bridge's connection to the daemon, made at the first call and after a loss."""
 
 import os
 import time
@@ -19,7 +19,7 @@ _WITHOUT_CWD = ("message.receive", "message.ack")
 
 
 class DaemonLink:
-    """Calls the daemon; with ``start`` it starts one where none runs. One thread uses it."""
+    """Calls the daemon; with ``start`` it starts one if none runs. Used by one thread."""
 
     def __init__(self, places: Places, environ: Mapping[str, str], *, start: bool) -> None:
         self._places = places
@@ -36,7 +36,7 @@ class DaemonLink:
             self.close()
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Call a method, again up to twice where the connection is lost.
+        """Return the result of a method; call again up to twice if the connection is lost.
 
         Writes get a request id, so one that is sent again is done once. Raises RemoteError,
         AnswerTimeoutError, DaemonUnavailableError, and ValueError for params that are not JSON.

@@ -1,4 +1,4 @@
-"""The tools for messages: list agents, send a message, and read new ones.
+"""Run the tools for messages: list agents, send a message, and read new ones.
 
 Rules of this file
 - The bridge acts for the agent whose process started it. Where there is none it registers one, with
@@ -48,17 +48,18 @@ class MessageTools:
         }
 
     def begin(self) -> None:
-        """Leave messages unacknowledged whose answer was not written, so that they come again."""
+        """Forget the messages of an answer that was not written; the daemon delivers them again."""
         self._unwritten = []
 
     def written(self) -> None:
-        """Acknowledge the messages of the last answer, which the client has now."""
+        """Acknowledge the messages of the last answer, after it was written to the client."""
         ids, self._unwritten = self._unwritten, []
         if ids:
             with suppress(MemdError):  # the messages come again then
                 self._ask("message.ack", ids=ids, **self._speaker)
 
     def _list_agents(self, ask: Ask, given: Mapping[str, Any]) -> Answer:
+        """Return the agents of this project, or of all projects, as lines and as data."""
         scope = {"all": True} if given.get("everywhere") else {}
         agents = [_line(each, _SHOWN) for each in ask("agent.list", **scope)["agents"]]
         lines = [
@@ -68,6 +69,7 @@ class MessageTools:
         return "\n".join(lines) or _ALONE, {"agents": agents}
 
     def _send(self, _ask: Ask, given: Mapping[str, Any]) -> Answer:
+        """Send a message; return its state and that of each recipient, as lines and as data."""
         params = {name: value for name, value in given.items() if name != "message"}
         sent = self._ask_as_agent("message.send", body=given["message"], **params)
         receivers = [_line(each, ("address", "state", "reason")) for each in sent["recipients"]]
@@ -81,6 +83,7 @@ class MessageTools:
         return "\n".join((words, *lines)), data
 
     def _read(self, _ask: Ask, given: Mapping[str, Any]) -> Answer:
+        """Return the new messages as a quoted block and as data."""
         received = self._ask_as_agent("message.receive", **given)
         self._unwritten = [each["id"] for each in received["messages"]]
         facts = [{name: each[name] for name in _FACTS} for each in received["messages"]]
@@ -91,7 +94,7 @@ class MessageTools:
         return words, {"block": block, "messages": facts, "more": more}
 
     def _ask_as_agent(self, method: str, **params: Any) -> Any:
-        """Call a method for the agent; where there is none, register one and call again."""
+        """Call a method as this agent; register the agent first if the daemon knows none."""
         try:
             return self._ask(method, **params, **self._speaker)
         except RemoteError as error:
@@ -103,5 +106,5 @@ class MessageTools:
 
 
 def _line(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
-    """Return members of a row as short single lines in which nothing poses as a tag."""
+    """Return some members of a row, each as one short line without tags."""
     return {name: neutralise(one_line(row[name], _LINE_CHARACTERS)) for name in names}

@@ -133,7 +133,7 @@ def refused(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
 
 
 def welcome(request: McpRequest) -> dict[str, Any]:
-    """Return the server's name and capabilities, as ``initialize`` and ``server/discover`` want.
+    """Return the server's name and capabilities, for ``initialize`` and ``server/discover``.
 
     A handshake gets the client's version if memd serves it, else the newest of that era.
     """
@@ -154,6 +154,7 @@ def declared(name: str) -> Any:
 
 @cache
 def _declarations() -> Mapping[str, Any]:
+    """Return the content of ``declared.toml``: the tools, prompts and resources."""
     import tomllib  # noqa: PLC0415 - not needed by every client, so not imported at the start
 
     with open(f"{os.path.dirname(__file__)}/declared.toml", "rb") as file:
@@ -166,8 +167,10 @@ def text_of(value: Any) -> str:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
+    """Return a value if it is a JSON object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def _name(implementation: Any) -> str:
+    """Return the name in a client's description of itself, "" if there is none."""
     return text_of(_object(implementation).get("name"))

@@ -1,4 +1,4 @@
-"""Memories and session notes as resources, the system prompt as a prompt, and completions.
+"""Offer memories and session notes as resources, the system prompt as a prompt, completions.
 
 ``memory://index`` is the index, ``memory://memories/PATH`` a memory, ``memory://notes`` the notes
 that changed last and ``memory://notes/SESSION`` those of a session. A memory with foreign words

@@ -1,4 +1,4 @@
-"""The working directory of calls: the client's first root that is a directory, else our own."""
+"""Find the working directory of calls: the client's first root that is a directory, or ours."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The server: read lines from standard input, write answers to standard output.
+"""Serve one client: read lines from standard input, write answers to standard output.
 
 Rules of this file
 - The thread that reads never waits for the daemon, so a ping is answered and a request cancelled
@@ -45,7 +45,7 @@ _NEEDS_DAEMON = (*_MAY_ASK_ROOTS, "resources/list", "completion/complete")
 
 
 class McpServer:
-    """Serves one client. ``send`` writes one message."""
+    """Answers the messages of one client. ``send`` writes one message."""
 
     def __init__(
         self, link: DaemonLink, directory: WorkingDirectory, feed: ChangeFeed, send: Send
@@ -77,6 +77,7 @@ class McpServer:
         self._feed.close()
 
     def _refuse(self, code: int, sentence: str) -> None:
+        """Send an error about a message that has no readable id."""
         self._send(protocol.refused(ProtocolError(code, sentence)))
 
     def _take(self, message: Any) -> None:
@@ -128,7 +129,7 @@ class McpServer:
         raise ProtocolError(protocol.UNKNOWN, _NO_METHOD.format(method=request.method))
 
     def _work(self) -> None:
-        """Answer queued requests with the daemon's help, until ``None`` is queued."""
+        """Answer queued requests until ``None`` is queued. Runs in a thread of its own."""
         while (request := self._waiting.get()) is not None:
             if request.id not in self._unanswered:  # cancelled while it waited
                 continue
@@ -137,7 +138,7 @@ class McpServer:
                 answer = protocol.answered(request, self._result(request))
             except ProtocolError as error:
                 answer = protocol.refused(error, request.id)
-            if request.id in self._unanswered:
+            if request.id in self._unanswered:  # not cancelled meanwhile
                 self._unanswered.discard(request.id)
                 self._send(answer)
                 self._messages.written()
@@ -156,6 +157,7 @@ class McpServer:
         try:
             return self._dispatched(request)
         except MemdError as error:
+            # Clients list the resources when they start, which must not fail without a daemon.
             if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
                 return {"resources": protocol.declared("resource")}
             sentence = f"{error}. {error.hint}." if error.hint else f"{error}."
@@ -173,7 +175,7 @@ class McpServer:
         raise ProtocolError(code, sentence)
 
     def _dispatched(self, request: McpRequest) -> Mapping[str, Any]:
-        """Return the result of a request. Raises ProtocolError and the daemon's errors."""
+        """Return the result of a request by its method. Raises ProtocolError and MemdError."""
         params, ask, more = request.params, self._ask, self._messages.tools
         match request.method:
             case "tools/call":
@@ -194,6 +196,7 @@ class McpServer:
         return resources.completed(ask, params)
 
     def _ask(self, method: str, **params: Any) -> Any:
+        """Call a method of the daemon for the client's working directory."""
         return self._link.call(method, {"cwd": self._directory.path, **params})
 
 
@@ -212,6 +215,7 @@ def serve(
         os.set_blocking(descriptor, True)
 
     def send(message: Mapping[str, Any]) -> None:
+        """Write one message as a line; end the process if the output is closed."""
         data = memoryview(json.dumps(message).encode() + b"\n")
         try:
             with lock:
@@ -226,7 +230,7 @@ def serve(
 
 
 def _asks_back(request: McpRequest) -> bool:
-    """Return whether a request may be answered by asking for the client's roots."""
+    """Return whether the server may answer a request with a question for the client's roots."""
     return request.method in _MAY_ASK_ROOTS and "roots" in request.capabilities
 
 

@@ -1,4 +1,4 @@
-"""The tools with which a model uses the person's memories, and the text of their answers.
+"""Run the tools with which a model uses memories, and write the text of their answers.
 
 Rules of this file
 - An answer has a few plain lines, and the same as data: some clients show their model only the data
@@ -85,6 +85,7 @@ def quoted_head(origin: str) -> str:
 
 
 def _search(ask: Ask, given: Mapping[str, Any]) -> Answer:
+    """Return the memories that match a query, as lines and as data."""
     hits = _rows(ask("memory.search", **given)["hits"], "path", "description", "snippet", "origin")
     lines = []
     for hit in hits:
@@ -96,6 +97,7 @@ def _search(ask: Ask, given: Mapping[str, Any]) -> Answer:
 
 
 def _read(ask: Ask, given: Mapping[str, Any]) -> Answer:
+    """Return a memory's text, with a line above it if its words are not the person's."""
     memory = ask("memory.read", **given)
     (data,) = _rows([memory], "path", "origin", "age", "content")
     data["content"] = quoted_head(data["origin"]) + data["content"]
@@ -103,6 +105,7 @@ def _read(ask: Ask, given: Mapping[str, Any]) -> Answer:
 
 
 def _save(ask: Ask, given: Mapping[str, Any]) -> Answer | str:
+    """Write a memory; return its state, and a note if it is not stored as the person's words."""
     said, path = given.get("said", ""), given.get("path", "")
     # A new memory must not replace one that happens to have its name.
     new = {} if path else {"path": _path(given["type"], given["name"]), "base_hash": ""}
@@ -121,12 +124,14 @@ def _save(ask: Ask, given: Mapping[str, Any]) -> Answer | str:
 
 
 def _forget(ask: Ask, given: Mapping[str, Any]) -> Answer:
+    """Delete a memory; return the id of the change, with which undo brings it back."""
     change = ask("memory.delete", path=given["path"])["change"]
     words = f"Deleted {given['path']}. The undo tool brings it back with change {change}."
     return words, {"path": given["path"], "change": change}
 
 
 def _history(ask: Ask, given: Mapping[str, Any]) -> Answer:
+    """Return the last changes, as lines and as data."""
     answer = ask("memory.history", **{"limit": 20, **given})["changes"]
     changes = _rows(answer, "id", "at", "actor", "client", "origin", "reason")
     lines = []
@@ -139,6 +144,7 @@ def _history(ask: Ask, given: Mapping[str, Any]) -> Answer:
 
 
 def _undo(ask: Ask, given: Mapping[str, Any]) -> Answer:
+    """Take a change back; return the files that changed and those that were left."""
     done = ask("memory.undo", change=given["change"])
     data = {name: done[name] for name in ("change", "files", "merged", "conflicts")}
     parts = [f"{file['action']} {file['path']}" for file in done["files"]]
@@ -149,6 +155,7 @@ def _undo(ask: Ask, given: Mapping[str, Any]) -> Answer:
 
 
 def _suggestions(ask: Ask, given: Mapping[str, Any]) -> Answer | str:
+    """List the person's suggestions, or accept or dismiss one of them."""
     action, id_ = given.get("action", "list"), given.get("suggestion", "")
     waiting = [each for each in ask("suggestion.list")["suggestions"] if each["origin"] == _PERSON]
     if action == "list":
@@ -172,12 +179,12 @@ def _path(kind: str, name: str) -> str:
 
 
 def _rows(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
-    """Return these members of each row, as texts in which nothing poses as a tag."""
+    """Return some members of each row as texts without tags."""
     return [{name: neutralise(row[name]) for name in names} for row in rows]
 
 
 def _fault(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """Return a sentence on the first wrong argument of a call, "" where all are right."""
+    """Return a sentence about the first wrong argument of a call, "" if all are right."""
     properties = schema["properties"]
     for name in schema["required"]:
         if name not in given:

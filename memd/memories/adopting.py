@@ -15,6 +15,7 @@ def plan_adopt(path: str) -> Plan:
     """
 
     def plan(tree: Tree) -> Draft:
+        """Return the change set for the directory as it is now."""
         if path:
             file = tree.read(path)
             if file is None:
@@ -41,6 +42,6 @@ def _is_imported(file: MemoryFile) -> bool:
 
 
 def _own(file: MemoryFile) -> FileEdit:
-    """Return the edit that makes a memory the person's own."""
+    """Return the edit that marks a memory as the person's own."""
     content = document.with_fields(file.content, {"metadata.origin": PERSON})
     return FileEdit(file.header.path, content, file.hash, file.header.mtime_ns, PERSON)

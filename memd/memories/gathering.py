@@ -33,6 +33,7 @@ def plan_take(file: MemoryFile, listed: bytes) -> Plan:
     )
 
     def plan(tree: Tree) -> Draft:
+        """Return the new file under the first free name, nothing if it is already there."""
         check_name(header.path)
         if header.path.startswith(TEAM):
             raise NameRefusedError(header.path, _TEAMS)
@@ -59,6 +60,7 @@ def plan_lines(lines: list[bytes]) -> Plan:
     """Return the plan that adds a person's own lines to the index, if it lacks them."""
 
     def plan(tree: Tree) -> Draft:
+        """Return the index with the missing lines added at its end."""
         raw = tree.index() or b""
         known = set(raw.splitlines())
         new = [line for line in lines if line not in known]
@@ -75,16 +77,17 @@ def plan_without_lines(lines: list[bytes]) -> Plan:
     """Return the plan that removes lines from the index."""
 
     def plan(tree: Tree) -> Draft:
+        """Return the index without the lines."""
         raw = tree.index() or b""
-        left = [line for line in raw.splitlines(keepends=True) if line.rstrip(b"\r\n") not in lines]
-        content = b"".join(left)
+        others = (row for row in raw.splitlines(keepends=True) if row.rstrip(b"\r\n") not in lines)
+        content = b"".join(others)
         return Draft(edits=(FileEdit(INDEX, content, base=sha256(raw)),) if content != raw else ())
 
     return plan
 
 
 def _names(path: str) -> Iterator[str]:
-    """Yield a path, and the path with the numbers from 2 on."""
+    """Yield a path, then the path with a number from 2 on."""
     yield path
     stem = path.removesuffix(SUFFIX)
     for number in range(2, _NAMES):

@@ -103,10 +103,10 @@ class Memories:
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
         result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
-        made = next((file for file in result.files if file.path == writing.path), None)
-        if made is not None:
-            status = "merged" if made.path in result.merged else made.action
-            return Written(made.path, made.after or "", result.change, status, result.note)
+        changed = next((file for file in result.files if file.path == writing.path), None)
+        if changed is not None:
+            status = "merged" if changed.path in result.merged else changed.action
+            return Written(changed.path, changed.after or "", result.change, status, result.note)
         live = await self._store.read(project.memory_dir, writing.path)
         status = "unchanged"
         if writing.path == INDEX and result.change:
@@ -218,5 +218,5 @@ class Memories:
 
 
 def _words(error: MemdError) -> str:
-    """Return an error's sentence and hint."""
+    """Return an error's sentence and hint as the result of the memory tool."""
     return f"{error.sentence}. {error.hint}." if error.hint else error.sentence

@@ -14,6 +14,7 @@ def plan_share(path: str, modified: str) -> Plan:
     """
 
     def plan(tree: Tree) -> Draft:
+        """Return the change set that writes the shared file and removes the private one."""
         old = None if path.startswith(TEAM) else tree.read(path)
         if old is None:
             raise NothingThereError(path)

@@ -1,4 +1,4 @@
-"""The six commands of the Messages API's memory tool, as plans over a memory directory. Pure.
+"""Plan the six commands of the Messages API's memory tool over a memory directory. Pure.
 
 ``/memories`` is the project's memory directory, ``/memories/MEMORY.md`` its index. A folder exists
 while a memory lies in it. ``tool_text.py`` writes the results, ``tool_files.py`` the stored bytes;
@@ -219,7 +219,7 @@ _EDITS = {
 
 
 def _done(command: ToolCommand) -> str:
-    """Return the result's text of a successful command."""
+    """Return the text of a successful command's result."""
     path = command.path
     return {
         "create": f"File created successfully at: {path}",
@@ -276,7 +276,7 @@ def _listed_anew(raw: bytes | None, file: MemoryFile, description: str) -> bytes
 
 
 def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
-    """Return the file at a path, or all files below the folder. Raises ToolRefusedError.
+    """Return the file at a path, or all files in a folder. Raises ToolRefusedError.
 
     ``named`` is the path as the program named it.
     """
@@ -343,4 +343,5 @@ def _range(value: object) -> tuple[int, int] | None:
 
 
 def _refuse(sentence: str) -> NoReturn:
+    """Raise ToolRefusedError with a sentence for the model."""
     raise ToolRefusedError(sentence)

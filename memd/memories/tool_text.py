@@ -98,6 +98,7 @@ def bad_line(line: object, most: int) -> str:
 
 
 def _numbered(lines: Sequence[str], first: int) -> str:
+    """Return lines with their numbers from ``first`` on, as the tool prints them."""
     return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 

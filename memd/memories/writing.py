@@ -139,6 +139,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
     """
 
     def plan(tree: Tree) -> Draft:
+        """Return the change set that writes the memory and its index line."""
         if writing.path == INDEX and writing.base_hash is not None:
             return Draft(edits=(_index_edit(writing),))
         _check_place(writing.path)
@@ -173,6 +174,7 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
     """
 
     def plan(tree: Tree) -> Draft:
+        """Return the change set that deletes the memory."""
         _check_place(path)
         if path.startswith(TEAM):
             raise SharedMemoryError(path)

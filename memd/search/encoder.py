@@ -108,7 +108,7 @@ class Encoder:
         return self._compute([text], QUERY_TOKENS)[0]
 
     def likeness(self, cosine: float, prompt: str) -> float:
-        """Return a cosine scaled so that unrelated texts have 0 and equal ones 1.
+        """Return a cosine rescaled so that unrelated texts have 0 and equal texts 1.
 
         The cosine of unrelated texts is near 0 in some models and near 0.7 in others, and higher
         if ``prompt`` is in a script that the model did not learn.
@@ -117,7 +117,7 @@ class Encoder:
         return (cosine - usual) / (1 - usual)
 
     def _mean_cosine(self, unrelated: Sequence[str]) -> float:
-        """Return the mean cosine of unrelated texts."""
+        """Return the mean cosine of some unrelated texts, which differs between models."""
         vectors = self._compute(unrelated, TEXT_TOKENS)
         pairs = (vectors @ vectors.T)[np.triu_indices(len(unrelated), 1)]
         return min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
@@ -186,7 +186,7 @@ class Vectors:
     def near(
         self, query: Any, most: int, among: Iterable[str], skip: Callable[[str], bool]
     ) -> dict[str, float]:
-        """Return the cosines of the ``most`` nearest memories and of the paths ``among``, by path.
+        """Return the cosines, by path, of the ``most`` nearest memories and of the paths ``among``.
 
         Paths for which ``skip`` is true are left out of the nearest. Compares all vectors.
         """
@@ -258,7 +258,7 @@ def _tokenizer(path: str, vocabulary: bytes) -> Any:
 
 
 def _session(path: str) -> Any:
-    """Return an onnxruntime session of a model. Raises ModelUnusableError."""
+    """Return an onnxruntime session that runs a model. Raises ModelUnusableError."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # in the caller's thread
     options.enable_cpu_mem_arena = False  # costs nothing here and saves 80 MB
@@ -271,4 +271,5 @@ def _session(path: str) -> Any:
 
 
 def _first_line(error: Exception) -> str:
+    """Return the first line of an error's text, cut to 200 characters."""
     return str(error).split("\n", 1)[0][:200]

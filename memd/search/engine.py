@@ -1,4 +1,4 @@
-"""A search index on disk. This is the only file that uses tantivy.
+"""Store a search index on disk. This is the only file that uses tantivy.
 
 Rules of this file
 - All errors of the library, panics of its Rust code included, become EngineBrokenError. The index
@@ -60,7 +60,7 @@ class _Guard:
     """
 
     def __enter__(self) -> None:
-        return None
+        """Begin the guarded block."""
 
     def __exit__(
         self,
@@ -68,6 +68,7 @@ class _Guard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Raise EngineBrokenError in place of an error of the library or the disk."""
         if kind is not None and (
             issubclass(kind, ValueError | OSError | RuntimeError | OverflowError | TypeError)
             or kind.__module__ == "pyo3_runtime"
@@ -79,7 +80,7 @@ _guard = _Guard()
 
 
 class _Seal(msgspec.Struct):
-    """What was committed last: files by name with size and checksum."""
+    """The record of the last commit: the files by name with their sizes and checksums."""
 
     form: int
     analysis: int
@@ -126,7 +127,7 @@ class Engine:
         return result
 
     def propose(self, weights: Mapping[str, float], limit: int) -> list[SearchDocument]:
-        """Return the ``limit`` best memories by the library's own order, the best first.
+        """Return the ``limit`` best memories for some words in the library's order, best first.
 
         ``weights`` are factors of the words' rarities.
         """
@@ -147,7 +148,7 @@ class Engine:
             return [self._document(address) for _, address in hits]
 
     def versions(self) -> dict[int, Any]:
-        """Return the address of every memory, which ``path`` takes, by its version's mark."""
+        """Return the library's address of each memory by the mark of its version."""
         if not self.count:
             return {}
         with _guard:
@@ -169,12 +170,13 @@ class Engine:
         with _guard:
             writer = self._index.writer(_HEAP_BYTES, 1)
             for path, item in documents.items():
+                # The library cannot replace a document, only delete and add.
                 writer.delete_documents_by_query(self._term(_PATH, _to_name(path)))
                 if item is not None:
-                    writer.add_document(_made(*item))
+                    writer.add_document(_library_document(*item))
             writer.commit()
             writer.wait_merging_threads()
-            _seal(self._folder)
+            _write_seal(self._folder)
         _give_back()
 
     def _document(self, address: Any) -> SearchDocument:
@@ -214,17 +216,20 @@ def _check(folder: str) -> None:
     """
     data = Path(f"{folder}/{_SEAL}").read_bytes()
     seal = msgspec.msgpack.decode(data[4:], type=_Seal)
-    whole = data[:4] == zlib.crc32(data[4:]).to_bytes(4, "little")
-    if not whole or (seal.form, seal.analysis) != (_FORMAT, ANALYSIS):
+    intact = data[:4] == zlib.crc32(data[4:]).to_bytes(4, "little")  # the seal's own checksum
+    if not intact or (seal.form, seal.analysis) != (_FORMAT, ANALYSIS):
         raise EngineBrokenError(_FLAW)
-    if any(_sum(f"{folder}/{_ENGINE}/{name}") != result for name, result in seal.files.items()):
+    if any(
+        _size_and_checksum(f"{folder}/{_ENGINE}/{name}") != result
+        for name, result in seal.files.items()
+    ):
         raise EngineBrokenError(_FLAW)
 
 
-def _seal(folder: str) -> None:
-    """Write the seal of the present files, durably. The library never changes a written file."""
+def _write_seal(folder: str) -> None:
+    """Write the seal of the present files durably. The library never changes a written file."""
     names = sorted(name for name in os.listdir(f"{folder}/{_ENGINE}") if name[0] != ".")
-    files = {name: _sum(f"{folder}/{_ENGINE}/{name}") for name in names}
+    files = {name: _size_and_checksum(f"{folder}/{_ENGINE}/{name}") for name in names}
     data = msgspec.msgpack.encode(_Seal(_FORMAT, ANALYSIS, files))
     with open(f"{folder}/{_SEAL}.new", "wb", opener=private) as file:
         file.write(zlib.crc32(data).to_bytes(4, "little") + data)
@@ -233,8 +238,8 @@ def _seal(folder: str) -> None:
     os.replace(f"{folder}/{_SEAL}.new", f"{folder}/{_SEAL}")
 
 
-def _sum(path: str) -> tuple[int, int]:
-    """Return the size and the checksum of a file."""
+def _size_and_checksum(path: str) -> tuple[int, int]:
+    """Return the size in bytes and the CRC-32 of a file."""
     size, total = 0, 0
     with open(path, "rb") as file:
         while block := file.read(_BLOCK):
@@ -249,16 +254,17 @@ def private(path: str, flags: int) -> int:
 
 
 def _to_name(path: str) -> str:
-    """Return a path of any bytes as text, since the library takes only UTF-8."""
+    """Return a path as text that is valid UTF-8, which the library requires."""
     return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def _from_name(name: str) -> str:
+    """Return the path of a text that ``_to_name`` returned."""
     return name if name.isascii() else os.fsdecode(name.encode("latin-1"))
 
 
-def _made(document: SearchDocument, mark: int) -> Any:
-    """Return a document of the library."""
+def _library_document(document: SearchDocument, mark: int) -> Any:
+    """Return a memory as a document of the library, with the mark of its version."""
     result_document = _library().Document()
     result_document.add_text(_PATH, _to_name(document.path))
     result_document.add_text(_WORDS, document.words)
@@ -270,13 +276,13 @@ def _made(document: SearchDocument, mark: int) -> Any:
 
 @cache
 def _trim() -> Callable[[int], object] | None:
-    """Return the C library's function that frees unused memory, ``None`` without one."""
+    """Return the C library's ``malloc_trim``, ``None`` if it has none."""
     trim: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return trim
 
 
 def _give_back() -> None:
-    """Return freed memory of the writer's threads, some 90 MB, to the system."""
+    """Return the freed memory of the writer's threads, some 90 MB, to the system."""
     trim = _trim()
     if trim is not None:  # pragma: no branch - only the GNU C library has it
         trim(0)
@@ -284,6 +290,7 @@ def _give_back() -> None:
 
 @cache
 def _library() -> Any:
+    """Return the library, imported at first use."""
     import tantivy  # noqa: PLC0415 - lazy start-up: a daemon without prompts does not need it
 
     return tantivy
@@ -291,7 +298,7 @@ def _library() -> Any:
 
 @cache
 def _schema() -> Any:
-    """Return the library's schema of a document."""
+    """Return the fields of a document in the library's index."""
     builder = _library().SchemaBuilder()
     builder.add_text_field(_WORDS, stored=True, tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(_PATH, stored=True, tokenizer_name="raw", index_option="basic")

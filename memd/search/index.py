@@ -303,4 +303,5 @@ def _spaced(result: Iterable[str]) -> str:
 
 
 def _sentence(error: Exception) -> str:
+    """Return the note for a user about an error of the engine."""
     return f"the memories are indexed again or in memory: {error}"

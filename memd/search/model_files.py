@@ -1,4 +1,4 @@
-"""Read the files of the user's own sentence encoder; they are never downloaded or written."""
+"""Read the files of the user's own sentence encoder, which are never downloaded or written."""
 
 import os
 import stat

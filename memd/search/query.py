@@ -41,35 +41,37 @@ class Query(Struct, frozen=True):
 def parse(text: str) -> Query:
     """Return an analysed prompt. May read word lists at the first call."""
     text = text[:_CHARACTERS]
-    result = words(text)[:_WORDS]
+    prompt_words = words(text)[:_WORDS]
     return Query(
-        factors={word: _COMMON if is_common(word) else 1.0 for word in result},
-        synonyms=synonyms(result),
-        pairs=tuple(dict.fromkeys(pairwise(result))),
+        factors={word: _COMMON if is_common(word) else 1.0 for word in prompt_words},
+        synonyms=synonyms(prompt_words),
+        pairs=tuple(dict.fromkeys(pairwise(prompt_words))),
         names=frozenset(word for name in _NAME.findall(text) for word in words(name)[:1]),
     )
 
 
-def synonyms(result: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+def synonyms(prompt_words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the synonyms of the words of a prompt, by word.
 
     The synonyms of a phrase belong to each of its words.
     """
     table = _table()
     others: dict[str, dict[str, None]] = {}
-    for at in range(len(result)):
-        for length in range(1, min(_LONGEST, len(result) - at) + 1):
-            phrase = tuple(result[at : at + length])
+    # Each run of up to four words may be a phrase of the table.
+    for at in range(len(prompt_words)):
+        for length in range(1, min(_LONGEST, len(prompt_words) - at) + 1):
+            phrase = tuple(prompt_words[at : at + length])
             for word in phrase if phrase in table else ():
                 others.setdefault(word, {}).update(dict.fromkeys(table[phrase]))
     return {
-        word: tuple(other for other in more if other not in result) for word, more in others.items()
+        word: tuple(other for other in more if other not in prompt_words)
+        for word, more in others.items()
     }
 
 
 @cache
 def _table() -> Mapping[Phrase, tuple[str, ...]]:
-    """Return the words of all synonyms of each phrase."""
+    """Return the words of all synonyms by phrase, as read from the table of synonyms."""
     table: dict[Phrase, dict[str, None]] = {}
     for line in list_text("synonyms.txt").splitlines():
         equal, _, narrower = line.partition(">")
@@ -84,4 +86,5 @@ def _table() -> Mapping[Phrase, tuple[str, ...]]:
 
 
 def _phrase(item: str) -> Phrase:
+    """Return the words of a phrase in the table, where ``_`` joins them."""
     return tuple(words(item.replace("_", " ")))

@@ -103,7 +103,7 @@ class _Weighed(Struct, frozen=True):
     brings: float  # its value that is compared with the floor
 
     def reaches(self, floors: tuple[float, float], share: float = 1.0) -> bool:
-        """Return whether it reaches a share of its floor: the first, or the second for a rule."""
+        """Return whether it reaches a share of its floor; ``floors`` are of others and of rules."""
         return self.brings >= share * floors[self.document.is_rule]
 
     @property
@@ -142,11 +142,12 @@ def rank(
     floors = _floors(query, terms, rarity) if floor else (0.0, 0.0)
     follow = _FOLLOW if any(item.reaches(floors) for item in weighed) else 1.0
     result: list[Ranked] = []
-    left = limit
+    remaining = limit
     for item in weighed:
-        enough = item.reaches(floors, follow)
-        cut = "" if enough and left > 0 else BEYOND_LIMIT if enough else BELOW_FLOOR
-        left -= not cut
+        cut = BELOW_FLOOR
+        if item.reaches(floors, follow):
+            cut = "" if remaining > 0 else BEYOND_LIMIT
+        remaining -= not cut
         result.append(Ranked(item.document.path, item.score, item.terms, item.parts, cut))
     return tuple(result)
 
@@ -179,7 +180,7 @@ class _Rarity:
 
 
 def _term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
-    """Return a word of the prompt with the weights of it and of its synonyms."""
+    """Return a word of the prompt with its weight and those of its synonyms."""
     weight = factor * rarity.of(word)
     others = [
         (f" {other} ", _SYNONYM * min(weight, rarity.of(other)))
@@ -189,7 +190,7 @@ def _term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
 
 
 def _floors(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> tuple[float, float]:
-    """Return the floors of other memories and of rules.
+    """Return the least value of a result, first for a memory that is no rule, then for a rule.
 
     A word that no memory has weighs as much as one that only one memory has.
     """
@@ -207,44 +208,47 @@ def _weigh(
     names: frozenset[str],
     document: SearchDocument,
 ) -> _Weighed | None:
-    """Return a memory with its score, ``None`` if it has no word of the prompt."""
+    """Return a memory with its score and parts, ``None`` if it has no word of the prompt."""
     text = document.words
-    result: dict[str, None] = {}
+    matched: dict[str, None] = {}
     bm25 = brings = 0.0
-    for term in terms if len(terms) <= _FEW else _held(terms, text):
-        gain = counts = 0.0
+    for term in terms if len(terms) <= _FEW else _terms_in(terms, text):
+        gain = value = 0.0
         for form, weight in term.forms:
             at = text.find(form)
             if at >= 0:
                 times = text.count(form)
-                gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))
+                gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
                 place = 1.0 if at < document.heading else _BODY
-                counts = max(counts, weight * term.share * place)
+                value = max(value, weight * term.share * place)
         if gain:
-            result[term.word] = None
+            matched[term.word] = None
             bm25 += gain
-            brings += counts
-    if not result:
+            brings += value
+    if not matched:
         return None
-    both = (pair for pair in pairs if pair[0] in result and pair[1] in result)
-    beside = [pair for pair in both if f" {pair[0]} {pair[1]} " in text]
+    neighbours = [
+        weight
+        for one, two, weight in pairs
+        if one in matched and two in matched and f" {one} {two} " in text
+    ]
     parts = {
         "bm25": bm25,
-        "pairs": _PAIR * sum(weight for *_, weight in beside),
+        "pairs": _PAIR * sum(neighbours),
         "subject": _SUBJECT if names and text.split(maxsplit=1)[0] in names else 0.0,
     }
     score = round(sum(parts.values()), 6)
     shown = {name: round(part, 6) for name, part in parts.items() if part}
-    return _Weighed(document, score, shown, tuple(result), brings)
+    return _Weighed(document, score, shown, tuple(matched), brings)
 
 
-def _held(terms: Iterable[_Term], text: str) -> list[_Term]:
-    """Return the terms of which a text has a form."""
+def _terms_in(terms: Iterable[_Term], text: str) -> list[_Term]:
+    """Return the terms that have a form among the words of a text."""
     words = set(text.split())
     return [term for term in terms if any(form[1:-1] in words for form, _ in term.forms)]
 
 
 @cache
 def _dull() -> frozenset[str]:
-    """Return words that say little about a memory's topic: common ones, days and years."""
+    """Return words that say little about a memory's topic: common words, days and years."""
     return common() | {str(number) for number in (*range(100), *range(1990, 2100))}

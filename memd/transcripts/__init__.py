@@ -1,4 +1,4 @@
-"""Conversations as assistants record them: reading, whole or as they grow, and their sessions.
+"""Transcripts: read the conversations that assistants record, whole or as they grow.
 
 Doors: ``reading``, ``sessions``, ``stream``.
 """

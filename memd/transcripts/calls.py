@@ -1,4 +1,4 @@
-"""The tool calls at the end of a transcript, a sub-agent's too: what the agent is doing now.
+"""Read the tool calls at the end of a transcript: what an agent or sub-agent is doing now.
 
 Rules of this file
 - However long a file is, no more than its last ``TAIL_BYTES`` are read.
@@ -35,7 +35,7 @@ def recent_calls(path: str, offset: int = 0) -> RecentCalls:
     with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         start = offset if offset <= size else 0
-        if size - start > TAIL_BYTES:  # from the first line that begins there
+        if size - start > TAIL_BYTES:  # start at the first line that begins in the tail
             start = next(records(file, size - TAIL_BYTES - 1), (None, size))[1]
         lines = list(records(file, start))
     pieces = (piece for line, _ in lines for piece in reader.pieces(_as_main_session(line)))

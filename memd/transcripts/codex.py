@@ -1,4 +1,4 @@
-"""The lines of Codex's rollout files. Pure.
+"""Turn the lines of Codex's rollout files into pieces. Pure.
 
 Rules of this file
 - The user's own words are events (``user_message``, since 0.147 a completed ``UserMessage``). The
@@ -71,7 +71,7 @@ def is_line(line: Any) -> bool:
 
 
 class Rollout:
-    """Turns lines into pieces; it keeps the working directory and whether a sub-agent wrote them.
+    """Turns the lines of one file into pieces; knows its working directory and its author.
 
     ``strange`` counts lines of a known kind whose content has an unknown shape.
     """
@@ -115,13 +115,13 @@ class Rollout:
         return TranscriptPiece(role, text, origin, name or self._name, at=self._at, **more)
 
     def _counted(self, usage: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield a piece with the size of the context that a server counted, if it did."""
+        """Yield a piece with the size of the context, if the event has the server's count."""
         if total := tokens_of(usage.get("total_tokens")):
             self._context = total
             yield self._piece(ASSISTANT, context=total, event=SIZE)
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield the pieces of a ``response_item``."""
+        """Yield the pieces of a ``response_item``: a message, a call, an output or a web search."""
         kind = string(item.get(_NAME))
         if kind == "message" and item.get("role") == ASSISTANT:
             if not isinstance(item.get("content"), list):
@@ -174,11 +174,11 @@ class Rollout:
         if kind == "user_message" and event.get("kind", "plain") in ("plain", None):
             yield self._user_words(event.get("message"), string(event.get("id")))
         elif kind == "patch_apply_end":
-            yield self._changed(
+            yield self._file_change(
                 event, string(event.get("call_id")), ok=event.get("success") is True
             )
         elif kind == "mcp_tool_call_end":
-            yield from self._served(members(event.get("invocation")))
+            yield from self._mcp_call(members(event.get("invocation")))
         elif kind == "token_count":
             usage = members(members(event.get("info")).get("last_token_usage"))
             if usage.get("total_tokens") != self._context:
@@ -187,7 +187,7 @@ class Rollout:
             yield from self._completed(members(event.get("item")))
 
     def _user_words(self, words: Any, name: str) -> TranscriptPiece:
-        """Return the user's words, of the editors' extension only the request itself."""
+        """Return a piece with the user's words, without what an editor's extension adds."""
         if not isinstance(words, str):
             self.strange += 1
         text = own_words(words)
@@ -203,12 +203,12 @@ class Rollout:
             texts = [string(members(part).get("text")) for part in parts]
             yield self._user_words("\n".join(texts) if isinstance(content, list) else None, name)
         elif kind == "FileChange":
-            yield self._changed(item, name, ok=item.get("status") == "completed")
+            yield self._file_change(item, name, ok=item.get("status") == "completed")
         elif kind == "McpToolCall":
-            yield from self._served(item)
+            yield from self._mcp_call(item)
 
-    def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
-        """Return the paths that a change of files wrote; if it is not ``ok``, a failed call."""
+    def _file_change(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
+        """Return a piece with the paths that a change of files wrote, or of a failed call."""
         paths = tuple(
             known.absolute(string(path), self._cwd)
             for path in members(change.get("changes"))
@@ -218,8 +218,8 @@ class Rollout:
             return self._piece(ASSISTANT, origin=ASSISTANT, failed=call)
         return self._piece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
 
-    def _served(self, call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield that an MCP server was called, and the paths it wrote; not its output."""
+    def _mcp_call(self, call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield the paths that a call of an MCP server wrote, and that it was called."""
         name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
         given = members(call.get("arguments"))
         paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
@@ -229,7 +229,7 @@ class Rollout:
 
 
 def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
-    """Say whether the first line of a file names a sub-agent."""
+    """Return whether the first line of a file says that a sub-agent wrote it."""
     source = meta.get("source")
     return (
         (isinstance(source, dict) and any("agent" in str(name).lower() for name in source))
@@ -239,7 +239,7 @@ def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
 
 
 def _output(value: Any) -> tuple[str, bool | None, str]:
-    """Return a tool's output as text, whether the call succeeded, and agents' messages in it.
+    """Return a tool's output as text, whether the call succeeded, and messages of agents in it.
 
     The second value is ``None`` if the output does not say whether it succeeded.
     """

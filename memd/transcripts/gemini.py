@@ -1,4 +1,4 @@
-"""The lines of Gemini CLI's chat records (0.61). Pure.
+"""Turn the lines of Gemini CLI's chat records (0.61) into pieces. Pure.
 
 Rules of this file
 - The person's words are a ``user`` record, as typed if it has ``displayContent``. Its other parts
@@ -47,7 +47,7 @@ def is_line(line: Any) -> bool:
 
 
 class ChatRecord:
-    """Turns lines into pieces; it remembers which records and calls it has already returned."""
+    """Turns lines into pieces; remembers the records and calls that it has returned."""
 
     def __init__(self) -> None:
         self.sub_agent = False
@@ -130,4 +130,5 @@ def _name(call: Mapping[str, Any]) -> str:
 
 
 def _list(value: Any) -> list[Any]:
+    """Return a value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""From JSON to pieces: transcript lines and Messages-API lists. Pure.
+"""Turn transcript lines and lists of the Messages API into pieces. Pure.
 
 Rules of this file
 - Of Claude Code's lines only ``user`` and ``assistant`` have words, but not a sub-agent's. Of meta
@@ -183,8 +183,9 @@ def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
             "timestamp": item.get("timestamp"),
             "message": item,
         }
-        unspoken = role not in (USER, ASSISTANT)
-        pieces += reader.pieces({**line, "type": USER if unspoken else role, "isMeta": unspoken})
+        # A message of another role, such as the system's, is read like a note of the client.
+        is_note = role not in (USER, ASSISTANT)
+        pieces += reader.pieces({**line, "type": USER if is_note else role, "isMeta": is_note})
     return tuple(pieces)
 
 
@@ -202,7 +203,7 @@ def client_message(line: Any) -> dict[str, Any] | None:
 def _piece(
     role: str, block: Mapping[str, Any], cwd: str, common: Mapping[str, Any]
 ) -> TranscriptPiece:
-    """Return the piece of a content block; for a block without words only its size."""
+    """Return the piece of a content block; a block without text only has its size."""
     kind = string(block.get("type"))
     common = {**common, "tokens": estimate(block)}
     if kind == "text":

@@ -1,4 +1,4 @@
-"""Opening a transcript and reading the lines that may matter.
+"""Open a transcript and read the lines that may matter.
 
 Rules of this file
 - A transcript may have hundreds of megabytes and single lines of many: no more than one line of
@@ -57,7 +57,7 @@ class TranscriptRefusedError(MemdError):
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """Open a transcript; an OSError in the ``with`` block becomes a TranscriptRefusedError."""
+    """Open a transcript for the block. Raises TranscriptRefusedError, also for any OSError."""
     if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
         raise TranscriptRefusedError(path, _NO_NAME)
     try:
@@ -86,11 +86,11 @@ def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tup
         yield_to_requests()
         line = file.readline(LINE_BYTES)
         length, too_long = len(line), not line.endswith(b"\n")
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = file.readline(_CHUNK_BYTES)
-            length += len(rest)
-        if not rest:
+        chunk = line
+        while chunk and not chunk.endswith(b"\n"):  # a line that is too long is read to its end
+            chunk = file.readline(_CHUNK_BYTES)
+            length += len(chunk)
+        if not chunk:  # the file ends within this line, which may still grow
             return
         position += length
         is_used = not too_long and _HINT.search(line)
@@ -104,7 +104,7 @@ def first_record(file: BinaryIO) -> Any:
 
 
 def marker_of(file: BinaryIO, offset: int) -> str:
-    """Return a fingerprint of the bytes before an offset, "" if the file is shorter than that."""
+    """Return a fingerprint of the bytes before an offset, "" if the file is shorter."""
     start = max(0, offset - _MARKER_BYTES)
     file.seek(start)
     before = file.read(offset - start)
@@ -112,7 +112,7 @@ def marker_of(file: BinaryIO, offset: int) -> str:
 
 
 def _parsed(line: bytes) -> object:
-    """Return the JSON value of a line, leniently if it is not strictly valid."""
+    """Return the JSON value of a line, also if it is not quite valid JSON."""
     try:
         return msgspec.json.decode(line)
     except (ValueError, RecursionError):  # bytes that are no text, half characters, NaN

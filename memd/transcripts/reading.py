@@ -1,4 +1,4 @@
-"""Reading a transcript's messages from where the last reading ended.
+"""Read the messages of a transcript from where the last reading ended.
 
 Rules of this file
 - The blocks of one reply are one message; the outputs of tools stay apart.
@@ -121,7 +121,7 @@ def from_messages(messages: Any) -> tuple[Message, ...]:
 
 
 def _before(path: str, end: int) -> Iterator[TranscriptPiece]:
-    """Yield the pieces of the last megabyte before an offset, to find calls of later outputs."""
+    """Yield the pieces of the megabyte before an offset, whose calls later outputs answer."""
     reader, start = PieceReader(), max(0, end - _LOOK_BACK_BYTES)
     with opened(path) as file:
         for record, _ in records(file, start, end - start):
@@ -129,7 +129,7 @@ def _before(path: str, end: int) -> Iterator[TranscriptPiece]:
 
 
 class _GrowingMessage(Struct):
-    """A message that may still grow: the next line can hold its next block."""
+    """A message that may still grow, as the next line may have its next block."""
 
     first: TranscriptPiece
     id: str
@@ -138,7 +138,7 @@ class _GrowingMessage(Struct):
 
 
 class Assembly:
-    """Puts messages together from pieces; call ``messages`` when all were added.
+    """Joins pieces to messages; call ``messages`` when all pieces were added.
 
     ``unnamed`` are the ids of calls whose output came without the call.
     """
@@ -151,7 +151,7 @@ class Assembly:
         self.unnamed: set[str] = set()
 
     def recall(self, pieces: Iterable[TranscriptPiece]) -> None:
-        """Note the names and failures of tool calls in pieces, without adding messages."""
+        """Note the names and failures of tool calls without adding messages."""
         for piece in pieces:
             if piece.call is not None and piece.call.id:
                 self._names[piece.call.id] = piece.call.name
@@ -162,7 +162,7 @@ class Assembly:
                 self._failed.add(piece.failed)
 
     def add(self, pieces: Iterable[TranscriptPiece]) -> None:
-        """Add each piece to the message that it belongs to, or begin one with it."""
+        """Add each piece to the message that it belongs to, or begin a new message with it."""
         for piece in pieces:
             if piece.agents:
                 words = TranscriptPiece(piece.role, piece.agents, AGENT, piece.id, at=piece.at)
@@ -175,7 +175,7 @@ class Assembly:
         return tuple(self._closed())
 
     def _add(self, piece: TranscriptPiece) -> None:
-        """Add a piece to the last message if it is another block of that, else to a new one."""
+        """Add a piece to the last message if it is another block of it, else to a new message."""
         self.recall((piece,))
         if piece.answers and piece.answers not in self._names:
             self.unnamed.add(piece.answers)
@@ -204,10 +204,10 @@ class Assembly:
             text = "\n\n".join(text for text in item.texts if text)
             if first.answers in self._reading or known.brings_messages(tool, {}):
                 origin = AGENT
-            elif first.answers and known.is_own(tool):
+            elif first.answers and known.is_own(tool):  # memories are not learnt from memories
                 text = ""
-            retained = [call for call in item.calls if call.id not in self._failed or not call.id]
-            writes = tuple(path for call in retained for path in call.writes)
+            worked = [call for call in item.calls if call.id not in self._failed or not call.id]
+            writes = tuple(path for call in worked for path in call.writes)
             calls = tuple(call.short for call in item.calls if call.short)
             outside = origin in known.OTHERS
             if text or calls or outside or any(call.writes for call in item.calls):

@@ -1,4 +1,4 @@
-"""The sessions of a folder, and the parents of a forked session, whose messages it repeats.
+"""List the sessions of a folder, and find the parents of a forked session.
 
 What Claude Code 2.1.329 does (other versions may write less; then no parent is found):
 - A fork gets a session id of its own, and no hook names its parent.
@@ -63,11 +63,11 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
         return frozenset()
     folder = os.path.dirname(transcript)
     since = answered - _SLACK_SECONDS  # a session that ended before is not the parent
-    result = sorted((at, name) for name, at in sessions_of(folder).items() if at >= since)
-    near = [name for _, name in result if name != session][:_SIBLINGS]
-    last = {name: _last_answer(f"{folder}/{name}.jsonl") for name in near}
-    fitting = [name for name, at in last.items() if at and abs(at - answered) <= _SLACK_SECONDS]
-    return frozenset(fitting or near)
+    changed = sorted((at, name) for name, at in sessions_of(folder).items() if at >= since)
+    candidates = [name for _, name in changed if name != session][:_SIBLINGS]
+    answers = {name: _last_answer(f"{folder}/{name}.jsonl") for name in candidates}
+    fitting = [name for name, at in answers.items() if at and abs(at - answered) <= _SLACK_SECONDS]
+    return frozenset(fitting or candidates)
 
 
 def _last_answer(transcript: str) -> float | None:

@@ -1,4 +1,4 @@
-"""A growing transcript; each reading returns its new pieces.
+"""Read the new pieces of a transcript as it grows.
 
 Rules of this file
 - However a file grows between the readings, together they return what one reading of it all would:
@@ -35,7 +35,7 @@ class StreamPart(Struct, frozen=True):
 
 
 class TranscriptStream:
-    """The pieces of one transcript, as it grows.
+    """A transcript that is read again as it grows.
 
     ``last_event`` is ``boundary`` after a compaction until there is a new message or context from
     memd's hook. ``offset`` and ``marker`` are where the next reading goes on.
@@ -46,7 +46,7 @@ class TranscriptStream:
         self._begin(offset, marker)
 
     def _begin(self, offset: int, marker: str) -> None:
-        """Set the place of the next reading and drop what was learnt from earlier lines."""
+        """Set the offset of the next reading and forget what earlier lines said."""
         self._reader = PieceReader()
         self._begun = False
         self.offset, self.marker = offset, marker

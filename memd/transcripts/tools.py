@@ -1,4 +1,4 @@
-"""The tools of a conversation: the origin of their output, the paths they write. Pure.
+"""Find the origin of tools' output and the paths that their calls write. Pure.
 
 Rules of this file
 - A tool is identified by its name alone. Web tools and the tools of MCP servers bring words from
@@ -53,7 +53,7 @@ def is_own(name: str) -> bool:
 
 
 def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
-    """Return whether a call's output holds messages of other agents, by a tool or a command."""
+    """Return whether a call's output has messages of other agents."""
     own = _MEMD.match(name)
     if own is not None:
         return own[1] == _READ_MESSAGES
@@ -66,9 +66,9 @@ def brings_messages(name: str, given: Mapping[str, Any]) -> bool:
 
 
 def short(name: str, given: Mapping[str, Any]) -> str:
-    """Return a call in one line: the tool's name and its most telling argument."""
-    reported = next((given[key] for key in _STATEMENT if given.get(key)), "")
-    words = reported if isinstance(reported, str) else json.dumps(reported, ensure_ascii=False)
+    """Return a call in one line: the tool's name and its most informative argument."""
+    value = next((given[key] for key in _STATEMENT if given.get(key)), "")
+    words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(f"{name} {words[:SHORT_CHARACTERS]}".split())[:SHORT_CHARACTERS]
 
 
