@@ -73,7 +73,7 @@ class CompactionPlan(Struct, frozen=True):
 
 
 def opened(covers: str, form: str = SUMMARY) -> str:
-    """Return the opening tag of a text that replaces the messages up to the id ``covers``."""
+    """Return the opening tag of a text that replaces all messages up to the id ``covers``."""
     return f'{form}"{quote(covers, errors="replace")}">'
 
 
@@ -185,12 +185,12 @@ def _stored_paths(messages: Sequence[Mapping[str, Any]], folder: str) -> str:
 
 
 def _listed(content: Any) -> list[Mapping[str, Any]]:
-    """Return the blocks of a content that is a list."""
+    """Return the blocks of a content, an empty list if it is no list."""
     return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
 def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the context's size with the new messages, ``None`` if that is not smaller."""
+    """Return the context's size with the new messages, ``None`` if they are not smaller."""
     before = count(live)
     old_size, size = (estimate([m.get("content") for m in given]) for given in (live, new))
     if size >= old_size:
@@ -202,7 +202,7 @@ def _tokens(live: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
 
 
 def _discovered(value: Any) -> Iterator[str]:
-    """Yield the names of tools that messages made known, ignoring the input of calls."""
+    """Yield the names of tools that messages announced, ignoring the input of calls."""
     if isinstance(value, dict):
         kind = str(value.get("type"))
         if kind.endswith("tool_reference"):

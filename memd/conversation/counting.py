@@ -64,6 +64,7 @@ def estimate_text(text: str) -> int:
 
 
 def _bytes(text: str) -> int:
+    """Return the length of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
@@ -84,7 +85,7 @@ def estimate(content: Any) -> int:
 
 
 def counted(usage: Any) -> int:
-    """Return the tokens of the context up to and including the reply with this usage, or 0.
+    """Return the context's tokens up to a reply by its usage, 0 if the usage has no counts.
 
     Of several iterations the last message counts, not a compaction.
     """
@@ -141,7 +142,7 @@ class ContextMeter:
 
     @property
     def _size(self) -> int:
-        """The context's size before the correction of mere estimates."""
+        """The context's size without the correction of estimates that no server counted."""
         return (self._context or self._before + self._own) + self._after
 
     def add(self, piece: TranscriptPiece) -> None:

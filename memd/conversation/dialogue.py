@@ -99,21 +99,21 @@ def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
 
 
 def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> tuple[Message, ...]:
-    """Return pieces of ``most`` bytes together: others than the person's are cut, then dropped.
+    """Return pieces of ``most`` bytes together: others than the person's are cut or dropped.
 
     With ``strict`` the person's are dropped too. The oldest pieces are dropped first.
     """
-    retained = list(pieces)
+    cut_pieces = list(pieces)
     for limit in _LIMITS:
-        if _size(retained) > most:
-            retained = [
+        if _size(cut_pieces) > most:
+            cut_pieces = [
                 piece
                 if piece.origin == "user"
                 else replace(piece, text=shortened(_body(piece), limit), calls=())
-                for piece in retained
+                for piece in cut_pieces
             ]
-    excess, result = _size(retained) - most, []
-    for piece in retained:
+    excess, result = _size(cut_pieces) - most, []
+    for piece in cut_pieces:
         if excess > 0 and (strict or piece.origin != "user"):
             excess -= _size([piece])
         else:
@@ -122,7 +122,7 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
 
 
 def within(news: Sequence[Message], tokens: int) -> list[str]:
-    """Return messages as quoted text of at most ``tokens``; at least the newest one, cut."""
+    """Return the newest messages as quoted text of at most ``tokens``, at least the last one."""
     for size in _BYTES_A_TOKEN:
         texts = [rendered(item) for item in squeezed(news, tokens * size, strict=True)]
         if texts and sum(map(estimate_text, texts)) <= tokens:
@@ -165,7 +165,7 @@ def _size(pieces: Sequence[Message]) -> int:
 
 
 def _length(message: Message) -> int:
-    """Return the approximate characters of a rendered message."""
+    """Return the approximate length in characters of a rendered message."""
     return _AROUND + len(message.text) + sum(map(len, message.calls))
 
 

@@ -39,7 +39,7 @@ LEAST_TOKENS, LEAST_TEXTS, MOST_TOKENS = 10_000, 5, 40_000
 
 def floor(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return the index of the first message behind the last boundary, 0 without one."""
-    places = (place for place, message in enumerate(messages) if _bounds(message))
+    places = (place for place, message in enumerate(messages) if _is_boundary(message))
     return max(places, default=-1) + 1
 
 
@@ -115,7 +115,7 @@ def _tail(
     return Tail(tuple(turn.rendered() for turn in turns[at:]), first, bottom)
 
 
-def _bounds(message: Any) -> bool:
+def _is_boundary(message: Any) -> bool:
     """Return whether a message is a boundary, which replaces all messages before it."""
     if not isinstance(message, dict):
         return False

@@ -1,4 +1,4 @@
-"""The pieces of a transcript: one for each block of a message, or an event. Pure.
+"""Define the pieces of a transcript: one for each block of a message, or an event. Pure.
 
 All transcript formats and the Messages API's lists are converted to these pieces.
 """
@@ -62,7 +62,7 @@ class TranscriptPiece(Struct, frozen=True):
 
 
 def string(value: Any) -> str:
-    """Return a JSON text in a form that UTF-8 can encode, "" for any other value."""
+    """Return a JSON text with everything replaced that UTF-8 cannot encode, "" for other values."""
     if not isinstance(value, str):
         return ""
     # JSON may contain half of a surrogate pair, which cannot be encoded.
@@ -84,12 +84,12 @@ def message_id(message: Mapping[str, Any], place: int) -> str:
 
 
 def own_words(value: Any) -> str:
-    """Return the user's own text, without insertions of memd and the client."""
+    """Return the user's own text, without what memd and the client inserted."""
     return tags.strip(string(value)[:TEXT_CHARACTERS]).strip()
 
 
 def other_words(value: Any) -> str:
-    """Return a text of anybody else, without insertions of memd."""
+    """Return a text of anybody else, without what memd inserted."""
     return tags.strip_own(string(value)[:TEXT_CHARACTERS]).strip()
 
 

@@ -40,7 +40,7 @@ class HistoryTurn(Struct):
 
     @property
     def speaks(self) -> bool:
-        """Whether it has text of the user's or the assistant's."""
+        """Whether it has text of the user or the assistant."""
         return self.role != "system" and any(block["type"] == "text" for block in self.blocks)
 
     def join(self, record: "HistoryTurn") -> None:
@@ -130,7 +130,7 @@ def _turn_index(
 def _bind(
     turn: HistoryTurn, record: HistoryTurn, at: int, turn_of_id: dict[tuple[str, str], int]
 ) -> None:
-    """Set which turn a turn needs: that of the calls and of the reply that its record belongs to.
+    """Set the earliest turn that a turn needs: that of the calls it answers or of its own reply.
 
     ``turn_of_id`` has the index of the turn of each call and reply so far; ``at`` is this turn's.
     """
@@ -148,7 +148,7 @@ def _ids(blocks: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
 
 
 def lowest(turns: Sequence[HistoryTurn]) -> list[int]:
-    """Return for each turn the index of the earliest turn that it or a later one needs."""
+    """Return for each turn the index of the earliest turn that it or a later turn needs."""
     return list(accumulate((turn.needs for turn in reversed(turns)), min))[::-1]
 
 
@@ -159,8 +159,8 @@ def beginnings(turns: Sequence[HistoryTurn], bottom: int) -> list[int]:
 
 def is_whole(turns: Sequence[HistoryTurn]) -> bool:
     """Return whether each call has exactly one result, a client's call in the next message."""
-    waiting: list[str] = []
-    running: set[str] = set()
+    waiting: list[str] = []  # the last message's calls, which the client runs
+    running: set[str] = set()  # calls that the server runs, perhaps across messages
     for blocks in (*(turn.blocks for turn in turns if turn.role != "system"), []):
         clients = [block for block in blocks if block["type"] in (_CALL, _RESULT)]
         servers = [block for block in blocks if block["type"] not in (_CALL, _RESULT)]

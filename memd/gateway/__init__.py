@@ -1,4 +1,4 @@
-"""A proxy for programs that know only a base URL: big results are stored as they first pass.
+"""Gateway: a proxy for programs that know only a base URL; it stores large tool results.
 
 It is a client of the daemon in a process of its own; only ``memd gateway`` starts it.
 Doors: ``command``.

@@ -1,4 +1,4 @@
-"""``memd gateway``: serves in the foreground until SIGTERM or SIGINT."""
+"""Run ``memd gateway``, which serves in the foreground until SIGTERM or SIGINT."""
 
 import argparse
 import os
@@ -87,6 +87,7 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
     slots = anyio.Semaphore(CONNECTIONS)
 
     async def serve(client: SocketStream) -> None:
+        """Serve one connection and free its slot; an error ends only this connection."""
         try:
             await GatewayConnection(client, entrance, address, rewriter).serve()
         except Exception as error:  # noqa: BLE001 - the edge: it must not end the others
@@ -95,6 +96,7 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
             slots.release()
 
     async def accept() -> None:
+        """Accept connections for ever, up to ``CONNECTIONS`` at the same time."""
         while True:
             await slots.acquire()
             try:

@@ -1,4 +1,4 @@
-"""One connection of a client, and its connection to the upstream.
+"""Serve one connection of a client, and forward its requests to the upstream.
 
 Rules of this file
 - A reply goes to the client as it comes, byte for byte; it is parsed only to find its end. If that
@@ -44,7 +44,7 @@ class _OverError(Exception):
 
 
 class Entrance(Struct, frozen=True):
-    """Checks of a request: the gateway's own host and secret, and not sent by a web page."""
+    """Lets a request pass if it has the gateway's host and secret and no web page sent it."""
 
     port: int
     secret: str
@@ -57,7 +57,7 @@ class Entrance(Struct, frozen=True):
             return None
         own = [f"127.0.0.1:{self.port}".encode(), f"localhost:{self.port}".encode()]
         host = next((value.lower() for name, value in request.headers if name == b"host"), b"")
-        from_page = any(_is_of_a_page(name) for name, _ in request.headers)
+        from_page = any(_is_from_browser(name) for name, _ in request.headers)
         return None if from_page or host not in own else b"/" + path
 
 
@@ -115,6 +115,7 @@ class GatewayConnection:
         result = b""
 
         async def watch(upstream: ByteStream, scope: anyio.CancelScope) -> None:
+            """End the wait for a request when the upstream hangs up."""
             with suppress(*_GONE):
                 await upstream.receive()
             scope.cancel()
@@ -129,7 +130,7 @@ class GatewayConnection:
         return result
 
     async def _forward(self, request: h11.Request, path: bytes) -> None:
-        """Send a request on, rewritten if it may be; if that is refused, send the fallback."""
+        """Send a request on, rewritten if possible; if that is refused, send the fallback."""
         if self._incoming.they_are_waiting_for_100_continue:
             await self.client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         name = path.partition(b"?")[0]
@@ -212,6 +213,7 @@ class GatewayConnection:
         refused, over, sent = False, True, anyio.Event()
 
         async def upload() -> None:
+            """Send the request to the upstream, then wait for the client's next bytes."""
             with suppress(h11.ProtocolError, *_GONE):
                 await _send(upstream, data)
                 piece: h11.Data | h11.EndOfMessage | None = end
@@ -283,6 +285,7 @@ class GatewayConnection:
         return self._upstream
 
     async def _hang_up(self) -> None:
+        """Close the upstream connection, if there is one."""
         if self._upstream is not None:
             await anyio.aclose_forcefully(self._upstream)
             self._upstream = None
@@ -302,18 +305,20 @@ class GatewayConnection:
 
 
 async def _send(upstream: ByteStream, data: bytes) -> None:
+    """Send data to the upstream, ignoring that it hung up."""
     # An upstream that hangs up early may have sent a reply first; ``_relay`` reads it.
     with suppress(*_GONE):
         await upstream.send(data)
 
 
-def _is_of_a_page(name: bytes) -> bool:
+def _is_from_browser(name: bytes) -> bool:
+    """Return whether a header's name is one that browsers send for web pages."""
     # Node's own fetch sends Sec-Fetch-Mode; a browser sends Sec-Fetch-Site beside it.
     return name == b"origin" or (name.startswith(b"sec-fetch-") and name != b"sec-fetch-mode")
 
 
 def _is_ambiguous(request: h11.Request) -> bool:
-    """Return whether two servers could see different ends of a request, or of its reply."""
+    """Return whether two servers could find the end of a request at different places."""
     names = [name for name, _ in request.headers]
     both = b"content-length" in names and b"transfer-encoding" in names
     return both or request.http_version != b"1.1"

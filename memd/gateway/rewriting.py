@@ -1,4 +1,4 @@
-"""Which requests are changed, and how.
+"""Replace large tool results in requests by the short forms that the daemon decides on.
 
 Rules of this file
 - Only results behind the last reply are new: they were never sent, so they may be shortened. A
@@ -116,6 +116,7 @@ class Rewriter:
     def _with_short_results(
         self, path: bytes, data: bytes, body: RequestBody, reader: str, followed: _Followed
     ) -> Rewritten:
+        """Return the body with the short forms of results that the daemon decided on."""
         messages, sent = body.members["messages"], followed.planner.sent
         newest = messages[_last_reply(messages) + 1 :]
         manages = self.manage and not _UNMANAGED & body.members.keys()
@@ -128,14 +129,16 @@ class Rewriter:
             return Rewritten(data)
 
         def fallback() -> bytes:
+            """Return the body with the newest results whole; they are never shortened later."""
             with followed.lock:
                 for name, _ in results(newest):
                     sent.decisions.pop(name, None)
                 sent.freeze(newest)
                 return body.spliced(_changed_blocks(messages, sent), added)
 
-        new = any(place >= len(messages) - len(newest) for place, _ in contents)
-        return Rewritten(body.spliced(contents, added), betas, fallback if new else None)
+        # Only new results may still be sent whole; older ones were sent in a short form before.
+        has_new = any(place >= len(messages) - len(newest) for place, _ in contents)
+        return Rewritten(body.spliced(contents, added), betas, fallback if has_new else None)
 
     def _plan(
         self,

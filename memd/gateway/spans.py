@@ -1,4 +1,4 @@
-"""The body of a request, and the positions of its messages in its text. Pure.
+"""Parse the body of a request with the positions of its messages in its text. Pure.
 
 Rules of this file
 - Text that is not replaced stays as it is, to the byte.
@@ -57,6 +57,7 @@ def read(data: bytes) -> RequestBody | None:
         text = data.decode()
 
         def message(at: int) -> tuple[Any, int]:
+            """Parse a message and record where it begins."""
             starts.append(at)
             return _decode(text, at)
 
@@ -74,11 +75,13 @@ def _spans(text: str, start: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
 
     def content(at: int) -> tuple[Any, int]:
+        """Parse a block's content and record where it begins and ends."""
         value, end = _decode(text, at)
         spans[-1] = at, end
         return value, end
 
     def block(at: int) -> tuple[Any, int]:
+        """Parse a block, with an empty span until its content is read."""
         spans.append((at, at))
         return _object(text, {"content": content}, at)
 
@@ -120,12 +123,13 @@ def _array(text: str, item: Read, at: int) -> tuple[Any, int]:
 
 
 def _skip_space(text: str, at: int) -> int:
+    """Return the position of the first character from ``at`` on that is no white space."""
     match = _space(text, at)
     return match.end() if match else at
 
 
 def _after_sign(text: str, sign: str, at: int) -> int:
-    """Return the position behind a sign. Raises ValueError if another one is there."""
+    """Return the position behind the character ``sign``. Raises ValueError for another one."""
     if text[at] != sign:
         raise ValueError
     return at + 1
@@ -158,6 +162,7 @@ def _members(value: Mapping[str, Any]) -> str:
 
 
 def _dump(value: Any) -> str:
+    """Return a value as JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""The server behind the gateway: its address, and connections to it."""
+"""Parse the address of the server behind the gateway, and connect to it."""
 
 import re
 import ssl
@@ -77,6 +77,7 @@ def upstream(address: str) -> Upstream:
 
 @cache
 def _trusted() -> ssl.SSLContext:
+    """Return a TLS context with the system's certificates, for HTTP/1.1."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context

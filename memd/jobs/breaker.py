@@ -37,7 +37,7 @@ def repeated(before: Mapping[str, Any] | None, error: Mapping[str, Any]) -> int:
 
     ``before`` is the error of its last try, ``None`` for none.
     """
-    if before is None or _sort(before) != _sort(error):
+    if before is None or _comparable(before) != _comparable(error):
         return 1
     times = before.get(TIMES, 1)
     return times + 1 if isinstance(times, int) else 1
@@ -63,8 +63,8 @@ def is_open(breaker: Breaker | None, now: float) -> bool:
     return breaker is not None and breaker.since <= now < breaker.until
 
 
-def _sort(error: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind and the sentence of an error without words that have a digit (rule 2)."""
+def _comparable(error: Mapping[str, Any]) -> tuple[str, str]:
+    """Return an error's kind and its sentence without words that have a digit (rule 2)."""
     return str(error.get("kind")), _NUMBERED.sub("#", str(error.get("message")))
 
 

@@ -35,12 +35,15 @@ class Lanes:
         self.paused = False
 
     def __len__(self) -> int:
+        """Return how many jobs are unfinished."""
         return len(self._tickets)
 
     def __iter__(self) -> Iterator[Ticket]:
+        """Iterate over the unfinished jobs, the oldest first."""
         return iter(self._tickets.values())
 
     def __contains__(self, job: object) -> bool:
+        """Return whether a job is unfinished."""
         return job in self._tickets
 
     def settled(self) -> bool:
@@ -61,7 +64,7 @@ class Lanes:
         return self.waiting(ticket.kind, ticket.lane, ticket.session) is not None
 
     def put(self, ticket: Ticket) -> None:
-        """Add a job at the end."""
+        """Add a new job behind all others."""
         self._tickets[ticket.job] = ticket
 
     def next(self) -> Ticket | None:

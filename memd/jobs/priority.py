@@ -34,7 +34,7 @@ class RequestPriority:
             self._count(-step)
 
     def uncounted(self) -> AbstractContextManager[None]:
-        """Do not count the current prompt during the block, while it waits for a model."""
+        """Do not count the current prompt during the block, in which it waits for a model."""
         return self.prompt(-1) if self._prompts else nullcontext()
 
     @property
@@ -43,7 +43,7 @@ class RequestPriority:
         return self._prompts
 
     def yield_to_requests(self) -> None:
-        """Wait until no prompt is in flight, 50 ms at most."""
+        """Wait in a worker thread while a prompt is in flight, 50 ms at most."""
         if self._prompts:
             self._quiet.wait(MOST_SECONDS)
 
@@ -53,6 +53,7 @@ class RequestPriority:
         self.yield_to_requests()
 
     def _count(self, step: int) -> None:
+        """Change the number of prompts, and wake waiting threads when none is left."""
         self._prompts += step
         if self._prompts:
             self._quiet.clear()

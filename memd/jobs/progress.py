@@ -42,9 +42,10 @@ class Progress:
         self._reported: dict[str, _Reported] = {}
 
     def teller(self, job: Job) -> Callable[..., None]:
-        """Return the function with which a runner reports its progress; it never fails."""
+        """Return the function by which a job's runner reports its progress; it never fails."""
 
         def tell(phase: str, **facts: Any) -> None:
+            """Record a report and publish it at once."""
             reported = self._reported.setdefault(job.id, _Reported(phase))
             reported.phase = phase
             _record(reported, facts)
@@ -65,7 +66,7 @@ class Progress:
         return self._reported[job].phase if job in self._reported else ""
 
     def live(self, job: Job) -> Job:
-        """Return a job with the phase that its runner reported last, unless it has ended."""
+        """Return a running job with the phase that it reported last."""
         return job if job.over else replace(job, phase=self.phase(job.id) or job.phase)
 
     def ended(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Values of running jobs: what a runner gets, its result, and what follows from a failure."""
+"""Define what a job's runner gets and returns, and what follows from a failure."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -79,7 +79,7 @@ class RunResult(Struct):
         self.refused = failure if failure.of_disk else None
 
     def broke(self, number: str) -> None:
-        """Record an unexpected failure, which the log has under ``number``."""
+        """Record an unexpected failure; ``number`` is the id of its log entry."""
         message = f"something unexpected went wrong; the log has it under {number}"
         self.error = {"kind": "unexpected", "message": message, "id": number}
 
@@ -98,7 +98,7 @@ class RunResult(Struct):
             breaker.model_worked(rows, self.row.directory)
 
     def setback(self) -> Setback:
-        """Return what follows from the recorded failure."""
+        """Return what follows from the recorded failure: another try, parking or the end."""
         error = self.error or {}
         before = None if self.row is None else self.row.error
         attempts = 0 if self.row is None else self.row.attempts

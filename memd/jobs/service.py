@@ -230,7 +230,7 @@ class Jobs:
                 await self._changed.wait()
 
     async def drain(self, seconds: float, *, queued: bool = True) -> int:
-        """Wait up to ``seconds`` for the end of all jobs; return how many are left.
+        """Wait up to ``seconds`` for the end of all jobs; return how many are unfinished.
 
         Without ``queued`` no more jobs start, and only running ones are waited for.
         """
@@ -239,6 +239,7 @@ class Jobs:
         async with anyio.create_task_group() as group:
 
             async def out_of_time() -> None:
+                """End the wait after ``seconds``."""
                 await self._clock.sleep(seconds)
                 group.cancel_scope.cancel()
 
@@ -315,19 +316,21 @@ class Jobs:
         write = partial(write, phase=self.progress.phase(job), result=result, error=error)
 
         async def finish() -> None:
+            """Write the end of the job, and wake all who wait for it."""
             park = parked and not self._lanes.superseded(job)
             self._ended(await to_thread.run_sync(partial(write, parked=park)))
 
         await self._durably(finish)
 
     async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
-        """Put a job back into the queue and free its lane; return whether it was put back.
+        """Put a job back into the queue and free its lane; return whether that was done.
 
         It is held if it has an ``error``. It is not put back if a caller cancelled it, or if a
         newer request replaces the failed one.
         """
 
         async def put_back() -> bool:
+            """Write the job as waiting and free its lane, unless it was cancelled or replaced."""
             if self._scopes[job].cancel_called and job not in self._pausing:
                 return False
             if job not in self._pausing and (error is None or self._lanes.superseded(job)):
@@ -343,7 +346,7 @@ class Jobs:
         return await self._durably(put_back)
 
     async def _durably(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a step under the lock, retried until the state file accepts it."""
+        """Run a step under the lock until the state file accepts it, and return its result."""
         pause = 1.0
         while True:
             try:

@@ -39,7 +39,7 @@ class Waiting:
             self._wake(job)
 
     def goes_on(self, job: str) -> None:
-        """Record that a job runs again."""
+        """Record that a job runs again, so that nobody gets the earlier error."""
         self._refusals.pop(job, None)
 
     def ended(self, job: str) -> None:

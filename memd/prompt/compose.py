@@ -1,4 +1,4 @@
-"""Compose a prompt from its parts: the same parts always give the same bytes. Pure.
+"""Compose a prompt from its parts, the same parts always to the same bytes. Pure.
 
 The text is in ``templates/``, one file for each section; texts shared with other prompts are with
 ``core/prose.py``, which describes the format of templates.
@@ -88,7 +88,7 @@ class Parts(Struct, frozen=True):
 
 
 def compose(parts: Parts) -> str:
-    """Return the text of a prompt."""
+    """Return the text of a prompt: its sections in order, then the indexes."""
     flags = _flags(parts)
     values = {
         "display_name": text.one_line(parts.display_name, _NAME_CHARACTERS),
@@ -113,7 +113,7 @@ def shared(directory: str, index: IndexText) -> str:
 
 
 def etag(prompt: str) -> str:
-    """Return a hash by which a client recognises an unchanged prompt."""
+    """Return a short hash of a prompt, by which a client recognises an unchanged one."""
     return hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:_ETAG_CHARACTERS]
 
 
@@ -144,7 +144,7 @@ def _sections(parts: Parts) -> list[str]:
 
 
 def _index(index: IndexText) -> str:
-    """Return the section that quotes an index."""
+    """Return the section that quotes an index, in tags that its text cannot close."""
     shown = index.text.rstrip()
     if index.repository:
         shown = quoting.neutralise(shown).rstrip()

@@ -1,4 +1,4 @@
-"""Select the open edits of a proposal, and plan their application to the live files. Pure.
+"""Plan how the open edits of a proposal are applied to the live files. Pure.
 
 Rules of this file
 - A file that changed since the dream read it is merged if possible. Otherwise it is left, and so is
@@ -212,7 +212,7 @@ def _result(edit: ProposedEdit, tree: Tree, *, imports: bool) -> _Result:
 def _final_target(
     edit: ProposedEdit, leaving: Sequence[ProposedEdit], results: Mapping[str, _Result]
 ) -> str:
-    """Return the path that a memory is merged into at last; a target may be merged itself."""
+    """Return the path that a memory is merged into in the end; a target may be merged too."""
     into = {e.path: e.merged_into for e in leaving if results[e.path].edit is not None}
     path, passed = edit.merged_into, {edit.path}
     while path in into and path not in passed:
@@ -222,7 +222,7 @@ def _final_target(
 
 
 def _says(tree: Tree, path: str, old: bytes, wanted: bytes | None) -> bool:
-    """Return whether the memory at ``path`` has all words of an ``old`` one, or the wanted body."""
+    """Return whether a memory has all words of the ``old`` one, or the body that was proposed."""
     try:
         file = tree.read(path)
     except MemdError:
@@ -234,4 +234,5 @@ def _says(tree: Tree, path: str, old: bytes, wanted: bytes | None) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the words of a text, in lower case."""
     return frozenset(_WORD.findall(text.casefold()))

@@ -112,7 +112,7 @@ class Reviews:
         return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
     async def asks(self, directory: str, proposal: str) -> bool:
-        """Return whether a proposal asks if memories are still needed.
+        """Return whether a proposal asks the person if memories are still needed.
 
         Raises ProposalNotFoundError and StateUnusableError.
         """
@@ -133,13 +133,14 @@ class Reviews:
             if not edits:
                 raise ProposalUnreadableError(current.id)
             wanted = open_edits(current, names)
-            made = Acceptance()
+            acceptance = Acceptance()
 
             def plan(tree: Tree) -> Draft:
-                nonlocal made
+                """Return the change set for the live files, and set the result for each file."""
+                nonlocal acceptance
                 imports = current.imports
-                made = accept(edits, wanted, tree, strict=bool(names), imports=imports)
-                return made.draft(current.id, imports=imports)
+                acceptance = accept(edits, wanted, tree, strict=bool(names), imports=imports)
+                return acceptance.draft(current.id, imports=imports)
 
             asks = "a question" if current.asks else "a dream"
             source = "an import" if current.imports else asks
@@ -150,8 +151,9 @@ class Reviews:
                 origin=current.origin if current.imports else ASSISTANT,
             )
             committed = await self._store.commit(directory, plan, by)
-        state = _state(edits, made.accepted, ACCEPTED)
-        return Accepted(current.id, state, committed.change, made.accepted, made.left)
+        accepted, left = acceptance.accepted, acceptance.left
+        state = _state(edits, accepted, ACCEPTED)
+        return Accepted(current.id, state, committed.change, accepted, left)
 
     async def reject(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, reason: str = ""

@@ -58,7 +58,7 @@ def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
 
 
 def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[ProposalView, ...]:
-    """Return the views of proposals; ``live`` are the contents of their existing files."""
+    """Return the views of proposals; ``live`` has the contents of their existing files by path."""
     made: list[ProposalView] = []
     files, characters = _FILES, _ALL_CHARACTERS
     for proposal in proposals:
@@ -79,7 +79,7 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Pro
 
 
 def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ...]) -> ProposalView:
-    """Return the view of a proposal with its files and notes about it."""
+    """Return the view of a proposal with its files, and notes about it as problems."""
     return ProposalView(
         id=proposal.id,
         at=iso_time(proposal.at),

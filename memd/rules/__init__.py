@@ -1,4 +1,4 @@
-"""The person's rules for tools: which are switched on, and which of them a tool's call breaks.
+"""Rules: the person's rules for tools, and whether a tool's call breaks one of them.
 
 Doors: ``service``, ``values``.
 """

@@ -1,4 +1,4 @@
-"""The line ``check:`` of a memory: its grammar, and whether a tool's call matches it. Pure.
+"""Parse the line ``check:`` of a memory, and compare a tool's call with it. Pure.
 
 A check is either ``TOOL /pattern/``, with a pattern for the tool's input, or the first words of a
 command. docs/rules.md has the grammar with examples.
@@ -76,6 +76,7 @@ class PlannedCall(Struct, frozen=True, dict=True):
         return tuple(text[:_TEXT] for text in self._texts())
 
     def _texts(self) -> Sequence[str]:
+        """Return the texts of the call by its kind, before they are cut."""
         if self.kind == _SHELL:
             return (" ".join(members_of(self.input, "command")),)
         if self.kind in _ON_PATHS:
@@ -99,6 +100,7 @@ class ToolPattern(Struct, frozen=True, dict=True):
         return self._names_tool(call) and any(self.pattern.search(text) for text in call.texts)
 
     def _names_tool(self, call: PlannedCall) -> bool:
+        """Return whether the check is about the call's tool, or another tool of its kind."""
         if self.tool.endswith("*"):
             return call.tool.startswith(self.tool[:-1])
         same_kind = call.kind not in _MIXED and call.kind == tool_kind(self.tool)
@@ -117,6 +119,7 @@ class CommandPrefix(Struct, frozen=True, dict=True):
         return any(map(self._fits, call.started.get(self.program, ())))
 
     def _fits(self, call: Started) -> bool:
+        """Return whether a started program has all options and the first words of the check."""
         return all(_has_option(call, option) for option in self.options) and self._begins(call)
 
     def _begins(self, call: Started) -> bool:
@@ -174,7 +177,7 @@ def _parse_prefix(text: str) -> CommandPrefix:
 
 
 def _has_option(call: Started, option: str) -> bool:
-    """Return whether a call has an option, also as letters of a group such as ``-rf``."""
+    """Return whether a program has an option, also in a group of letters such as ``-rf``."""
     if option in call.options:
         return True
     return bool(_SHORT.fullmatch(option)) and call.letters.issuperset(option[1:])

@@ -1,4 +1,4 @@
-"""What a person consents to in a rule: the words of its memory, and their hash. Pure."""
+"""Build the rule of a memory, and the hash of its words that a person consents to. Pure."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class RuleWords(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """The reason in the answer to a tool's call, with hidden characters spelled out."""
+        """The reason that a tool's call is answered with, with hidden characters spelled out."""
         name, words = (
             one_line(invisible.spelled_out(text), most)
             for text, most in ((self.name, _NAME), (self.description, _WORDS))
@@ -135,7 +135,7 @@ def loaded(stored: StoredRule, file: MemoryFile | None) -> LoadedRule:
 def candidates(
     files: Sequence[MemoryFile], repeated: Mapping[str, int]
 ) -> tuple[RuleCandidate, ...]:
-    """Return the memories that could be rules, the most often repeated ones first.
+    """Return the memories that could be rules, those repeated most often first.
 
     These have a valid line ``check:``, or quote a command and were repeated by the person.
     ``repeated`` has the number of repetitions by path.

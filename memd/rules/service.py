@@ -1,4 +1,4 @@
-"""The rules for tools: switching them, and answering tools' calls. The only file here that awaits.
+"""Switch rules for tools, and answer tools' calls. The only file of the room that awaits.
 
 Rules of this file
 - A rule's state is computed from its memory and its row: it is on while the memory has the words
@@ -128,6 +128,7 @@ class ToolRules:
         digest = ""
 
         def plan(tree: Tree) -> Draft:
+            """Return the change that writes the line ``check:``, none if the memory has it."""
             nonlocal digest
             file = tree.read(path)
             if file is None:
@@ -156,6 +157,7 @@ class ToolRules:
         return await to_thread.run_sync(self._off, directory, rule)
 
     def _off(self, directory: str, id_: str) -> ToolRule:
+        """Switch a rule off and return it. Blocks. Raises RuleNotFoundError."""
         for rule in self._reloaded_rules(directory):
             if rule.id == id_:
                 self._table.switch_off(rule.stored.number, forget=rule.state == "gone")
@@ -170,6 +172,7 @@ class ToolRules:
         return stored
 
     def _stored_rules(self, directory: str) -> tuple[StoredRule, ...]:
+        """Return the rows of a directory's rules, read from the state file if needed."""
         real = os.path.realpath(directory)
         stored = self._reload_rows() if self._stored is None else self._stored
         return tuple(rule for rule in stored if rule.directory == real)
@@ -209,6 +212,7 @@ class ToolRules:
         return min(broken, key=lambda rule: rule.answer != "deny", default=None)
 
     def _answer(self, find: Callable[[], Sequence[str]], call: PlannedCall) -> RuleAnswer:
+        """Return the answer of the rules to a call, and count it. Blocks."""
         directories = find()
         rule = self._broken_rule(directories, call)
         if rule is None:
@@ -222,6 +226,7 @@ class ToolRules:
         return _answer_of(rule)
 
     def _list(self, directory: str) -> RuleList:
+        """Return the rules of a directory and the memories that could be rules. Blocks."""
         rules = self._reloaded_rules(directory)
         listed = {rule.stored.path for rule in rules if rule.state != "gone"}
         headers = self._store.reading.snapshot(directory).snapshot.headers
@@ -231,6 +236,7 @@ class ToolRules:
         return RuleList(tuple(rule.shown() for rule in rules), candidates(files, repeated))
 
     def _counts(self) -> RuleCounts:
+        """Return how many rules are in each state. Blocks."""
         states: list[str] = []
         for directory in {rule.directory for rule in self._reload_rows()}:
             with suppress(MemdError):  # the doctor reports a directory that cannot be read

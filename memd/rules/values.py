@@ -1,4 +1,4 @@
-"""The values that callers of the rules pass and get, and their errors. Pure."""
+"""Define the values that callers of the rules pass and get, and their errors. Pure."""
 
 from typing import Literal
 
