@@ -99,6 +99,7 @@ class Workspace:
         self._folders = view.open_roots(self._roots)
 
     def __enter__(self) -> Self:
+        """Return the workspace, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""The real clock."""
+"""Read the operating system's clock."""
 
 import time
 
@@ -13,7 +13,7 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Return seconds that never go back."""
+        """Return monotonic seconds, which a change of the clock does not move."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:

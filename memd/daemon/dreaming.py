@@ -1,4 +1,4 @@
-"""The one place where dreams begin: on request, after a session or an extraction, by the timer.
+"""Begin dreams on request, after a session or an extraction, or by the timer.
 
 Rules of this file
 - Each trigger checks the gates first, cheapest first, and then whether the machine is quiet; a
@@ -86,7 +86,7 @@ class DreamStarter:
         return await self._begin_if_due(project, settings, visit)
 
     async def visited(self, project: Project, visit: Visit) -> None:
-        """Store the last visit of a project's memory directory. Raises StateUnusableError."""
+        """Store that a project's memory directory was visited now. Raises StateUnusableError."""
         now = self._clock.now()
         await to_thread.run_sync(self._visits.remember, project.memory_dir, visit, now)
 
@@ -98,7 +98,7 @@ class DreamStarter:
             await self._check_all()
 
     async def prospect(self, project: Project, settings: Settings) -> Prospect:
-        """Return when the next dream may begin, why it waits, and the jobs under way.
+        """Return when the next dream may begin, why it waits, and the jobs that run or wait.
 
         Raises StateUnusableError.
         """

@@ -1,4 +1,4 @@
-"""The request that the daemon ends, and whether a new version follows in the same process."""
+"""Hold the request that the daemon ends, with or without a restart in the same process."""
 
 import anyio
 

@@ -1,4 +1,4 @@
-"""Replaces the running version of memd by the installed one, in the same process.
+"""Replace the running version of memd by the installed one, in the same process.
 
 Rules of this file
 - The process stays: its PID, the instance lock and the listening socket, so a supervisor notices

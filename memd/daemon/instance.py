@@ -1,4 +1,4 @@
-"""One daemon per user: an exclusive lock decides who serves.
+"""Let one daemon per user serve, by an exclusive lock on a file.
 
 Rules of this file
 - The lock is ``flock`` on a file that is never unlinked, taken before the store or the socket is
@@ -85,6 +85,7 @@ class Instance:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
+        """Take the lock and write this process into its file."""
         path = self._places.lock
         try:
             _make_state_dir(self._places)
@@ -100,6 +101,7 @@ class Instance:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Empty the lock file and release the lock."""
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)
         self._close()
@@ -110,10 +112,11 @@ class Instance:
         return self._descriptor
 
     def holds(self) -> bool:
-        """Return whether our lock is still the one that others would find at its path."""
+        """Return whether the file at the lock's path is still the one that this process locked."""
         return self._descriptor >= 0 and _same_file(self._descriptor, self._places.lock)
 
     def _close(self) -> None:
+        """Close the descriptor, which releases the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -155,7 +158,7 @@ def _open(path: str) -> int:
 
 
 def _is_lock(descriptor: int, path: str) -> bool:
-    """Say whether a handed descriptor is open and is the lock file at its path."""
+    """Return whether a handed descriptor is open and is the lock file at its path."""
     try:
         return descriptor >= 0 and _same_file(descriptor, path)
     except OSError:  # it is open no more
@@ -163,6 +166,7 @@ def _is_lock(descriptor: int, path: str) -> bool:
 
 
 def _same_file(descriptor: int, path: str) -> bool:
+    """Return whether a descriptor's file is the one at a path."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -185,6 +189,7 @@ def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
 
 
 def _parse(body: bytes) -> AlreadyRunningError:
+    """Return the error that names the holder of the lock, as the lock file describes it."""
     holder = read_object(body)
     pid, version, socket = (holder.get(name) for name in ("pid", "version", "socket"))
     if type(pid) is not int or not 0 < pid < 2**31 or version is None or socket is None:
@@ -193,6 +198,7 @@ def _parse(body: bytes) -> AlreadyRunningError:
 
 
 def _lives(pid: int) -> bool:
+    """Return whether a process with this id runs and belongs to this user."""
     try:
         os.kill(pid, 0)
     except OSError:  # there is none, or it is another user's

@@ -1,4 +1,4 @@
-"""Builds the extraction of memories and the rules for tools from the daemon's parts."""
+"""Build the extraction of memories and the rules for tools from the daemon's parts."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -42,6 +42,7 @@ def extractions(
 
 
 def _said_again(table: RuleTable, directory: str, paths: Sequence[str], at: float) -> None:
+    """Count that the person repeated what these memories say."""
     with suppress(StateUnusableError):  # a lost count does no harm
         table.said_again(directory, paths, at)
 

@@ -1,4 +1,4 @@
-"""The log: structured, on stderr, without memory text, prompts or keys.
+"""Write the log: structured, on stderr, without memory text, prompts or keys.
 
 The only place that configures structlog. Lines are plain text on a terminal, JSON elsewhere. Every
 text passes the secret scanner on its way out.
@@ -74,6 +74,7 @@ class _Printer(structlog.PrintLogger):
 
 
 def _scrub(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Remove credentials and direction characters from the texts of a log entry."""
     for key, value in entry.items():
         if isinstance(value, str) and key not in {"timestamp", "level"}:
             entry[key] = secrets.scrub(without_directions(value))

@@ -1,4 +1,4 @@
-"""How busy the machine is, as psutil says.
+"""Measure how busy the machine is, and describe processes, with psutil.
 
 Rules of this file
 - psutil is imported at its first use: 2.6 MB and 10 ms that only a dream needs, not the start.
@@ -88,6 +88,7 @@ def _program(running: "psutil.Process") -> str:
 
 
 def _process(pid: int) -> SystemProcess | None:
+    """Return a living process, ``None`` for a dead one, a zombie or an impossible id."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 
     if not 0 < pid < _PID_MOST:

@@ -1,4 +1,4 @@
-"""What happened while no daemon answered: events in the spool, and transcripts that grew.
+"""Handle what happened while no daemon ran: events in the spool, grown transcripts.
 
 Rules of this file
 - A hook that got no answer left its request in the spool, one file each. It is answered as if the
@@ -146,7 +146,7 @@ def _remove(path: str) -> bool:
 
 
 def _grown(cursors: Cursors, now: float) -> list[_Grown]:
-    """Return the latest conversations that grew, the longest unchanged one first. Blocks."""
+    """Return the conversations that grew last, the longest unchanged one first. Blocks."""
     grown = []
     for directory, cursor in cursors.transcripts():
         with suppress(OSError):

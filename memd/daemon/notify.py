@@ -1,4 +1,4 @@
-"""Reports the daemon's state to systemd: sd_notify(3) and its watchdog, without a library."""
+"""Report the daemon's state to systemd with sd_notify(3) and its watchdog."""
 
 import socket
 from collections.abc import Mapping

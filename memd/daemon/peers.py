@@ -1,4 +1,4 @@
-"""Other memds of this user: checks of their sockets, and messages passed on to them.
+"""Check the sockets of this user's other memds, and pass messages on to them.
 
 Rules of this file
 - A socket must belong to this user alone: its path has no link, and it, its directory and the
@@ -175,6 +175,7 @@ class PeerRelay:
         return bool(waiting)
 
     async def _pass_on_quietly(self, path: str) -> None:
+        """Pass on the messages for a socket; an error of the state file is ignored."""
         with suppress(StateUnusableError):  # then it is tried again
             await self._pass_on(path)
 

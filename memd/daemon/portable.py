@@ -1,4 +1,4 @@
-"""Builds exports and imports from the daemon's parts."""
+"""Build exports and imports from the daemon's parts."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The daemon as a process: signals, the supervisor and its watchdog, and checks of its files."""
+"""Run the daemon as a process: signals, the supervisor's watchdog, checks of its files."""
 
 import os
 import signal
@@ -34,6 +34,7 @@ async def run(ports: Ports) -> bool:
 
 
 async def _run(ports: Ports) -> bool:
+    """Serve until the end is requested; return whether to restart."""
     ending = Ending()
     async with anyio.create_task_group() as group:
         await group.start(_signals, ports.log, ending)

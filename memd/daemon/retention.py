@@ -1,4 +1,4 @@
-"""Prunes the journal, and all other records that have an age limit, at the start and daily."""
+"""Prune the journal and all other records with an age limit, at the start and daily."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The runner of each kind of job: passes a stored request to the service that does the work."""
+"""Run each kind of job by passing its request to the service that does the work."""
 
 from functools import partial
 from typing import Any

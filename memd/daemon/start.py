@@ -1,4 +1,4 @@
-"""From a command line to a serving daemon: the lock first, then the socket, then the loop."""
+"""Start the daemon from a command line: first the lock, then the socket, then the loop."""
 
 import ctypes
 import gc
@@ -101,6 +101,7 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
         bound = _identity(places.socket)
 
         def intact() -> bool:
+            """Return whether this process still holds the lock and its socket is at its path."""
             return instance.holds() and _identity(places.socket) == bound
 
         ports = Ports(places, environ, SystemClock(), log, listener, intact, origin=origin)

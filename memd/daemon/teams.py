@@ -1,4 +1,4 @@
-"""Passes changes of memories on to a team's syncs, whoever made them."""
+"""Report changes of memories, whoever made them, to a team's syncs."""
 
 from collections.abc import Callable, Collection
 

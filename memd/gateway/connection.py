@@ -111,7 +111,7 @@ class GatewayConnection:
         raise _OverError
 
     async def _first_bytes(self) -> bytes:
-        """Return the first bytes of a request, b"" if either side hangs up or time is up."""
+        """Return a request's first bytes, b"" if a side hangs up or the time is up."""
         result = b""
 
         async def watch(upstream: ByteStream, scope: anyio.CancelScope) -> None:
@@ -123,6 +123,7 @@ class GatewayConnection:
         async with anyio.create_task_group() as group:
             if self._upstream is not None:
                 group.start_soon(watch, self._upstream, group.cancel_scope)
+            # A connection that has not sent a request yet gets less time.
             seconds = HEAD_SECONDS if self._upstream is None else IDLE_SECONDS
             with anyio.move_on_after(seconds), suppress(*_GONE):
                 result = await self.client.receive()

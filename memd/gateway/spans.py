@@ -33,14 +33,14 @@ class RequestBody(Struct, frozen=True):
     def spliced(
         self, changes: Mapping[Place, Mapping[str, Any]], added: Mapping[str, Any]
     ) -> bytes:
-        """Return the body with the content of some blocks replaced, and with more members.
+        """Return the body with the content of some blocks replaced, and with ``added`` members.
 
         Further names in ``changes`` must be new to their block, and those in ``added`` to the body.
         """
         spans = {message: _spans(self.text, self.starts[message]) for message, _ in changes}
         pieces = [self.text[: self.inside], *(f"{_members({n: added[n]})}," for n in added)]
         at = self.inside
-        for message, block in sorted(changes):
+        for message, block in sorted(changes):  # in the order of the text
             start, end = spans[message][block]
             members = dict(changes[message, block])
             content = _dump(members.pop("content"))

@@ -10,7 +10,7 @@ from memd.core.errors import MemdError
 
 
 class Waiting:
-    """The events of jobs' ends. Use it on the event loop."""
+    """Lets callers wait for the ends of jobs. Use it on the event loop."""
 
     def __init__(self) -> None:
         self.stuck: MemdError | None = None  # the error of the last try to save anything

@@ -35,7 +35,7 @@ _SENT = {
 
 
 class MessageTools:
-    """The tools for messages; ``ask`` calls the daemon. One thread uses it."""
+    """Runs the tools for messages; ``ask`` calls the daemon. Used by one thread."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

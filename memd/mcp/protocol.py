@@ -46,7 +46,7 @@ Id = str | int
 
 
 class ProtocolError(Exception):
-    """An invalid message or request. The client's program reads the error, not its model."""
+    """An invalid message or request; the client's program gets it, its model does not."""
 
     def __init__(self, code: int, sentence: str, data: Any = None, id_: Id | None = None) -> None:
         super().__init__(sentence)

@@ -25,9 +25,9 @@ class WorkingDirectory:
         return {"jsonrpc": "2.0", "id": "roots", "method": "roots/list"}
 
     def adopt(self, result: Any) -> None:
-        """Use the first root in a client's answer that is a directory here, if there is one."""
+        """Use the first root in a client's answer that is a directory on this machine, if any."""
         self.known.set()
-        self.vague = False
+        self.vague = False  # even without a usable root the client is not asked again
         roots = result.get("roots") if isinstance(result, dict) else None
         for root in roots if isinstance(roots, list) else ():
             uri = root.get("uri") if isinstance(root, dict) else None
