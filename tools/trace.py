@@ -2,7 +2,9 @@
 
 A real daemon process records the calls between a request's bytes and its reply (for an extraction,
 to the end of its job), once everything was used before. A table counts the distinct functions of
-each request; ``-v`` names them, with how often each was called.
+each request; ``-v`` names them, with how often each was called. A request, and a job that it
+begins, may each look up the project once: a job is run from its row in the state file, perhaps by a
+later daemon.
 """
 
 import json
@@ -28,7 +30,7 @@ _RECORD += "from tools.trace import record; record()"
 _COMMAND = (sys.executable, "-c", _RECORD)
 _WAIT_SECONDS = 20.0
 _OLD = 1_700_000_000
-# What a request needs to know of its project; more than one look for it is one too many.
+# What a request needs to know of its project.
 LOOKUPS = (
     "projects/git.py:find_root",
     "projects/configuration.py:Configuration.current",
@@ -84,7 +86,7 @@ def main(arguments: list[str]) -> int:
                 ask()  # everything is loaded and known
                 with _recording(home, process.pid) as calls:
                     ask()
-                _show(name, calls, verbose="-v" in arguments)
+                _show(name, calls, verbose="-v" in arguments, looks=1 + (name == "extract"))
     return 0
 
 
@@ -95,10 +97,19 @@ def _requests(caller: Client, cwd: str) -> dict[str, Callable[[], object]]:
         return f"s{next(number)}"
 
     def extract() -> None:
-        said = f"Always use pnpm{next(number)} here. The staging host is box-{next(number)}.dev."
-        messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
+        said = ("Remember that the staging host is box-{}.dev.", "I prefer answer {}, without lists.")
+        messages = [
+            message
+            for sentence in said
+            for message in (
+                {"role": "user", "content": sentence.format(next(number))},
+                {"role": "assistant", "content": "Noted."},
+            )
+        ]
         request = {"cwd": cwd, "session_id": session(), "messages": messages, "wait": True}
-        caller.call("extract", request)
+        saved = caller.call("extract", request)["saved"]
+        if len(saved) != len(said):
+            raise RuntimeError(f"the extraction saved {saved}, not {len(said)} memories")
 
     return {
         "load_prompt": lambda: caller.call("load_prompt", {"cwd": cwd}),
@@ -147,10 +158,11 @@ def _switch(pid: int, done: Path) -> None:
         time.sleep(0.01)
 
 
-def _show(name: str, calls: Calls, *, verbose: bool) -> None:
+def _show(name: str, calls: Calls, *, verbose: bool, looks: int) -> None:
+    """Print how many functions ran, and which look-ups ran more often than ``looks`` times."""
     functions = {f: times for f, times in calls.items() if not f.endswith(_INNER)}
     looked = {f: functions.get(f, 0) for f in LOOKUPS}
-    again = ", ".join(f"{f} {times} times" for f, times in looked.items() if times > 1)
+    again = ", ".join(f"{f} {times} times" for f, times in looked.items() if times > looks)
     print(f"{name}: {len(functions)} functions{f'; {again}' if again else ''}")
     for function, times in sorted(functions.items()) if verbose else ():
         print(f"  {times:>4} {function}")

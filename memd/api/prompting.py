@@ -149,7 +149,8 @@ async def session_end(services: Services, call: Call, *, cwd: str, session_id: S
 
 async def over(services: Services, call: Call, session: NotesRequest) -> None:
     """Let a due dream begin after a session's end, and delete its notes if ``notes.days`` is 0."""
-    await services.starter.consider(visit_of(call, session.project.cwd, session.session))
+    visit = visit_of(call, session.project.cwd, session.session)
+    await services.starter.consider(session.project, session.settings, visit)
     if session.settings.notes.days == 0:
         with suppress(MemdError):  # what cannot be removed now goes with the daily pruning
             await notes.delete(services, session)

@@ -63,7 +63,7 @@ class Starter(Protocol):
         """Submit a dream that a person requests, unless a gate is closed."""
         ...
 
-    async def consider(self, visit: Visit) -> str:
+    async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Start an automatic dream if one is due and nothing prevents it; return its job, or ""."""
         ...
 

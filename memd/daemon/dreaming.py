@@ -75,13 +75,12 @@ class DreamStarter:
             return Requested(gate=gate)
         return Requested(job=await self._submit(project, visit, automatic=False))
 
-    async def consider(self, visit: Visit) -> str:
+    async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Submit an automatic dream if it is due and the machine is quiet; return its job, or "".
 
         ``visit.session`` does not count among the sessions since the last dream. Raises
-        NoProjectError and StateUnusableError.
+        StateUnusableError.
         """
-        project, settings, _ = await self._store.where(visit.cwd, visit.environment)
         await self.visited(project, visit)
         return await self._begin_if_due(project, settings, visit)
 

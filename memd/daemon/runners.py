@@ -67,7 +67,7 @@ def runners(
         if extracted.change:
             saved = facts | {"session": request["session"], "job": running.job.id}
             events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
-            await starter.consider(visit)
+            await starter.consider(project, settings, visit)
         else:
             await starter.visited(project, visit)
         return facts

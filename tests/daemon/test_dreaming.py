@@ -13,7 +13,6 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.core.settings import Settings
 from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
@@ -221,14 +220,14 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
         log=Log(io.StringIO()),
     )
     visit = Visit(str(tmp_path / "p"), "c", {})
-    project = await store.project(visit.cwd, visit.environment)
+    project, settings, _ = await store.where(visit.cwd, visit.environment)
     requested = (await starter.request(visit, force=False)).job
-    assert await starter.consider(visit) == ""
-    assert (await starter.prospect(project, Settings())).running == requested
+    assert await starter.consider(project, settings, visit) == ""
+    assert (await starter.prospect(project, settings)).running == requested
     assert await jobs.cancel(requested)
     with priority.prompt():
-        assert await starter.consider(visit) == ""
-    assert await starter.consider(visit) not in {"", requested}
+        assert await starter.consider(project, settings, visit) == ""
+    assert await starter.consider(project, settings, visit) not in {"", requested}
     database.close()
 
 

@@ -6,9 +6,10 @@ from tools import trace
 
 
 def test_each_request_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every kind of request has a line with a number of functions above none."""
+    """Each request has a line with its functions, and looks up its project once, its job once."""
     assert trace.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     names = [line.partition(":")[0] for line in lines]
     assert names == ["load_prompt", "prefetch", "memory.write", "extract"]
     assert all(int(line.split()[1]) > 0 for line in lines)
+    assert not any("times" in line for line in lines)
