@@ -14,11 +14,13 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from msgspec.structs import replace
 
-from memd.core import limits, text
+from memd.core import limits, regex, text
 from memd.core.text import SAID
 from memd.core.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
@@ -43,8 +45,8 @@ _COVERED = 0.8  # share of a description's characters in words that the text's b
 _LEAST = 300  # units of each text that have to fit; a shorter part would be of no use
 _BEGINNING = 1000  # characters; a longer text may be shortened
 # Code, versions, dates and states, which may have changed since a memory was written.
-_CHANGES = re.compile(
-    r"[`/]|\w_\w|[a-z][A-Z]|\w\.\w|\(\)|\d"
+_CHANGES = (
+    r"[`/]|[\pL\pN_]_[\pL\pN_]|[a-z][A-Z]|[\pL\pN_]\.[\pL\pN_]|\(\)|\p{Nd}"
     r"|(?i:\b(?:now|current|currently|today|still|until|pending|blocked|broken|due|deadline|freeze"
     r"|deploy\w*|migrat\w*|releas\w*)\b)|[目现]前|现在|正在|截止"
 )
@@ -60,9 +62,10 @@ def render(
     """
     for number in range(len(memories), 0, -1):
         shown = sorted(memories[:number], key=_section)
+        old = _old(shown)
         heads, quotes = list(_heads(shown)), [_quote(memory) for memory in shown]
         sizes = [units(quote) for quote in quotes]
-        frame = "\n\n".join(filter(None, (_OPEN, *heads, _old(shown), tags.CLOSE)))
+        frame = "\n\n".join(filter(None, (_OPEN, *heads, old, tags.CLOSE)))
         # What is left for the quotations if each of them is cut and gets its note.
         room = budget - units(frame) - number * (units(_REST) + len("\n"))
         if room >= sum(min(size, _LEAST) for size in sizes):
@@ -70,7 +73,7 @@ def render(
                 "\n".join(filter(None, (head, _shorten(quote, share))))
                 for head, quote, share in zip(heads, quotes, shares(sizes, room), strict=True)
             )
-            parts = (_OPEN, *entries, _old(shown), tags.CLOSE)
+            parts = (_OPEN, *entries, old, tags.CLOSE)
             return "\n\n".join(filter(None, parts)), number
     return "", 0
 
@@ -115,9 +118,24 @@ def _old(shown: Iterable[SurfacedMemory]) -> str:
         for memory in shown
         if memory.stale_notice
         and _section(memory) != _OF_THE_PERSON
-        and _CHANGES.search(f"{memory.description}\n{_SAID.sub('', memory.content)}")
+        and _may_have_changed(f"{memory.description}\n{_SAID.sub('', memory.content)}")
     ]
     return _OLD.replace("{{names}}", ", ".join(names)) if names else ""
+
+
+def _may_have_changed(content: str) -> bool:
+    """Return whether a text has code, a version, a date or a state."""
+    # A lone surrogate cannot be encoded; it is none of these.
+    return _changes().search(content.encode(errors="replace")) is not None
+
+
+@cache
+def _changes() -> Any:
+    """Return the pattern of what may have changed, compiled.
+
+    Texts are searched while a prompt waits; google-re2 takes a tenth of the time of ``re``.
+    """
+    return regex.own(_CHANGES)
 
 
 def _name(memory: SurfacedMemory) -> str:

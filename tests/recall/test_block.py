@@ -79,6 +79,10 @@ def test_what_a_member_of_the_team_wrote_is_quoted() -> None:
         ("assistant", "The parser is in src/parse.py.", True),
         ("outside", "The freeze ends in May.", True),
         ("", "Ana likes trains.", False),
+        ("", "Ana likes \ud800 trains.", False),
+        ("", "Ana likes the größe_x.", True),
+        ("", "Ana is Blocked.", True),
+        ("", "Ana likes unblocked trains.", False),
         ("", 'Ana likes trains.\n\n**Said:** "trains" (2026-02-01)', False),
     ],
 )
