@@ -25,7 +25,7 @@ BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
 _RULE = " feedback "
-_FEW = 48  # terms; so few are faster to search one by one than with a set of a memory's words
+_FEW = 12  # forms; so few are counted faster one by one than with a set of the words of a memory
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
 _SYNONYM = 0.45  # of a word's weight
 _PAIR = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
@@ -137,7 +137,8 @@ def rank(
     terms = [_term(word, factor, query, rarity) for word, factor in query.factors.items()]
     weights = {term.word: term.forms[0][1] for term in terms}
     pairs = [(one, two, weights[one] + weights[two]) for one, two in query.pairs]
-    results = (_weigh(terms, pairs, query.names, document) for document in documents)
+    forms = {form[1:-1]: form for term in terms for form, _ in term.forms}
+    results = (_weigh(terms, forms, pairs, query.names, document) for document in documents)
     weighed = sorted(filter(None, results), key=attrgetter("rank"))
     floors = _floors(query, terms, rarity) if floor else (0.0, 0.0)
     follow = _FOLLOW if any(item.reaches(floors) for item in weighed) else 1.0
@@ -203,24 +204,28 @@ def _floors(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> tuple[floa
 
 
 def _weigh(
-    terms: Sequence[_Term],
+    terms: Iterable[_Term],
+    forms: Mapping[str, str],
     pairs: Iterable[tuple[str, str, float]],
     names: frozenset[str],
     document: SearchDocument,
 ) -> _Weighed | None:
-    """Return a memory with its score and parts, ``None`` if it has no word of the prompt."""
+    """Return a memory with its score and parts, ``None`` if it has no word of the prompt.
+
+    ``forms`` are those of the terms by their words without spaces.
+    """
     text = document.words
+    counts = _counts(text, forms)
     matched: dict[str, None] = {}
     bm25 = brings = 0.0
-    for term in terms if len(terms) <= _FEW else _terms_in(terms, text):
+    for term in terms:
         gain = value = 0.0
         for form, weight in term.forms:
-            at = text.find(form)
-            if at >= 0:
-                times = text.count(form)
+            times = counts.get(form)
+            if times:
                 gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))  # BM25
-                place = 1.0 if at < document.heading else _BODY
-                value = max(value, weight * term.share * place)
+                is_in_heading = text.find(form, 0, document.heading + 1) >= 0
+                value = max(value, weight * term.share * (1.0 if is_in_heading else _BODY))
         if gain:
             matched[term.word] = None
             bm25 += gain
@@ -242,10 +247,11 @@ def _weigh(
     return _Weighed(document, score, shown, tuple(matched), brings)
 
 
-def _terms_in(terms: Iterable[_Term], text: str) -> list[_Term]:
-    """Return the terms that have a form among the words of a text."""
-    words = set(text.split())
-    return [term for term in terms if any(form[1:-1] in words for form, _ in term.forms)]
+def _counts(text: str, forms: Mapping[str, str]) -> dict[str, int]:
+    """Return how often a memory's text has each form that it has."""
+    if len(forms) <= _FEW:
+        return {form: times for form in forms.values() if (times := text.count(form))}
+    return {(form := forms[word]): text.count(form) for word in forms.keys() & text.split()}
 
 
 @cache
