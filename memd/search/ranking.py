@@ -11,7 +11,7 @@ Rules of this file
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Protocol

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
+from memd.state.checkpoints import LONGEST_PAGES, Checkpoints
 from memd.state.errors import StateNotMigratedError
 from memd.state.errors import StateReadOnlyError as StateReadOnlyError
 from memd.state.errors import StateTooNewError as StateTooNewError
@@ -39,9 +40,9 @@ from memd.state.shared_lock import SharedLock
 Row = sqlite3.Row
 
 _LOG = "-wal"
-_DAMAGED, _STUCK = formats.DAMAGED, formats.STUCK
 _SYNCED = "PRAGMA synchronous=FULL"
 _UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: a commit does not wait for the disk
+_SETTINGS = ("PRAGMA journal_mode=WAL", f"PRAGMA wal_autocheckpoint={LONGEST_PAGES}", _SYNCED)
 _BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
 _ENDED = "it was closed"
 _READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
@@ -88,6 +89,7 @@ class StateFile:
         self._connection: sqlite3.Connection | None = None
         self._identity = _Identity(None, None)
         self._damages = 0
+        self.checkpoints = Checkpoints()
         self._unmigrated: tuple[_Identity, tuple[int, int], str] | None = None
         self._ended = False
 
@@ -112,6 +114,7 @@ class StateFile:
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
+        self.checkpoints.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
@@ -129,15 +132,16 @@ class StateFile:
             self.tell(sentence)
 
     def worked(self) -> None:
-        """Reset the count of damages; called after a successful commit."""
+        """Reset the count of damages, and count the commit that succeeded."""
         self._damages = 0
+        self.checkpoints.count_commit()
 
     def failed(self, error: sqlite3.Error) -> None:
         """Close the file if the error means damage or a connection that cannot be used any more."""
         code = formats.code_of(error)
-        if code in _DAMAGED:
+        if code in formats.DAMAGED:
             self._damages += 1
-        if code in (*_DAMAGED, *_STUCK):
+        if code in (*formats.DAMAGED, *formats.STUCK):
             self.close()
 
     def _open_again(self) -> sqlite3.Connection:
@@ -181,14 +185,15 @@ class StateFile:
         )
         try:
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute(_SYNCED)
+            for setting in _SETTINGS:
+                connection.execute(setting)
             _check(connection, thorough=thorough)
             migrate = self._migrate and partial(self._migrate, connection.cursor(Cursor))
             if sentence := formats.bring_up(self.path, connection, migrate):
                 self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
+            self.checkpoints.open(self.path)
         except BaseException:
             connection.close()
             raise
@@ -268,6 +273,7 @@ class Database:
         content may remain in the file or its log until another call succeeds.
         """
         with self.file.lock:
+            self.file.checkpoints.wait()  # it would keep the log from being emptied
             self.read("VACUUM")
             if self.read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
                 raise StateUnusableError(self.path, _READ_BY_OTHERS)

@@ -29,7 +29,8 @@ _ONCE = {
     "socket": 3,  # the listener, and the pair that wakes the event loop
     "internet socket": 4,  # connections to a model are kept for the next request
 }
-_DATABASE = ("", "-wal", "-shm")  # one connection of SQLite
+# SQLite's two connections, one of them for checkpoints; they share the index of the log.
+_DATABASE = {"": 2, "-wal": 2, "-shm": 1}
 _INDEX = 2  # descriptors of a file of a search index in use: the file, and the map of it
 _POOLED_THREADS = 80  # 40 of anyio's pool, 16 of recall's, the rest for libraries: they stay idle
 # Pools of the event loop, which outlives a daemon here: anyio's, and asyncio's that looks up names.
@@ -67,7 +68,9 @@ def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) ->
 
     A process that has ended has no leaks.
     """
-    once = Counter(_ONCE) + Counter(f"{places.database}{end}" for end in _DATABASE)
+    once = Counter(_ONCE) + Counter(
+        {f"{places.database}{end}": count for end, count in _DATABASE.items()}
+    )
     allowed = _descriptors(pid) | once
     allowed["socket"] = once["socket"]
     index = f"{places.state_dir}/index/"

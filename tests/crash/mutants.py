@@ -169,7 +169,7 @@ MUTANTS = (
     Mutant(
         "a damaged state file stays in use",
         DATABASE,
-        "        if code in (*_DAMAGED, *_STUCK):\n            self.close()\n",
+        "        if code in (*formats.DAMAGED, *formats.STUCK):\n            self.close()\n",
         "",
         ("tests/state/test_database.py",),
     ),
