@@ -1,8 +1,8 @@
 """Open the state file with SQLite and run durable transactions on it, over one connection.
 
 Rules of this file
-- One connection per process, used by one thread at a time: ``transaction`` and ``read`` hold a
-  lock. Both block: call them from a worker thread, never on the event loop.
+- One connection, used by one thread at a time: ``transaction`` and ``read`` hold a lock. Both
+  block: call them from a worker thread. (``checkpoints.py`` has a second one, which only copies.)
 - A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller passed
   ``synced=False``; one that raises changed nothing. (If the disk failed during the commit, the
   change may still be there when the file is opened again, as after a crash.)
