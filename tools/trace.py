@@ -97,7 +97,10 @@ def _requests(caller: Client, cwd: str) -> dict[str, Callable[[], object]]:
         return f"s{next(number)}"
 
     def extract() -> None:
-        said = ("Remember that the staging host is box-{}.dev.", "I prefer answer {}, without lists.")
+        said = (
+            "Remember that the staging host is box-{}.dev.",
+            "I prefer answer {}, without lists.",
+        )
         messages = [
             message
             for sentence in said
