@@ -41,6 +41,10 @@ _INNER = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>", "<mo
 Calls = Mapping[str, int]
 
 
+class _NotAllSavedError(Exception):
+    """The traced extraction did not save the memories that it was to save."""
+
+
 class _Recorder:
     """Counts the functions that are called while it is switched on, in all threads."""
 
@@ -112,7 +116,7 @@ def _requests(caller: Client, cwd: str) -> dict[str, Callable[[], object]]:
         request = {"cwd": cwd, "session_id": session(), "messages": messages, "wait": True}
         saved = caller.call("extract", request)["saved"]
         if len(saved) != len(said):
-            raise RuntimeError(f"the extraction saved {saved}, not {len(said)} memories")
+            raise _NotAllSavedError(saved)
 
     return {
         "load_prompt": lambda: caller.call("load_prompt", {"cwd": cwd}),
