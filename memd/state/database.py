@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from memd.core.health import Health, WriteDecision
 from memd.state import formats
@@ -35,11 +35,11 @@ from memd.state.errors import StateNotMigratedError
 from memd.state.errors import StateReadOnlyError as StateReadOnlyError
 from memd.state.errors import StateTooNewError as StateTooNewError
 from memd.state.errors import StateUnusableError as StateUnusableError
+from memd.state.formats import FileIdentity, identity_of
 from memd.state.shared_lock import SharedLock
 
 Row = sqlite3.Row
 
-_LOG = "-wal"
 _SYNCED = "PRAGMA synchronous=FULL"
 _UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: a commit does not wait for the disk
 _SETTINGS = ("PRAGMA journal_mode=WAL", f"PRAGMA wal_autocheckpoint={LONGEST_PAGES}", _SYNCED)
@@ -87,10 +87,11 @@ class StateFile:
         self.tell: Callable[[str], None] | None = None
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
-        self._identity = _Identity(None, None)
+        self._identity = FileIdentity(None, None)
         self._damages = 0
-        self.checkpoints = Checkpoints()
-        self._unmigrated: tuple[_Identity, tuple[int, int], str] | None = None
+        self.checkpoints = Checkpoints(self._copy_log)
+        self._copier: sqlite3.Connection | None = None  # for checkpoints alone
+        self._unmigrated: tuple[FileIdentity, tuple[int, int], str] | None = None
         self._ended = False
 
     def connection(self) -> sqlite3.Connection:
@@ -103,10 +104,10 @@ class StateFile:
         try:
             result = self._connection
             if result is not None and not result.in_transaction:
-                self._close_if_replaced(_identity(self.path))
+                self._close_if_replaced(identity_of(self.path))
             if self._connection is None:
                 self._connection = self._open_again()
-                self._identity = _identity(self.path)
+                self._identity = identity_of(self.path)
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise StateUnusableError(self.path, str(error)) from error
@@ -114,9 +115,10 @@ class StateFile:
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
-        self.checkpoints.close()
-        connection, self._connection = self._connection, None
-        if connection is not None:
+        self.checkpoints.wait()
+        connections = (self._copier, self._connection)
+        self._copier = self._connection = None
+        for connection in filter(None, connections):
             with suppress(sqlite3.Error):
                 connection.close()
 
@@ -144,17 +146,24 @@ class StateFile:
         if code in (*formats.DAMAGED, *formats.STUCK):
             self.close()
 
+    def _copy_log(self) -> None:
+        """Copy what the log has now into the file, without waiting for readers or writers."""
+        # An error is for the commits to report: they use the same file and disk.
+        with suppress(sqlite3.Error):
+            if self._copier is not None:
+                self._copier.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     def _open_again(self) -> sqlite3.Connection:
         """Open the file; raise StateNotMigratedError at once if its migration failed before."""
         if self._unmigrated is not None:
             identity, formats_, cause = self._unmigrated
-            if identity.file == _identity(self.path).file:
+            if identity.file == identity_of(self.path).file:
                 raise StateNotMigratedError(self.path, formats_, cause)
         try:
             return self._open()
         # The error itself is not stored, because its frames would keep the connection open.
         except StateNotMigratedError as error:
-            self._unmigrated = _identity(self.path), error.formats, error.cause
+            self._unmigrated = identity_of(self.path), error.formats, error.cause
             raise
 
     def _open(self) -> sqlite3.Connection:
@@ -180,8 +189,11 @@ class StateFile:
         formats.refuse_newer(self.path)
         # SQLite creates with the umask; the mode must be right from the first instant.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = sqlite3.connect(
-            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        connection, self._copier = (
+            sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            for _ in range(2)
         )
         try:
             connection.row_factory = sqlite3.Row
@@ -193,13 +205,15 @@ class StateFile:
                 self.note(sentence)
             for schema in self._schemas:
                 connection.executescript(schema)
-            self.checkpoints.open(self.path)
+            # Opened now: SQLite keeps the descriptors of a file while any connection has it open.
+            self._copier.execute("PRAGMA schema_version")
         except BaseException:
+            self._copier.close()
             connection.close()
             raise
         return connection
 
-    def _close_if_replaced(self, now: "_Identity") -> None:
+    def _close_if_replaced(self, now: FileIdentity) -> None:
         """Close the connection and add a note if the file or its log was removed or replaced."""
         if now == self._identity:
             return
@@ -208,7 +222,7 @@ class StateFile:
         self.close()
         if file_replaced and now.log == before.log:
             with suppress(FileNotFoundError):
-                os.unlink(self.path + _LOG)  # it belongs to the file that was removed
+                os.unlink(self.path + formats.LOG)  # it belongs to the file that was removed
         lost = "state file" if file_replaced else "log of the state file"
         self.note(
             f"the {lost} {self.path} was removed or replaced while memd ran; it goes on with what "
@@ -368,23 +382,6 @@ def _check(connection: sqlite3.Connection, *, thorough: bool) -> None:
     answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if answer != "ok":
         raise sqlite3.DatabaseError(answer)
-
-
-class _Identity(NamedTuple):
-    """Device and inode of the state file and of its log, ``None`` for a missing one."""
-
-    file: tuple[int, int] | None
-    log: tuple[int, int] | None
-
-
-def _identity(path: str) -> _Identity:
-    """Return the identity of the state file and its log that are there now. Raises OSError."""
-    inodes: list[tuple[int, int] | None] = [None, None]
-    for index, name in enumerate((path, path + _LOG)):
-        with suppress(FileNotFoundError):
-            status = os.stat(name)
-            inodes[index] = status.st_dev, status.st_ino
-    return _Identity(*inodes)
 
 
 @contextmanager

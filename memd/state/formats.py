@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
 from glob import escape, glob
+from typing import NamedTuple
 from urllib.parse import quote
 
 from memd import __version__
@@ -27,6 +28,7 @@ _OF_DISK = (  # the next try may succeed
 )
 # The errors of a migration that meets an unexpected row.
 _MIGRATION_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)
+LOG = "-wal"  # what the name of SQLite's log appends to the file's name
 COPIED = ".format-*"  # the pattern of what copies' names append to the file's name
 _COPIES = 2
 _WRITER = "SELECT version FROM written_by WHERE one = 1"
@@ -34,6 +36,23 @@ _WRITERS = (
     "CREATE TABLE IF NOT EXISTS written_by"
     " (one INTEGER PRIMARY KEY CHECK (one = 1), version TEXT NOT NULL) STRICT"
 )
+
+
+class FileIdentity(NamedTuple):
+    """Device and inode of the state file and of its log, ``None`` for a missing one."""
+
+    file: tuple[int, int] | None
+    log: tuple[int, int] | None
+
+
+def identity_of(path: str) -> FileIdentity:
+    """Return the identity of the state file and its log that are there now. Raises OSError."""
+    inodes: list[tuple[int, int] | None] = [None, None]
+    for index, name in enumerate((path, path + LOG)):
+        with suppress(FileNotFoundError):
+            status = os.stat(name)
+            inodes[index] = status.st_dev, status.st_ino
+    return FileIdentity(*inodes)
 
 
 def check_version(path: str) -> None:
