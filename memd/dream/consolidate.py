@@ -35,9 +35,10 @@ from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import restated
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
+from memd.text.blocks import fenced
 from memd.text.dates import resolve
 from memd.text.links import names, targets
-from memd.text.statements import Statement, fenced, statements
+from memd.text.statements import Statement, statements
 
 Key = tuple[str, str]  # the type of a memory, and a statement
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back

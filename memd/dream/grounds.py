@@ -25,7 +25,7 @@ from memd.core.yielding import yield_to_requests
 from memd.dream.values import quoted
 from memd.text.bounds import DENIAL
 from memd.text.orders import orders, wishes
-from memd.text.similarity import RESEMBLING, contradiction, exchanged, opposed, resemblance, turned
+from memd.text.similarity import RESEMBLING, contradiction, exchanged, opposed, resemblance, swapped
 from memd.text.statements import ADDRESS, CODE, DATE, Clause, Statement, undated
 from memd.text.words import words
 
@@ -145,7 +145,7 @@ class Grounds(Struct, frozen=True, eq=False, dict=True):
             if nearly and DENIAL in old.limits and DENIAL not in new.limits:
                 return f"would no longer deny '{quoted(old.raw)}'"
             only_longer = old.words <= new.words
-            changed = opposed(new, old) or turned(new, old)
+            changed = opposed(new, old) or swapped(new, old)
             changed = changed or (not only_longer and exchanged(new, old))
             if changed and all(contradiction(new, one) for one in alike_newer):
                 return f"would turn round '{quoted(old.raw)}'"

@@ -15,8 +15,9 @@ from memd.core.covered import Covered, in_no_file
 from memd.core.values import PERSONAL, MemoryType
 from memd.core.yielding import yield_to_requests
 from memd.dream.values import SHOWN, Question, quoted
+from memd.text.blocks import FENCE
 from memd.text.similarity import RESEMBLING, contradiction, resemblance
-from memd.text.statements import FENCE, Statement, crude_words, statements
+from memd.text.statements import Statement, crude_words, statements
 
 CONTRADICT, REPEAT, IN_FILE = "contradict", "repeat", "in_file"
 _MOST = 20

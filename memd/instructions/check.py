@@ -17,9 +17,10 @@ from memd.core.yielding import yield_to_requests
 from memd.instructions import includes
 from memd.instructions.loading import MISSING
 from memd.instructions.values import TOUCHED_FILES, InstructionDisk, Resolution, View
+from memd.text.blocks import FENCE
 from memd.text.quoting import code_span
 from memd.text.similarity import RESEMBLING, contradiction, resemblance
-from memd.text.statements import FENCE, Statement, statements
+from memd.text.statements import Statement, statements
 
 WALKED_ENTRIES = 20_000  # of the project, for rules that match nothing
 _FOLDERS_PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "dist", "build"})

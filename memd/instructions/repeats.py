@@ -23,8 +23,9 @@ from msgspec import Struct
 
 from memd.core.covered import Covered
 from memd.core.yielding import yield_to_requests
+from memd.text.blocks import FENCE, Block, blocks
 from memd.text.bounds import CJK_DENIALS, DENIALS
-from memd.text.statements import FENCE, Block, Statement, blocks, statements
+from memd.text.statements import Statement, statements
 from memd.text.words import word_list, words
 
 SAID = 0.6  # of the words that say something

@@ -6,6 +6,7 @@ DENIAL = "not"
 
 
 def _set(text: str) -> frozenset[str]:
+    """Return the words of a text with spaces between them."""
     return frozenset(text.split())
 
 

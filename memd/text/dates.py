@@ -1,9 +1,10 @@
-"""Relative dates made absolute, so that a memory still says the same next month.
+"""Put an ISO date behind each relative date, so that a memory says the same next month.
 
-The words stay; the date they mean goes behind them: ``Thursday (2026-03-05)``. A date that already
-has one is left alone, so resolving twice is resolving once. A bare weekday is the next one, today
-included; ``every Thursday``, ``Thursdays`` and the day of a habit (``core/habits.py``) are no date.
-A day of a month without its year (``June 9th``, ``6月底``) is the next one, or one just over.
+The words stay and the date that they mean goes behind them: ``Thursday (2026-03-05)``. A phrase
+that already has its date is left alone, so a second call changes nothing. A bare weekday is the
+next one, today included; ``every Thursday``, ``Thursdays`` and the day of a habit (``habits.py``)
+are no date. A day of a month without a year (``June 9th``, ``6月底``) is the next one, or one that
+passed at most 60 days ago.
 """
 
 import re
@@ -76,8 +77,9 @@ def resolve(text: str, at: float) -> str:
     habits = Habits(text)
 
     def dated(match: re.Match[str]) -> str:
+        """Return the matched phrase with its date behind it, or as it is if it names a habit."""
         words = match.group()
-        if _BARE_WEEKDAY.fullmatch(words) and habits.habitual(*match.span()):
+        if _BARE_WEEKDAY.fullmatch(words) and habits.is_habit(*match.span()):
             return words
         return _dated(words, day)
 
@@ -85,6 +87,7 @@ def resolve(text: str, at: float) -> str:
 
 
 def _dated(words: str, day: date) -> str:
+    """Return a phrase with the date that it means on ``day`` behind it, if there is such a date."""
     match, meaning = next(
         (match, meaning)
         for pattern, meaning in _MEANINGS
@@ -97,86 +100,105 @@ def _dated(words: str, day: date) -> str:
 
 
 def _named_day(match: re.Match[str], day: date) -> str:
+    """Return the date of "today", "tomorrow" and the like."""
     shifts = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
-    return _iso(day, days=shifts[match.group(1).lower()])
+    return _iso_after(day, days=shifts[match.group(1).lower()])
 
 
 def _weekday(match: re.Match[str], day: date) -> str:
+    """Return the date of a weekday with or without "last", "this" or "next" before it."""
     which = (match.group(1) or "").strip().lower()
     wanted = _WEEKDAYS.index(match.group(2).lower())
-    return _iso_weekday(day, wanted, which in {"", "coming", "the"}, _SHIFTS[which])
+    return _date_of_weekday(day, wanted, which in {"", "coming", "the"}, _SHIFTS[which])
 
 
 def _weekday_zh(match: re.Match[str], day: date) -> str:
+    """Return the date of a Chinese weekday, as ``_weekday`` does."""
     which = match.group(1) or ""
     wanted = _WEEKDAYS_ZH.index(match.group(2).replace("天", "日"))
-    return _iso_weekday(day, wanted, not which, _SHIFTS_ZH[which])
+    return _date_of_weekday(day, wanted, not which, _SHIFTS_ZH[which])
 
 
-def _iso_weekday(day: date, wanted: int, upcoming: bool, weeks: int) -> str:  # noqa: FBT001 - a fact of the phrase
+def _date_of_weekday(day: date, wanted: int, upcoming: bool, weeks: int) -> str:  # noqa: FBT001 - a fact of the phrase
+    """Return the date of a weekday, where Monday is 0.
+
+    With ``upcoming`` it is the next one, today included; otherwise the one of the week that is
+    ``weeks`` from this one.
+    """
     if upcoming:
-        return _iso(day, days=(wanted - day.weekday()) % 7)
+        return _iso_after(day, days=(wanted - day.weekday()) % 7)
     days = wanted - day.weekday() + 7 * weeks
     # "last Thursday" is the latest one that is over, whichever week it lies in.
-    return _iso(day, days=days + _WEEK if weeks < 0 and days < -_WEEK else days)
+    return _iso_after(day, days=days + _WEEK if weeks < 0 and days < -_WEEK else days)
 
 
 def _period(match: re.Match[str], day: date) -> str:
+    """Return the week, month, quarter or year that "next month" and the like mean."""
     return _name_period(match.group(2).lower(), day, _SHIFTS[match.group(1).lower()])
 
 
 def _period_zh(match: re.Match[str], day: date) -> str:
+    """Return the period that a Chinese phrase means, as ``_period`` does."""
     units = {"周": "week", "星期": "week", "月": "month", "季度": "quarter"}
     return _name_period(units[match.group(2)], day, _SHIFTS_ZH[match.group(1)])
 
 
 def _name_period(unit: str, day: date, shift: int) -> str:
+    """Return the period of a unit that is ``shift`` units from the one with ``day`` in it."""
     if unit == "week":
-        return f"week of {_iso(day, days=7 * shift - day.weekday())}"
+        return f"week of {_iso_after(day, days=7 * shift - day.weekday())}"
     if unit == "month":
-        return f"{_month(day, shift):%Y-%m}"
+        return f"{_first_of_month(day, shift):%Y-%m}"
     if unit == "quarter":
-        first = _month(day, 3 * shift)
+        first = _first_of_month(day, 3 * shift)
         return f"{first.year}-Q{(first.month + 2) // 3}"
     return f"{day.year + shift:04}-01 to {day.year + shift:04}-12"
 
 
 def _end(match: re.Match[str], day: date) -> str:
+    """Return the last day that "end of next month" and the like mean."""
     return _last_day(match.group(2).lower(), day, _SHIFTS[(match.group(1) or "the").lower()])
 
 
 def _end_zh(match: re.Match[str], day: date) -> str:
+    """Return the last day that a Chinese phrase means, as ``_end`` does."""
     units = {"月": "month", "年": "year", "季度": "quarter"}
     return _last_day(units[match.group(2)], day, _SHIFTS_ZH[match.group(1) or ""])
 
 
 def _last_day(unit: str, day: date, shift: int) -> str:
+    """Return the last day of the period that is ``shift`` units from the one with ``day`` in it."""
     if unit == "week":
-        return _iso(day, days=7 * shift + 6 - day.weekday())
+        return _iso_after(day, days=7 * shift + 6 - day.weekday())
     if unit == "year":
         return date(day.year + shift, 12, 31).isoformat()
     months = 3 * shift + (2 - (day.month - 1) % 3) if unit == "quarter" else shift
-    first = _month(day, months)
+    first = _first_of_month(day, months)
     return first.replace(day=monthrange(first.year, first.month)[1]).isoformat()
 
 
 def _month_first(match: re.Match[str], day: date) -> str:
+    """Return the date of "June 9th"."""
     return _nearest(_MONTHS[match.group(1)], int(match.group(2)), day)
 
 
 def _day_first(match: re.Match[str], day: date) -> str:
+    """Return the date of "9th of June"."""
     return _nearest(_MONTHS[match.group(2)], int(match.group(1)), day)
 
 
 def _end_of_named(match: re.Match[str], day: date) -> str:
+    """Return the date of "end of June"."""
     return _nearest(_month_of(match.group(1)), 0, day)
 
 
 def _day_zh(match: re.Match[str], day: date) -> str:
+    """Return the date of a Chinese month and day."""
     return _nearest(_month_of(match.group(1)), int(match.group(2)), day)
 
 
 def _month_of(name: str) -> int:
+    """Return the number of a month that is written in digits or as a name."""
     return int(name) if name.isdecimal() else _MONTHS[name]
 
 
@@ -191,34 +213,43 @@ def _nearest(month: int, number: int, day: date) -> str:
 
 
 def _ahead(match: re.Match[str], day: date) -> str:
-    return _moved(match.group(1), match.group(2), day, 1)
+    """Return the date of "in three weeks"."""
+    return _date_at_distance(match.group(1), match.group(2), day, 1)
 
 
 def _ago(match: re.Match[str], day: date) -> str:
-    return _moved(match.group(1), match.group(2), day, -1)
+    """Return the date of "three weeks ago"."""
+    return _date_at_distance(match.group(1), match.group(2), day, -1)
 
 
 def _distance_zh(match: re.Match[str], day: date) -> str:
+    """Return the date of a Chinese "in three weeks" or "three weeks ago"."""
     units = {"天": "day", "周": "week", "星期": "week", "月": "month"}
     sign = -1 if match.group(3) == "前" else 1
-    return _moved(match.group(1), units[match.group(2)], day, sign)
+    return _date_at_distance(match.group(1), units[match.group(2)], day, sign)
 
 
-def _moved(count: str, unit: str, day: date, sign: int) -> str:
+def _date_at_distance(count: str, unit: str, day: date, sign: int) -> str:
+    """Return the date that is ``count`` units after ``day``, before it with ``sign`` -1.
+
+    A month that has no such day gives its last day.
+    """
     number = sign * (int(count) if count.isdecimal() else _NUMBERS[count.lower()])
     unit = unit.lower()
     if unit == "month":
-        first = _month(day, number)
+        first = _first_of_month(day, number)
         last = monthrange(first.year, first.month)[1]
         return first.replace(day=min(day.day, last)).isoformat()
-    return _iso(day, days=number * (7 if unit == "week" else 1))
+    return _iso_after(day, days=number * (7 if unit == "week" else 1))
 
 
-def _iso(day: date, days: int) -> str:
+def _iso_after(day: date, days: int) -> str:
+    """Return the ISO date so many days after ``day``."""
     return (day + timedelta(days=days)).isoformat()
 
 
-def _month(day: date, shift: int) -> date:
+def _first_of_month(day: date, shift: int) -> date:
+    """Return the first day of the month that is ``shift`` months after that of ``day``."""
     months = day.year * 12 + day.month - 1 + shift
     return date(months // 12, months % 12 + 1, 1)
 
@@ -256,7 +287,7 @@ _PHRASES_ZH: tuple[tuple[str, _Meaning], ...] = (
     (r"([本这下上])个?(周|星期|月|季度)(?![一二三四五六日天末底])", _period_zh),
     (
         rf"({'|'.join(sorted(_DAYS_ZH, key=len, reverse=True))})",
-        lambda m, d: _iso(d, _DAYS_ZH[m[1]]),
+        lambda m, d: _iso_after(d, _DAYS_ZH[m[1]]),
     ),
 )
 _MEANINGS = tuple(
@@ -264,14 +295,16 @@ _MEANINGS = tuple(
 )
 
 
-def _bare(pattern: str) -> str:
+def _without_groups(pattern: str) -> str:
+    """Return a pattern whose groups are not numbered, so that it can be part of a longer one."""
     return re.sub(r"\((?!\?)", "(?:", pattern)
 
 
 _ANY = re.compile(
     # "every Thursday" and "each week" repeat; they are no date.
-    rf"(?<!every )(?<!each )(?<![\w-])(?:{'|'.join(_bare(p) for p, _ in _PHRASES)})(?![\w-])"
+    rf"(?<!every )(?<!each )(?<![\w-])"
+    rf"(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES)})(?![\w-])"
     rf"{_DATED}"
-    rf"|(?<!每)(?:{'|'.join(_bare(p) for p, _ in _PHRASES_ZH)}){_DATED}",
+    rf"|(?<!每)(?:{'|'.join(_without_groups(p) for p, _ in _PHRASES_ZH)}){_DATED}",
     re.IGNORECASE,
 )

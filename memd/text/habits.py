@@ -1,11 +1,11 @@
-"""Whether a weekday in a sentence names one day or a habit. Pure.
+"""Tell whether a weekday in a sentence names one day or a habit. Pure.
 
 Rules of this file
 - ``Deploys go out on Tuesday`` is true every week: the weekday is no date.
-- A word of one time (``after Thursday``, ``we're freezing``, ``will``, ``deadline``) makes it one
-  day, and so does a stretch of words with nothing but the weekday.
-- ``always``, ``usually`` and their like make a habit of anything but a bound (``until Friday``).
-In doubt there is no date: a wrong one costs more than a missing one.
+- Words for a single event (``after Thursday``, ``we're freezing``, ``will``, ``deadline``) make it
+  one day, and so does a sentence of nothing but the weekday.
+- ``always``, ``usually`` and the like make it a habit, except as a bound (``until Friday``).
+- In doubt it is a habit and gets no date: a wrong date does more harm than a missing one.
 """
 
 import re
@@ -52,29 +52,31 @@ _ONLY_DAYS = re.compile(
 
 
 class Habits:
-    """The sentences of a text, each looked at once."""
+    """Tells which weekdays of a text stand for a habit; each sentence is judged once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._judged: dict[int, bool] = {}
+        self._is_habit_by_sentence: dict[int, bool] = {}
 
-    def habitual(self, start: int, end: int) -> bool:
-        """Return whether the bare weekday at ``start`` to ``end`` stands for every such day."""
+    def is_habit(self, start: int, end: int) -> bool:
+        """Return whether the bare weekday at ``start`` to ``end`` means every such day."""
         before = self._text[max(0, start - _LOOK_BACK) : start]
         if _BEHIND.match(self._text, end):
             return False
         if _BEFORE.search(before) and not _BEHIND_RANGE.match(self._text, end):
             return False
         number = bisect_right(self._starts, start) - 1
-        if number not in self._judged:
-            self._judged[number] = self._habit(number)
-        return self._judged[number]
+        if number not in self._is_habit_by_sentence:
+            self._is_habit_by_sentence[number] = self._describes_habit(number)
+        return self._is_habit_by_sentence[number]
 
     @cached_property
     def _starts(self) -> list[int]:
+        """The offsets at which the sentences of the text begin."""
         return [0, *(match.end() for match in _END.finditer(self._text))]
 
-    def _habit(self, number: int) -> bool:
+    def _describes_habit(self, number: int) -> bool:
+        """Return whether a sentence, by its number, speaks of a habit."""
         stop = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._text)
         sentence = _RESOLVED.sub("", self._text[self._starts[number] : stop]).strip()
         if _ALWAYS.search(sentence):

@@ -1,7 +1,7 @@
-"""Characters that show nothing or turn the direction of text: the one table of them. Pure.
+"""Find characters that are invisible or turn the direction of text: their one table. Pure.
 
-Text that is hidden in such characters reaches a model and no reader, a credential that is broken by
-one is still a credential, and a name with a mark of direction looks like another name.
+Text that is hidden in such characters reaches a model but no reader, a credential with one inside
+is still a credential, and a name with a mark of direction looks like another name.
 
 The table holds what Unicode says to leave out of display (its property
 ``Default_Ignorable_Code_Point``), all format characters but those that are drawn around the digits
@@ -31,17 +31,17 @@ _NOT_HONEST = re.compile(f"[{CONTROLS}{DIRECTIONS}{HIDDEN}]")
 
 
 def without_directions(text: str) -> str:
-    """Return a text without what turns its direction."""
+    """Return a text without the characters that turn its direction."""
     return text if text.isascii() else _DIRECTIONS.sub("", text)
 
 
 def removed(text: str) -> str:
-    """Return a text without anything that shows nothing, joiners too; controls stay."""
+    """Return a text without all invisible characters, joiners included; controls stay."""
     return text if text.isascii() else _NOT_DRAWN.sub("", text)
 
 
 def find(text: str) -> str:
-    """Return the first character with no honest use in a note, as ``U+XXXX``; empty for none."""
+    """Return the first character that no honest note needs as ``U+XXXX``, "" if there is none."""
     result = _NOT_HONEST.search(text)
     return f"U+{ord(result.group()):04X}" if result else ""
 

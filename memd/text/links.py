@@ -1,4 +1,4 @@
-"""Links from memory to memory: ``[words](file.md)`` and ``[[name]]``. Pure.
+"""Find and replace links from memory to memory: ``[words](file.md)`` and ``[[name]]``. Pure.
 
 Rules of this file
 - A link's target is relative to the file that it stands in or, as in the index, to the memory
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote
 
-from memd.text.statements import fenced
+from memd.text.blocks import fenced
 
 _SUFFIX = ".md"  # of a memory
 _LINK = re.compile(
@@ -27,43 +27,47 @@ _LOCAL = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads
 
 
 def names(path: str, name: str = "") -> frozenset[str]:
-    """Return what links may call a memory: its path, its name and its file's name."""
+    """Return all names that a link may use for a memory: its path, its name and its file's name."""
     bare = path.removesuffix(_SUFFIX)
     return frozenset({path, name or bare, bare, posixpath.basename(bare)})
 
 
 class Known:
-    """The paths of memories, and all names that double brackets may give them."""
+    """The paths of existing memories, and the names that ``[[name]]`` may use for them."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = frozenset(paths)
         self._names = frozenset[str]().union(*map(names, self.paths))
 
     def unlinked(self, text: str, path: str) -> str:
-        """Return the text of the memory at ``path`` without where its links to memories lead.
+        """Return the text of the memory at ``path`` without the targets of its links to memories.
 
-        Links to memories that are not there are none the less.
+        Links to memories that do not exist lose their targets too.
         """
 
         def lead(target: str) -> str:
+            """Return "" for the target of a link to a memory, any other target as it is."""
             known = _meant(target, path) & self.paths
             return "" if known or _LOCAL.fullmatch(unquote(target)) else target
 
         def name(wiki: str) -> str:
+            """Return "" for the name of a memory, any other name as it is."""
             return "" if wiki.strip().removesuffix(_SUFFIX) in self._names else wiki
 
         return _replaced(text, lead, name).replace("[[]]", "").replace("]()", "]")
 
 
 def targets(text: str, path: str) -> frozenset[str]:
-    """Return all that the links of the memory at ``path`` may mean: paths, and names."""
+    """Return all paths and names that the links of the memory at ``path`` may mean."""
     result: set[str] = set()
 
     def lead(target: str) -> str:
+        """Note the paths that a link's target may mean, and keep the target."""
         result.update(_meant(target, path))
         return target
 
     def name(wiki: str) -> str:
+        """Note the name in double brackets, and keep it."""
         result.add(wiki.strip().removesuffix(_SUFFIX))
         return wiki
 
@@ -72,16 +76,21 @@ def targets(text: str, path: str) -> frozenset[str]:
 
 
 def _meant(target: str, path: str) -> set[str]:
+    """Return the paths that a target may mean: relative to its file or to the memory directory."""
     plain, folder = unquote(target), posixpath.dirname(path)
     return {posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)}
 
 
 def _replaced(text: str, lead: Callable[[str], str], name: Callable[[str], str]) -> str:
-    """Return a text with the targets of its links replaced, code left alone."""
+    """Return a text in which the targets and names of its links are replaced; code stays.
+
+    ``lead`` returns the replacement of a target, ``name`` that of a name in double brackets.
+    """
     if "](" not in text and "[[" not in text and "]:" not in text:
         return text
 
     def one(match: re.Match[str]) -> str:
+        """Return one link with its target replaced, a piece of code as it is."""
         parts: Mapping[str, str | None] = match.groupdict()
         if parts["code"]:
             return match.group()

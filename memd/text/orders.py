@@ -1,7 +1,7 @@
-"""Sentences that order something, and those that say what somebody wants, in ten languages. Pure.
+"""Find sentences that give orders or say what somebody wants, in ten languages. Pure.
 
-Used where a text may not begin to do either: a marker too many makes a question, one too few lets
-a planted order through.
+They are looked for where a changed text may not begin to do either. A word too many in these lists
+causes a needless question; a word too few lets a planted order through.
 """
 
 import re
@@ -46,10 +46,10 @@ _DESIRE = re.compile(
 
 
 def orders(text: str) -> bool:
-    """Whether a sentence orders something."""
+    """Return whether a sentence gives an order."""
     return bool(_ORDER.search(text) or _VERBS.match(text))
 
 
 def wishes(text: str) -> bool:
-    """Whether a sentence says what somebody wants or asked for."""
+    """Return whether a sentence says what somebody wants or asked for."""
     return bool(_DESIRE.search(text))

@@ -1,6 +1,6 @@
-"""Which programs a shell line starts, and with which words: through sudo, xargs, sh -c and others.
+"""Find the programs that a shell line starts, also through sudo, xargs, sh -c and others. Pure.
 
-Pure. It is a reading, not a proof: what is not listed here is not seen (docs/rules.md says what).
+It finds the usual ways to start a program, not all of them: docs/rules.md lists which.
 """
 
 import re
@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from memd.text.shell import STEPS, ShellCommand, ShellLine
 
-# What runs the program that its own words name, behind options and their values.
+# Programs that run another one, which is named behind their options.
 _RUNNERS = str.split(
     "sudo doas env command builtin exec time coproc nice ionice nohup setsid stdbuf timeout xargs "
     "parallel watch npx bunx"
 )
 _SHELLS = str.split("sh bash dash zsh ksh ash fish su script")  # with -c they run a text
 _SOURCES = {".", "source"}
-_JOINED = {"eval", "trap"}  # run their own words as a text
+_JOINED = {"eval", "trap"}  # join their words and run them as a shell line
 _EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
 _PYTHON = re.compile(r"python[0-9.]*")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -32,7 +32,7 @@ PLAIN_WORDS = 64  # that are no options; no sub-command stands behind so many
 
 
 class Started(Struct, frozen=True, dict=True):
-    """A program with the words of its call: ``words[at]`` names it."""
+    """A program that a shell line starts, with the words of its call: ``words[at]`` names it."""
 
     words: Sequence[str]
     at: int
@@ -44,19 +44,19 @@ class Started(Struct, frozen=True, dict=True):
 
     @cached_property
     def options(self) -> frozenset[str]:
-        """Its options, those with a value behind ``=`` without it as well."""
+        """Its options; one with a value behind ``=`` is there with and without the value."""
         given = [word for word in self.words[self.at + 1 :] if word.startswith("-")]
         return frozenset((*given, *(word.partition("=")[0] for word in given)))
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The letters of its short options, apart or together."""
+        """The letters of its short options, written one by one or together."""
         matches = (_LETTERS.fullmatch(option) for option in self.options)
         return frozenset(letter for match in matches if match for letter in match[1])
 
     @cached_property
     def plain(self) -> tuple[tuple[str, bool], ...]:
-        """Its words that are no options, each with whether it may be the value of one."""
+        """Its words that are not options, each with whether it may be the value of an option."""
         result: list[tuple[str, bool]] = []
         words = self.words
         for at in range(self.at + 1, len(words)):
@@ -70,7 +70,7 @@ class Started(Struct, frozen=True, dict=True):
 
 
 def started(text: str) -> Iterator[Started]:
-    """Yield each program that a shell line starts; of a text that never ends, its beginning."""
+    """Yield each program that a shell line starts; a very long line is read in part only."""
     steps = STEPS
     due = [(text, False, 0)]
     for piece, document, depth in due:
@@ -86,7 +86,7 @@ def started(text: str) -> Iterator[Started]:
 
 
 def _starts(words: Sequence[str]) -> list[int]:
-    """Return where in a command the names of programs stand, at most ``_STARTS``."""
+    """Return the indices of the words that name programs in a command, at most ``_STARTS``."""
     first = next((at for at, word in enumerate(words) if not _ASSIGNED.match(word)), len(words))
     due = [first] if first < len(words) else []
     for at in due:
@@ -102,7 +102,10 @@ def _starts(words: Sequence[str]) -> list[int]:
 
 
 def _behind_options(words: Sequence[str], at: int) -> Iterator[int]:
-    """Yield where a program may begin: behind an option stands its value or the program."""
+    """Yield the indices at which a program may begin behind the options of another.
+
+    The first word behind an option is either its value or the program, so both are yielded.
+    """
     may_be_value = False
     for n in range(at, len(words)):
         word = words[n]
@@ -116,7 +119,7 @@ def _behind_options(words: Sequence[str], at: int) -> Iterator[int]:
 
 
 def _scripts(command: ShellCommand, at: int) -> Iterator[str]:
-    """Yield the texts that a program runs as a shell line."""
+    """Yield the texts that a program runs as shell lines: of ``sh -c``, ``eval`` and the like."""
     words = command.words
     name = words[at].rpartition("/")[2]
     if name in _JOINED:

@@ -1,4 +1,4 @@
-"""Foreign text inside a text of ours: it cannot pose as a tag, and hides nothing. Pure."""
+"""Put foreign text into memd's own texts so that it cannot pose as a tag or hide anything. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _LONG_WORD = re.compile(r"(?<=[^!-~])[!-~]{12,}$")
 
 
 def neutralise(content: str) -> str:
-    """Return a text that cannot pose as a tag and hides no character that nobody sees."""
+    """Return a text that cannot pose as a tag and has no invisible characters."""
     plain = content.isascii() and content.replace("\n", "").isprintable()
     if plain and "<" not in content:  # nothing that is looked for: most texts
         return content
@@ -28,19 +28,22 @@ def neutralise(content: str) -> str:
 
 
 def units(content: str) -> int:
-    """Return how long a text is as clients count, in UTF-16 units."""
+    """Return the length of a text in UTF-16 units, as clients count."""
     return len(content.encode("utf-16-le", errors="replace")) // 2
 
 
 def shortened(content: str, limit: int) -> str:
-    """Return the start of a text that has at most so many UTF-16 units."""
+    """Return the longest beginning of a text with at most ``limit`` UTF-16 units."""
     return content.encode("utf-16-le", errors="replace")[: 2 * limit].decode(
         "utf-16-le", errors="ignore"
     )
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Divide the room fairly: who needs less than its share leaves the rest to the others."""
+    """Divide the room among parts of these sizes fairly, and return what each gets.
+
+    A part that needs less than its share leaves the rest to the others.
+    """
     result = [0] * len(sizes)
     left = len(sizes)
     for at in sorted(range(len(sizes)), key=lambda index: sizes[index]):
@@ -51,16 +54,16 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def beginning(text: str, most: int) -> str:
-    """Return the start of a text without a part of a long word, which may be half a credential."""
+    """Return the start of a text without a cut long word, which may be half a credential."""
     start = text[:most]
     whole = len(text) <= most or text[most].isspace()
     return start if whole else _LONG_WORD.sub("", start)
 
 
 def code_span(text: str, most: int, words: int | None = None) -> str:
-    """Return the start of a text as inline code of Markdown, "" where it has nothing to show.
+    """Return the start of a text as inline code of Markdown, "" if nothing of it is visible.
 
-    ``…`` stands for what was cut, for what nobody sees, and in what would be a tag or a comment.
+    ``…`` replaces what was cut and what is invisible, and breaks what would be a tag or a comment.
     """
     shown = _UNSHOWN.sub("…", _OPENING.sub(r"\g<0>…", text))
     folded = _OMITTED.sub("…", " ".join(shown.split())).strip(" …")

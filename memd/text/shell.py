@@ -1,4 +1,4 @@
-"""The simple commands of a shell line, as words: a bounded reading, no interpreter. Pure.
+"""Read the simple commands of a shell line as words, with bounded work. Pure.
 
 Rules of this file
 - Nothing is expanded and nothing is run. What a word takes from an expansion is not known: its text
@@ -90,6 +90,7 @@ class ShellLine:
                 self._end_command(frame)
 
     def _in_commands(self, frame: _Frame) -> None:
+        """Read one step of a command: a blank, a comment, a quotation, an operator or a piece."""
         text, at = self._text, self._at
         char = text[at]
         if char in " \t\r":
@@ -110,6 +111,7 @@ class ShellLine:
             self._add(frame, self._run(_PLAIN))
 
     def _in_text(self, top: _Text) -> None:
+        """Read one step inside quotes, braces or arithmetic, up to the end of these."""
         char = self._text[self._at]
         if top.depth and char in "()":
             self._at += 1
@@ -125,7 +127,10 @@ class ShellLine:
             self._add(top.owner, self._run(_QUOTED))
 
     def _expansion(self, frame: _Frame | None, char: str, *, quoted: bool = False) -> bool:
-        """Read what means the same in and outside of quotes; say whether it was that."""
+        """Read a backslash, backticks or a dollar, which mean the same in and outside of quotes.
+
+        Returns whether it was one of these.
+        """
         text, at = self._text, self._at
         if char == "\\":
             self._at += 2
@@ -144,6 +149,7 @@ class ShellLine:
         return True
 
     def _dollar(self, frame: _Frame | None, *, quoted: bool) -> None:
+        """Read what begins with a dollar: an expansion, or a quotation in the style of ANSI C."""
         following = self._text[self._at + 1 : self._at + 3]
         if following == "((":
             self._add(frame, "$()", plain=False)
@@ -164,6 +170,7 @@ class ShellLine:
             self._add(frame, "" if following.startswith('"') and not quoted else "$", plain=False)
 
     def _sign(self, frame: _Frame, sign: str) -> None:
+        """Read an operator: it ends a word or a command, redirects, or opens a parenthesis."""
         if sign in _TARGETS:
             if frame.word and frame.plain and "".join(frame.word).isdigit():
                 frame.word = None  # a descriptor
@@ -183,6 +190,7 @@ class ShellLine:
                 self._read_documents()
 
     def _parenthesis(self, frame: _Frame) -> None:
+        """Begin what an opening parenthesis starts: a subshell, an array or arithmetic."""
         inner = _Frame(")")
         if frame.target:  # <( ) is a file that a command writes
             frame.target = ""
@@ -198,6 +206,7 @@ class ShellLine:
         self._begin(inner, 0)
 
     def _end_word(self, frame: _Frame) -> None:
+        """End the open word and put it where it belongs: into the command, its input, or nowhere."""
         if frame.word is None:
             return
         word, plain, target = "".join(frame.word), frame.plain, frame.target
@@ -221,12 +230,14 @@ class ShellLine:
                 frame.command = ShellCommand()
 
     def _end_command(self, frame: _Frame) -> None:
+        """End the open command, and keep it if it has words and is run."""
         self._end_word(frame)
         if frame.command.words and not frame.silent:
             self.commands.append(frame.command)
         frame.command, frame.target = ShellCommand(), ""
 
     def _read_documents(self) -> None:
+        """Read the here-documents that began in the line before, as input of their commands."""
         for word, target, expands, command in self._documents:
             tabs = r"\t*" if target == "<<-" else ""
             last = re.compile(f"^{tabs}{re.escape(word)}$", re.MULTILINE)
@@ -239,10 +250,12 @@ class ShellLine:
         self._documents.clear()
 
     def _begin(self, inner: _Frame | _Text, characters: int) -> None:
+        """Open an inner frame or text behind so many characters."""
         self._at += characters
         self._open.append(inner)
 
     def _add(self, frame: _Frame | None, piece: str, *, plain: bool = True) -> None:
+        """Add a piece to the open word of a frame; quoted pieces are not ``plain``."""
         if frame is not None:
             frame.word = [] if frame.word is None else frame.word
             frame.word.append(piece)

@@ -1,7 +1,7 @@
-"""Which statements resemble each other, and which of those cannot both hold. Pure.
+"""Compare statements: which ones resemble each other, and which of these contradict. Pure.
 
-The one similarity of the program: shares of telling words. Nothing here understands a synonym;
-where two sentences differ in one place, that place counts as a contradiction.
+Similarity is the share of telling words that two statements have in common; synonyms are not
+known. Where two similar sentences differ in one place only, that counts as a contradiction.
 """
 
 from difflib import SequenceMatcher
@@ -27,13 +27,13 @@ _PAIRS = (
 
 
 def resemblance(one: Statement, two: Statement) -> float:
-    """Return which share of the telling words of the shorter statement both have."""
+    """Return the share of the shorter statement's telling words that the other one has too."""
     fewest = min(len(one.words), len(two.words))
     return len(one.words & two.words) / fewest if fewest else float(one.key == two.key)
 
 
 def contradiction(new: Statement, old: Statement) -> str:
-    """Return why two statements that resemble each other cannot both hold, "" where they may."""
+    """Return why two statements that resemble each other cannot both hold, "" if they can."""
     if (DENIAL in new.limits) != (DENIAL in old.limits):
         return "one denies what the other says"
     if opposed(new, old):
@@ -47,7 +47,7 @@ def contradiction(new: Statement, old: Statement) -> str:
 
 
 def opposed(new: Statement, old: Statement) -> bool:
-    """Whether one statement has the opposite of a word that only the other has."""
+    """Return whether one statement has the opposite of a word that only the other one has."""
     left = {token.form for token in new.tokens if token.kind != CODE}
     right = {token.form for token in old.tokens if token.kind != CODE}
     mine, theirs = left - right, right - left
@@ -60,9 +60,12 @@ def opposed(new: Statement, old: Statement) -> bool:
 
 
 def exchanged(new: Statement, old: Statement) -> bool:
-    """Whether a sentence that otherwise stays has other words in one place, or two in turn."""
+    """Return whether two sentences are equal but for one place with other words.
+
+    It also counts if two words have exchanged their places.
+    """
     left, right = _forms(new), _forms(old)
-    if turned(new, old):
+    if swapped(new, old):
         return True
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     if matcher.ratio() < _EQUAL:
@@ -74,8 +77,8 @@ def exchanged(new: Statement, old: Statement) -> bool:
     return False
 
 
-def turned(new: Statement, old: Statement) -> bool:
-    """Whether two words of a sentence stand in each other's place: "A calls B", "B calls A"."""
+def swapped(new: Statement, old: Statement) -> bool:
+    """Return whether two words have exchanged places: "A calls B" and "B calls A"."""
     kinds = dict(sorted((form, kind) for kind, form in new.facts | old.facts))
     both = set(_forms(new)) & set(_forms(old))
     for kind in {*kinds.values(), PLAIN}:
@@ -96,6 +99,7 @@ def turned(new: Statement, old: Statement) -> bool:
 
 @cache
 def _opposites() -> dict[str, frozenset[str]]:
+    """Return for the stem of each word of the table the stems of its opposites."""
     pairs = [tuple(map(stem, pair.split())) for pair in _PAIRS.split(",")]
     both = [*pairs, *(pair[::-1] for pair in pairs)]
     return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
@@ -103,9 +107,11 @@ def _opposites() -> dict[str, frozenset[str]]:
 
 @lru_cache(8192)
 def _without_prefix(word: str) -> frozenset[str]:
+    """Return what is left of a word without a prefix that turns its meaning round."""
     return frozenset(word.removeprefix(p) for p in _PREFIXES if word.startswith(p))
 
 
-def _forms(of: Statement) -> list[str]:
-    row = of.raw.startswith("|")  # a cell says "yes" or "no"
-    return [token.form for token in of.tokens if row or is_telling(token)]
+def _forms(statement: Statement) -> list[str]:
+    """Return the forms of the words that are compared, in order; all words of a table's row."""
+    is_row = statement.raw.startswith("|")  # a cell says "yes" or "no"
+    return [token.form for token in statement.tokens if is_row or is_telling(token)]

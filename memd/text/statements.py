@@ -1,13 +1,15 @@
 """A text as statements: sentences with their words, facts and denials, ready to be compared. Pure.
 
 Rules of this file
-- A statement knows what it stands under (a heading, a line with a colon, the list item above, a
-  bold label): the same words below another heading are another statement.
+- A statement has a context (a heading, a line with a colon, the list item above, a bold label):
+  the same words below another heading are another statement.
 - A fact is a number, date, name, address, path or piece of code. Names are found by their capitals,
   so in German every noun is one; that makes comparisons stricter, never looser.
-- What denies, bounds, asks or doubts a statement limits it; a number has its sign and its unit.
-- A clause is what a fact is bound to: "the API on 8080 and the page on 9090" has two.
-- SpokenWord lists are read on first use: call from a worker thread.
+- Words that deny, bound, ask or doubt are the limits of a statement. A number includes its sign
+  and unit.
+- A clause is the part of a sentence that a fact belongs to: "the API on 8080 and the page on
+  9090" has two.
+- Word lists are read on first use: call from a worker thread.
 """
 
 import re
@@ -17,6 +19,7 @@ from functools import cache, cached_property, lru_cache
 from msgspec import Struct
 
 from memd.text import stems
+from memd.text.blocks import FENCE, blocks
 from memd.text.bounds import CJK_DENIALS, DENIAL, DENIALS, LIMITS, MARKED
 from memd.text.normal import normal
 from memd.text.words import MONTHS, WIDE, word_list
@@ -26,10 +29,9 @@ ADDRESS, PATH, CODE, PLAIN = "address", "path", "code", "plain"
 
 
 def _set(text: str) -> frozenset[str]:
+    """Return the words of a text with spaces between them."""
     return frozenset(text.split())
 
-
-FENCE = re.compile(r" {0,3}(```|~~~)")
 
 _TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be quadratic
     r"(?P<address>[a-z][a-z0-9+.-]{0,30}://[^\s<>()\[\]\"'`]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
@@ -49,8 +51,6 @@ _SUFFIXES = _set(
 )
 _DAYS = frozenset((*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday")))
 _LITTLE = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
-_ITEM = re.compile(r"([ \t]*)(?:[-*+]|(\d{1,3}[.)]))[ \t]+")
-_ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")
 _LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
 _PARTS = re.compile(r"(?:why|how to apply|said)", re.IGNORECASE)  # of each memory: no context
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
@@ -93,7 +93,7 @@ class Statement:
 
     @cached_property
     def key(self) -> str:
-        """What two statements have in common exactly when they say the same."""
+        """A text that is equal for two statements exactly if they say the same."""
         if FENCE.match(self.raw):
             return self.raw
         return f"{_folded(self.context)}>{_folded(self.raw)}" if self.context else _folded(self.raw)
@@ -142,7 +142,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def is_telling(token: SpokenWord) -> bool:
-    """Whether a word says something: no grammar, no denial."""
+    """Return whether a word carries meaning: it is neither grammar nor a denial."""
     return token.kind != PLAIN or not (
         token.form in _stop() or token.form in DENIALS or token.form in _LITTLE
     )
@@ -161,6 +161,7 @@ def tokens(text: str) -> Iterator[SpokenWord]:
 
 
 def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
+    """Return a matched word; ``coded`` is true in backticks, ``first`` at the start of a sentence."""
     raw, group = match.group(), match.lastgroup or ""
     folded = raw.casefold()
     if coded:
@@ -178,6 +179,7 @@ def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
 
 
 def _kind(raw: str, folded: str, *, first: bool) -> str:
+    """Return the kind of fact that a word is by its letters and capitals, ``PLAIN`` for none."""
     if _DIGIT.search(raw):
         return NUMBER
     if "." in raw:
@@ -194,10 +196,12 @@ def _kind(raw: str, folded: str, *, first: bool) -> str:
 
 
 def _inner_capital(raw: str) -> bool:
+    """Return whether a word has a capital behind its first letter."""
     return any(char.isupper() for char in raw[1:])
 
 
 def _limits(text: str, read: tuple[SpokenWord, ...]) -> frozenset[str]:
+    """Return what denies, bounds or doubts a text, as the values of ``bounds.LIMITS``."""
     result = {_bound(token) for token in read} | set(MARKED.findall(text))
     if not text.isascii() and CJK_DENIALS.search(text):
         result.add(DENIAL)
@@ -205,6 +209,7 @@ def _limits(text: str, read: tuple[SpokenWord, ...]) -> frozenset[str]:
 
 
 def _bound(token: SpokenWord) -> str:
+    """Return what a word does to its sentence: denies, bounds or doubts it; "" for nothing."""
     word = token.raw.casefold()
     if token.kind == CODE:
         return ""
@@ -212,6 +217,7 @@ def _bound(token: SpokenWord) -> str:
 
 
 def _clauses(text: str) -> Iterator[Clause]:
+    """Yield the clauses of a text; one without a fact and another word is joined to the next."""
     words, facts, limits = set[str](), set[tuple[str, str]](), set[str]()
     for clause in map(_clause, _split(text)):
         words |= clause.words
@@ -225,7 +231,7 @@ def _clauses(text: str) -> Iterator[Clause]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield what stands between the marks of clauses, code left whole."""
+    """Yield the parts of a text between commas, conjunctions and the like; code is not split."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         yield from _CLAUSE.split(text)
@@ -238,6 +244,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _clause(text: str) -> Clause:
+    """Return a part of a sentence as a clause."""
     there = tuple(tokens(f". {text}"))
     return Clause(
         frozenset(token.form for token in there if is_telling(token)),
@@ -247,6 +254,7 @@ def _clause(text: str) -> Clause:
 
 
 def _statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a text, with a bold label as context of what follows it."""
     for block in blocks(text):
         if block.whole:
             yield Statement(block.raw, block.context)
@@ -259,75 +267,9 @@ def _statements(text: str) -> Iterator[Statement]:
                 label = label_match.group(1)
 
 
-class Block(Struct, frozen=True):
-    """A paragraph, list item, row, heading or piece of code, with what it stands under.
-
-    ``whole`` is one of code or a heading, which is one statement; ``step`` an item with a number.
-    """
-
-    raw: str
-    context: str = ""
-    whole: bool = False
-    step: bool = False
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text in their order."""
-    heading, lead = "", ""
-    items: list[tuple[int, str]] = []
-    for block in _blocks(text):
-        if FENCE.match(block):
-            yield Block(block, lead or heading, whole=True)
-            continue
-        plain = " ".join(block.split())
-        if block.lstrip().startswith("#"):
-            heading, lead, items = plain.lstrip("# "), "", []
-            yield Block(plain, whole=True)
-            continue
-        item = _ITEM.match(block)
-        if item:
-            depth = len(item.group(1).expandtabs(4))
-            items = [one for one in items if one[0] < depth]
-            above = items[-1][1] if items else lead
-            plain = plain[len(item.group().strip()) :].strip()
-            items.append((depth, plain))
-        else:
-            items, above = [], lead if block.startswith((" ", "\t", "|", ">")) else ""
-        context = ", ".join(filter(None, (heading, above)))
-        yield Block(plain, context, step=bool(item and item.group(2)))
-        if not item:
-            table = plain if block.startswith("|") and not lead.startswith("|") else lead
-            lead = plain if plain.endswith((":", "\uff1a")) else table if "|" in block else ""
-
-
-def _blocks(text: str) -> Iterator[str]:
-    """Yield paragraphs, list items, headings, rows and blocks of code."""
-    part: list[str] = []
-    fence = ""
-    for line in text.splitlines():
-        mark = FENCE.match(line)
-        if fence:
-            part.append(line)
-            if mark and mark.group(1) == fence:
-                yield "\n".join(part)
-                part, fence = [], ""
-            continue
-        if part and (mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line)):
-            yield "\n".join(part)
-            part = []
-        if mark:
-            fence = mark.group(1)
-        if line.strip(" \t|:-") or (part and line.strip()):
-            part.append(line)
-        if part and _ALONE.match(line) and not mark:
-            yield "\n".join(part)
-            part = []
-    if part:
-        yield "\n".join(part)
-
-
 @lru_cache(_CACHED)
 def _folded(text: str) -> str:
+    """Return a text for comparing: in lower case, without punctuation, emphasis and backticks."""
     parts = normal(text).replace("\u2019", "'").split("`")
     if len(parts) % 2 == 0:
         parts = [" ".join(parts)]
@@ -346,17 +288,20 @@ def stem(word: str) -> str:
 
 @cache
 def _stop() -> frozenset[str]:
+    """Return the words that only carry grammar."""
     return frozenset(word_list("stop.txt"))
 
 
 @cache
 def _common() -> frozenset[str]:
+    """Return the stems of the commonest words, with the words that only carry grammar."""
     lists = word_list("common.txt")
     return frozenset(map(stem, lists)) | _stop()
 
 
 @cache
 def _days() -> frozenset[str]:
+    """Return the stems of the names of months and weekdays."""
     return frozenset(map(stem, _DAYS))
 
 
@@ -365,27 +310,10 @@ _LETTERS = 5
 
 
 def crude_words(text: str) -> set[str]:
-    """Return the beginnings of the words of a text: cheap, and enough to see what is related."""
+    """Return the beginnings of a text's words: cheap, and enough to find related texts."""
     return {word[:_LETTERS] for word in _CRUDE.findall(text.casefold()) if word not in _stop()}
 
 
 def undated(text: str) -> str:
-    """Return a text without the dates that stand behind relative ones."""
+    """Return a text without the ISO dates that were put behind relative dates."""
     return _DATED.sub("", text)
-
-
-def fenced(text: str) -> list[str]:
-    """Return the parts of a text in turn: the odd ones are code blocks, all others are prose."""
-    parts: list[str] = [""]
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        mark = FENCE.match(line)
-        if mark and not fence:
-            fence = mark.group(1)
-            parts += [line, ""]
-        elif fence:
-            parts[-2] += line
-            fence = "" if mark and mark.group(1) == fence else fence
-        else:
-            parts[-1] += line
-    return parts

@@ -1,8 +1,8 @@
-"""The marks around text that memd put into a conversation, so that it never learns from itself.
+"""Cut memd's and clients' insertions out of a conversation, so that memd learns from users only.
 
-Whatever memd injects stands between ``OPEN`` and ``CLOSE``; before extraction that text is cut out
-again, and so are the reminders that a client puts among the user's words. What the user gives
-memd's own command to remember stays.
+memd puts all that it inserts between ``OPEN`` and ``CLOSE``. Before extraction this is cut out, and
+so are the reminders that a client puts among the user's words. What the user typed behind memd's
+"remember" command stays.
 """
 
 import re
@@ -48,12 +48,12 @@ _MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 
 
 def strip_own(text: str) -> str:
-    """Return a text without memd's insertions alone, for words that are not the user's."""
+    """Return a text without memd's insertions; those of clients stay."""
     return _until_none(text, _OWN_OPENING)
 
 
 def messages_in(text: str) -> str:
-    """Return what messages of other agents say in memd's insertions, without their labels."""
+    """Return the messages of other agents in memd's insertions, without their labels."""
     if MESSAGES not in text:
         return ""
     lines: list[str] = []
@@ -80,14 +80,17 @@ def strip(text: str) -> str:
 
 
 def strip_closed(text: str) -> str:
-    """Return all that may be the user's: what is never closed too, and what commands are given."""
+    """Return a text without closed insertions, for everything that the user may have written.
+
+    What follows an insertion without an end stays, and so do the arguments of commands.
+    """
     return _without(_ARGUMENTS.sub("", text), _OPENING, closed=True)
 
 
 def _until_none(text: str, openings: re.Pattern[str]) -> str:
-    """Return a text without insertions, and without those that a cut has put together.
+    """Return a text without insertions, also without those that a cut has joined from two pieces.
 
-    What still holds one after ``_CUTS`` rounds was made to; the rest of it is left out.
+    Only planted text still has one after ``_CUTS`` rounds; then the rest is left out.
     """
     for _ in range(_CUTS):
         if openings.search(text) is None:
@@ -97,9 +100,9 @@ def _until_none(text: str, openings: re.Pattern[str]) -> str:
 
 
 def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> str:
-    """Return a text without the insertions that begin with one of the openings.
+    """Return a text without the insertions that begin with ``openings``.
 
-    With ``closed`` what is behind one that never ends stays.
+    With ``closed`` the text behind an insertion without an end stays.
     """
     retained: list[str] = []
     position = 0
@@ -113,7 +116,7 @@ def _without(text: str, openings: re.Pattern[str], *, closed: bool = False) -> s
 
 
 def _end(text: str, tag: str, start: int) -> int:
-    """Return the offset behind the tag that closes an insertion, -1 if none does."""
+    """Return the offset behind the tag that closes an insertion, -1 if there is none."""
     depth = 1
     for mark in _MARK.finditer(text, start):
         if mark.group(2).lower() == tag:

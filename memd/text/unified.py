@@ -21,7 +21,7 @@ def lines(text: str) -> list[str]:
 
 
 def names(path: str, before: object, after: object) -> tuple[str, str]:
-    """Return what the two versions of a file are called; ``None`` is no file."""
+    """Return the names of a file's two versions for a diff's head; ``None`` means no file."""
     old, new = before is not None, after is not None
     return f"a/{path}" if old else "/dev/null", f"b/{path}" if new else "/dev/null"
 
@@ -66,10 +66,11 @@ def bounded(
 
 
 def _too_large(content: bytes | None) -> bool:
-    """Whether comparing would take too long."""
+    """Return whether comparing a version of a file would take too long."""
     raw = content or b""
     return len(raw) > _COMPARED_BYTES or raw.count(b"\n") > _COMPARED_LINES
 
 
 def _lines_of(content: bytes | None) -> list[str] | None:
+    """Return the lines of a file's text, ``None`` for no file."""
     return None if content is None else lines(content.decode(errors="replace"))

@@ -1,13 +1,13 @@
-"""Text as the words that search counts and that statements are compared by.
+"""Split text into the stemmed words that search counts and comparisons use.
 
 Stop words, stems and the spelling of dates pay most when measured (docs/recall.md).
 
 Rules of this file
 - The same text gives the same words, in the text's order, whatever was asked before.
-- A code identifier gives its parts in place and, after the running text, itself as a whole, so
-  that neither ``user_service`` nor ``service`` is out of reach and word pairs stay neighbours.
-- Chinese, Japanese and Korean text has no spaces to trust: each pair of neighbouring characters
-  is a word; characters that only carry grammar separate.
+- A code identifier gives its parts at its place and, behind all other words, itself as a whole. So
+  both ``user_service`` and ``service`` find it, and pairs of words stay neighbours.
+- Chinese, Japanese and Korean have no reliable spaces: each pair of neighbouring characters is a
+  word, and characters that only carry grammar separate.
 - All functions may read a word list on first use: call them from a worker thread.
 """
 
@@ -76,9 +76,9 @@ def words(text: str) -> list[str]:
 
 
 def is_common(word: str) -> bool:
-    """Say whether a word, as ``words`` gives it, is among the commonest of the language.
+    """Return whether a word of ``words`` is among the commonest of the language.
 
-    Such a word says little about what a text is about.
+    Such a word says little about the topic of a text.
     """
     return word in common()
 
@@ -90,7 +90,7 @@ def common() -> frozenset[str]:
 
 
 def count(text: str) -> int:
-    """Return how many words a reader would count, at least two for four CJK characters or more."""
+    """Return how many words a text has; four CJK characters or more count as two at least."""
     runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
     characters = sum(len(run) for run in runs)
     spaced = len(text.split())
@@ -98,7 +98,7 @@ def count(text: str) -> int:
 
 
 def has_cjk(text: str) -> bool:
-    """Say whether a text holds Chinese, Japanese or Korean characters."""
+    """Return whether a text has Chinese, Japanese or Korean characters."""
     return not text.isascii() and _CJK_RUN.search(text) is not None
 
 
@@ -141,10 +141,12 @@ def _identifiers(text: str) -> Iterator[str]:
 
 
 def _paired(match: re.Match[str]) -> str:
+    """Return a run of CJK characters as pairs with spaces around them."""
     return f" {' '.join(_pairs(match.group()))} "
 
 
 def _pairs(run: str) -> Iterator[str]:
+    """Yield the pairs of neighbouring characters of a CJK run, and lone ones; grammar separates."""
     for piece in _CJK_GRAMMAR.split(run):
         if len(piece) == 1:
             yield piece
@@ -160,12 +162,14 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def _month(written: str) -> str:
+    """Return the full name of a month from its beginning."""
     return next(month for month in MONTHS if month.startswith(written[:3]))
 
 
 @cache
 def _stop() -> tuple[str, ...]:
-    # A single letter is what an abbreviation or a contraction leaves.
+    """Return the stop words, with all single letters."""
+    # Abbreviations and contractions leave single letters.
     return (*word_list("stop.txt"), *"abcdefghijklmnopqrstuvwxyz")
 
 
@@ -178,4 +182,5 @@ def _irregular() -> dict[str, str]:
 
 
 def _stem(word: str) -> str:
+    """Return the stem of one word."""
     return stems.analyse(word, ())[0]

@@ -12,7 +12,7 @@ _DAY = re.compile("Monday|Tuesday|Thursday|Friday|周[一二四五]")
 def habitual(text: str) -> list[bool]:
     """Ask about every weekday in a text."""
     habits = Habits(text)
-    return [habits.habitual(*match.span()) for match in _DAY.finditer(text)]
+    return [habits.is_habit(*match.span()) for match in _DAY.finditer(text)]
 
 
 @pytest.mark.parametrize(
