@@ -206,7 +206,7 @@ class ShellLine:
         self._begin(inner, 0)
 
     def _end_word(self, frame: _Frame) -> None:
-        """End the open word and put it where it belongs: into the command, its input, or nowhere."""
+        """End the open word and put it into the command, its input, or nowhere."""
         if frame.word is None:
             return
         word, plain, target = "".join(frame.word), frame.plain, frame.target

@@ -161,7 +161,7 @@ def tokens(text: str) -> Iterator[SpokenWord]:
 
 
 def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
-    """Return a matched word; ``coded`` is true in backticks, ``first`` at the start of a sentence."""
+    """Return a matched word. In backticks it is ``coded``; ``first`` opens a sentence."""
     raw, group = match.group(), match.lastgroup or ""
     folded = raw.casefold()
     if coded:
