@@ -122,10 +122,12 @@ class AsyncClient:
             pending.changed = anyio.Event()
 
     def _next_id(self) -> int:
+        """Return an id that no earlier request of this client had."""
         self._last_id += 1
         return self._last_id
 
     async def _send(self, data: bytes) -> None:
+        """Send a whole line, also if the caller is cancelled meanwhile."""
         # A half-sent line would make every later one invalid: once begun it is sent to its end.
         async with self._sending:
             # An error is ignored: ``_read`` meets it too, and gets the daemon's last answer first.
@@ -152,6 +154,7 @@ class AsyncClient:
                 pending.changed.set()
 
     async def _receive(self) -> bytes:
+        """Return the next bytes from the daemon, empty at the end. Raises OSError."""
         # Not anyio's stream: when its receive is cancelled as bytes arrive, the loop logs an error.
         await anyio.lowlevel.checkpoint()
         while True:

@@ -119,6 +119,7 @@ class Client:
                 return
 
     def _next_id(self) -> int:
+        """Return an id that no earlier request of this client had."""
         self._last_id += 1
         return self._last_id
 
@@ -155,6 +156,7 @@ class Client:
         return None
 
     def _send(self, data: bytes, deadline: float) -> None:
+        """Send a line, with the greeting before the first one. Raises DaemonUnavailableError."""
         if not self._greeted:
             data = wire.request(_HELLO_ID, wire.HELLO, self._hello) + data
         seconds = _seconds_until(deadline)
@@ -189,6 +191,7 @@ class Client:
         return self._waiting.popleft()
 
     def _cancel(self, request_id: int) -> None:
+        """Tell the daemon that a request is not needed any more, without waiting."""
         try:
             self._socket.settimeout(0)
             self._socket.send(wire.notification(wire.CANCEL, {"id": request_id}))
@@ -207,6 +210,7 @@ def _seconds_until(deadline: float | None) -> float | None:
 
 
 def _cause(error: OSError) -> str:
+    """Return the system's words for an error."""
     return error.strerror or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""A middleware of the Anthropic SDK that has memd keep an agent's conversation small.
+"""A middleware for the Anthropic SDK that lets memd keep an agent's conversation small.
 
     keeper = Keeper(".", "session-1")
     model = Anthropic(middleware=[keeper])
@@ -115,6 +115,7 @@ class Keeper(Middleware):
         """Return the tool for the runner of an async client."""
 
         async def read(path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
+            """Read a stored result in a worker thread."""
             return await to_thread.run_sync(self.read, path, offset, limit)
 
         same = self.reader_tool()
@@ -272,11 +273,13 @@ def _observe_stream(http: Any, reply: ObservedReply) -> None:
     response = weakref.ref(http)
 
     def passed(chunk_size: int | None = None) -> Iterator[bytes]:
+        """Yield the chunks of the response, and feed them to the reply."""
         for chunk in type(http).iter_bytes(response(), chunk_size):
             reply.feed(chunk)
             yield chunk
 
     async def passed_async(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        """Yield the chunks of the response, and feed them to the reply."""
         async for chunk in type(http).aiter_bytes(response(), chunk_size):
             reply.feed(chunk)
             yield chunk
@@ -297,6 +300,7 @@ def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
 
 
 def _betas(request: APIRequest) -> list[str]:
+    """Return the beta features that a request names in its headers."""
     values = [value for name, value in request.headers.items() if name.lower() == _BETAS]
     named = ",".join(value for value in values if isinstance(value, str))
     return [beta for beta in named.split(",") if beta]

@@ -55,7 +55,7 @@ def is_current(places: Places, python: str = sys.executable) -> bool:
         same_folder = os.path.dirname(os.readlink(link)) == os.path.dirname(python)
         current = same_folder and os.path.exists(link)
         return current and all(
-            _content(f"{folder}/{name}") == _content(source) for name, source in FILES.items()
+            _read_bytes(f"{folder}/{name}") == _read_bytes(source) for name, source in FILES.items()
         )
     except OSError:
         return False
@@ -76,7 +76,7 @@ def write(places: Places, python: str = sys.executable) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         for name, source in FILES.items():
             with open(os.open(draft, flags, 0o600), "wb") as file:
-                file.write(_content(source))
+                file.write(_read_bytes(source))
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(draft, f"{folder}/{name}")
@@ -117,6 +117,7 @@ def _without_version(python: str) -> str:
     return python
 
 
-def _content(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
+    """Return the bytes of a file. Raises OSError."""
     with open(path, "rb") as file:
         return file.read()

@@ -170,6 +170,7 @@ def last_words(places: Places, wait_seconds: float = 0.0) -> str:
 
 
 def _last_line(path: str) -> str:
+    """Return the last line of a log file, "" if it cannot be read."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         with open(os.open(path, flags), "rb") as log:

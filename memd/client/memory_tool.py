@@ -58,6 +58,7 @@ class MemoryTool(BetaAbstractMemoryTool):
             self._hang_up()
 
     def _run(self, command: Any) -> str:
+        """Run one command of the SDK's tool."""
         return self._tool(command.to_dict(mode="json"))
 
     view = create = str_replace = insert = delete = rename = _run
@@ -73,6 +74,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return _CLEARED
 
     def _tool(self, command: Mapping[str, Any]) -> str:
+        """Run one command at the daemon, and return the text for the model."""
         return _text(self._call("memory.tool", self._where.params(command)))
 
     def _call(self, method: str, params: Mapping[str, Any]) -> Any:
@@ -89,12 +91,14 @@ class MemoryTool(BetaAbstractMemoryTool):
                 raise ToolError(str(error)) from error
 
     def _connected(self) -> Client:
+        """Return the connection to the daemon, made at the first use."""
         if self._client is None:
             self._client = self._where.connect()
             weakref.finalize(self, self._client.close)  # programs do not close the SDK's tools
         return self._client
 
     def _hang_up(self) -> None:
+        """Close the connection; the next call makes another one."""
         if self._client is not None:
             self._client.close()
         self._client = None
@@ -118,6 +122,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self._where = _Where(folder, environ, session)
 
     async def _run(self, command: Any) -> str:
+        """Run one command of the SDK's tool."""
         return await self._tool(command.to_dict(mode="json"))
 
     view = create = str_replace = insert = delete = rename = _run
@@ -133,6 +138,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return _CLEARED
 
     async def _tool(self, command: Mapping[str, Any]) -> str:
+        """Run one command at the daemon, and return the text for the model."""
         return _text(await self._call("memory.tool", self._where.params(command)))
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> Any:
@@ -148,6 +154,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
             raise ToolError(str(error)) from error
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Return the daemon's answer over a connection of its own. Raises MemdError."""
         where = self._where
         async with AsyncClient(
             where.places.socket, name=_NAME, environment=where.environ

@@ -50,6 +50,7 @@ def check_socket(path: str) -> None:
 
 
 def _connect(connection: socket.socket, path: str) -> None:
+    """Connect to a socket, and check that the same user serves there. Raises ServerRefusedError."""
     check_socket(path)
     connection.connect(path)
     # The files may have been replaced since, so the user at this very connection is checked too.

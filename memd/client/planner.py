@@ -78,9 +78,12 @@ class Planner:
         """Send messages to memd in a thread, without waiting; nothing is raised."""
         if not self.is_telling:
             self.is_telling = True
-            threading.Thread(target=self._tell, args=(messages, given), daemon=True).start()
+            threading.Thread(
+                target=self._send_conversation, args=(messages, given), daemon=True
+            ).start()
 
-    def _tell(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+    def _send_conversation(self, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+        """Send memd a conversation for later plans, in a thread; errors are ignored."""
         try:
             with suppress(MemdError, OSError, LookupError, TypeError, ValueError):
                 self._plan(messages, given, time.monotonic() + _LATE_SECONDS)
@@ -170,7 +173,7 @@ class Planner:
 
     def _call(self, method: str, params: Mapping[str, Any], until: float) -> Any:
         """Call a method, once more on a new connection if it is lost; then start a daemon."""
-        call = partial(self._called, method, {**self._session, **params}, until)
+        call = partial(self._answer_of, method, {**self._session, **params}, until)
         try:
             return call()
         except DaemonUnavailableError:  # the daemon may have been restarted
@@ -182,7 +185,8 @@ class Planner:
             self._start()
             raise
 
-    def _called(self, method: str, params: Mapping[str, Any], until: float) -> Any:
+    def _answer_of(self, method: str, params: Mapping[str, Any], until: float) -> Any:
+        """Return the daemon's answer before the monotonic second ``until``. Raises MemdError."""
         if self._client is None:
             self._client = self.connected()
             weakref.finalize(self, self._client.close)  # programs do not close a middleware
@@ -195,6 +199,7 @@ class Planner:
             self._lock.release()
 
     def _hang_up(self) -> None:
+        """Close the connection; the next call makes another one."""
         if self._client is not None:
             self._client.close()
         self._client = None
@@ -207,6 +212,7 @@ class Planner:
 
     @contextmanager
     def _locked(self, until: float) -> Iterator[None]:
+        """Hold the lock during the block. Raises TimeoutError if it stays taken until ``until``."""
         if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
             raise TimeoutError
         try:
@@ -231,9 +237,11 @@ def _carried(text: str) -> Iterator[dict[str, str]]:
 
 
 def _places() -> Places:
+    """Return the paths of the daemon of this user."""
     return find(os.environ, os.path.expanduser("~"))
 
 
 def _start() -> None:
+    """Start the daemon if it does not run; errors are ignored."""
     with suppress(MemdError, OSError):
         connect(_places(), os.environ, name=_NAME).close()

@@ -1,4 +1,4 @@
-"""A client's record of a conversation: its messages, and the replacements of blocks. Pure.
+"""Record which messages of a conversation were sent, and which of their blocks are replaced. Pure.
 
 Rules of this file
 - The replacement of a block stays the same once it was sent; later decisions do not change it. The
@@ -126,10 +126,11 @@ class SentConversation:
 
     def applied(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages with their replacements; an unchanged one is the same object."""
-        return [self._applied(message) for message in messages]
+        return [self._with_replacements(message) for message in messages]
 
-    def _applied(self, message: Message) -> Message:
-        blocks = _parts(message.get("content"))
+    def _with_replacements(self, message: Message) -> Message:
+        """Return a message with its blocks replaced as memd decided, the same object if none is."""
+        blocks = _blocks_of(message.get("content"))
         sent = [self._replaced(block) for block in blocks]
         if all(map(operator.is_, sent, blocks)):
             return message
@@ -146,7 +147,7 @@ class SentConversation:
         if decision["action"] == DROP:
             return None
         # A cache mark on a part of the removed text is moved to the block, which ends there too.
-        parts = _parts(block["content"])
+        parts = _blocks_of(block["content"])
         mark = [
             ("cache_control", each["cache_control"]) for each in parts if "cache_control" in each
         ]
@@ -180,7 +181,7 @@ class ObservedReply:
         if isinstance(usage := reply.get("usage"), Mapping):
             self.usage |= {name: value for name, value in usage.items() if value is not None}
         self.diagnostics = reply.get("diagnostics") or self.diagnostics
-        self.calls |= _calls((*_parts(reply.get("content")), event.get("content_block")))
+        self.calls |= _calls((*_blocks_of(reply.get("content")), event.get("content_block")))
 
     def is_last_of(self, messages: Sequence[Message]) -> bool:
         """Return whether no newer reply is among these messages of the conversation."""
@@ -214,24 +215,26 @@ def last_reply(messages: Sequence[Message]) -> int:
 
 def calls_of(messages: Iterable[Message]) -> dict[str, str]:
     """Return the names of the tools that are called, by the calls' ids."""
-    return _calls(block for message in messages for block in _parts(message.get("content")))
+    return _calls(block for message in messages for block in _blocks_of(message.get("content")))
 
 
 def results(messages: Iterable[Message]) -> Iterator[tuple[SentBlock, Message]]:
     """Yield the results that may be stored, each with its key; errors are left out."""
     for message in messages:
-        for block in _parts(message.get("content")):
+        for block in _blocks_of(message.get("content")):
             name = _result_name(block)
             if name is not None and not block.get("is_error"):
                 yield name, block
 
 
 def _calls(blocks: Iterable[Any]) -> dict[str, str]:
+    """Return the names of tools by the ids of their calls in some blocks."""
     used = (b for b in blocks if isinstance(b, Mapping) and b.get("type") == "tool_use")
     return {str(block.get("id")): str(block.get("name")) for block in used}
 
 
-def _parts(content: Any) -> list[Any]:
+def _blocks_of(content: Any) -> list[Any]:
+    """Return the blocks of a content, none of a plain text."""
     return content if isinstance(content, list) else []
 
 
@@ -246,6 +249,7 @@ def _result_name(block: Message) -> SentBlock | None:
 
 
 def _thinking_name(block: Message) -> SentBlock | None:
+    """Return the name under which a thinking block is known, ``None`` for another block."""
     return SentBlock("", content_hash([block])) if block.get("type") in THINKING else None
 
 
@@ -275,6 +279,7 @@ def _outline(value: Any, limit: int) -> Any:
 
 
 def _is_decision(given: Any) -> bool:
+    """Return whether a value from the daemon is a complete decision about a block."""
     return (
         isinstance(given, Mapping)
         and all(type(given.get(name)) is kind for name, kind in _SHAPE.items())

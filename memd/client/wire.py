@@ -50,12 +50,12 @@ class LineBuffer:
 def request(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
     """Return a request as one line. Raises TypeError, ValueError for params that are not JSON."""
     message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-    return _line(message)
+    return _as_line(message)
 
 
 def notification(method: str, params: Mapping[str, Any]) -> bytes:
     """Return a notification as one line."""
-    return _line({"jsonrpc": "2.0", "method": method, "params": params})
+    return _as_line({"jsonrpc": "2.0", "method": method, "params": params})
 
 
 def read(line: bytes) -> RpcAnswer | Notification:
@@ -86,6 +86,7 @@ def result_of(answer: RpcAnswer, socket_path: str) -> Any:
     return answer.result
 
 
-def _line(message: Mapping[str, Any]) -> bytes:
+def _as_line(message: Mapping[str, Any]) -> bytes:
+    """Return a message as one line of JSON."""
     text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode() + b"\n"

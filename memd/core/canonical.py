@@ -1,4 +1,4 @@
-"""Hashes of conversations and blocks, on which memd and its clients have to agree. Pure.
+"""Hash messages and blocks of a conversation in the way that memd and its clients agree on. Pure.
 
 A conversation's hash after i messages is h(i) = SHA-256(h(i-1) + canonical(message i)), and h(0) is
 32 zero bytes. Canonical is JSON in UTF-8 with its members sorted by name and no white space. A
@@ -40,7 +40,11 @@ def content_hash(content: Any) -> str:
 
     Raises what ``canonical`` does.
     """
-    data = content.encode() if isinstance(content, str) else _JSON.encode(_blocks(content)).encode()
+    data = (
+        content.encode()
+        if isinstance(content, str)
+        else _JSON.encode(_without_cache_marks(content)).encode()
+    )
     return sha256(data).hexdigest()
 
 
@@ -58,11 +62,12 @@ def _without(value: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
     """Return the members of a message or block without these names and without cache marks."""
     result = {name: item for name, item in value.items() if name not in names}
     if "content" in result:
-        result["content"] = _blocks(result["content"])
+        result["content"] = _without_cache_marks(result["content"])
     return result
 
 
-def _blocks(content: Any) -> Any:
+def _without_cache_marks(content: Any) -> Any:
+    """Return a message's content without the cache marks of its blocks."""
     if not isinstance(content, list | tuple):
         return content
     return [_without(block, _MARK) if isinstance(block, Mapping) else block for block in content]

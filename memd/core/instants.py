@@ -1,4 +1,4 @@
-"""Moments as programs and people write them: ISO 8601, seconds since 1970, "2 hours ago".
+"""Read points in time as people and programs write them: ISO 8601, seconds, "2 hours ago".
 
 A date or a day without a time is its beginning. A time without a zone is one of the zone that the
 caller names, ``None`` being this machine's.
@@ -39,12 +39,12 @@ def written(text: str, zone: tzinfo | None = UTC) -> float | None:
     """Return the seconds since 1970 of an ISO 8601 time or a number, ``None`` for neither."""
     text = text.strip()
     if _NUMBER.fullmatch(text):
-        return _bounded(float(text))
+        return _if_possible(float(text))
     try:
         result = datetime.fromisoformat(text)
         if result.tzinfo is None and zone is not None:
             result = result.replace(tzinfo=zone)
-        return _bounded(result.timestamp())
+        return _if_possible(result.timestamp())
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -62,15 +62,17 @@ def spoken(text: str, now: float, zone: tzinfo | None = None) -> float | None:
         day = datetime.fromtimestamp(now, zone).date() - timedelta(days=_DAYS[words])
         return datetime.combine(day, time(), zone).timestamp()
     match = _AGO.fullmatch(words)
-    if match is not None and (unit := _unit(match[2])):
+    if match is not None and (unit := _seconds_of_unit(match[2])):
         count = int(match[1]) if match[1].isdecimal() else 1
-        return _bounded(now - count * unit)
+        return _if_possible(now - count * unit)
     return written(text, zone)
 
 
-def _unit(word: str) -> int | None:
+def _seconds_of_unit(word: str) -> int | None:
+    """Return the seconds of a unit of time, singular or plural, ``None`` for another word."""
     return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))
 
 
-def _bounded(seconds: float) -> float | None:
+def _if_possible(seconds: float) -> float | None:
+    """Return a time in seconds since 1970, ``None`` if no calendar has it."""
     return seconds if 0 <= seconds <= _LATEST else None

@@ -1,4 +1,4 @@
-"""What tokens cost: a table of models, in US dollars per million tokens. Pure.
+"""Compute what tokens cost, from a table of models in US dollars per million tokens. Pure.
 
 Rules of this file
 - The longest name in the table that a model's name equals, or continues after ``-``, ``@``, ``:``
@@ -41,7 +41,7 @@ class Price(Struct, frozen=True):
 
 def price(model: str, table: str = "") -> Price:
     """Return a model's price from the user's lines, else from the defaults, else the dearest."""
-    users, defaults = _parse(table), _defaults()
+    users, defaults = _parse_table(table), _default_prices()
     result = _longest_match(model, users) or _longest_match(model, defaults)
     return result or _dearest(defaults)
 
@@ -56,11 +56,12 @@ def problem(table: str) -> str:
 
 def _longest_match(model: str, table: Mapping[str, Price]) -> Price | None:
     """Return the price of the longest name that fits a model, ``None`` where none does."""
-    fitting = [name for name in table if _fits(model, name)]
+    fitting = [name for name in table if _names_model(model, name)]
     return table[max(fitting, key=len)] if fitting else None
 
 
-def _fits(model: str, name: str) -> bool:
+def _names_model(model: str, name: str) -> bool:
+    """Return whether a price's name is a model's name, or its beginning up to a version."""
     return model == name or (model.startswith(name) and model[len(name)] in "-@:[")
 
 
@@ -76,16 +77,19 @@ def _dearest(table: Mapping[str, Price]) -> Price:
 
 
 @cache
-def _defaults() -> Mapping[str, Price]:
-    return _parse(files("memd.core").joinpath("prices.txt").read_text("utf-8"))
+def _default_prices() -> Mapping[str, Price]:
+    """Return the prices that come with memd, by name."""
+    return _parse_table(files("memd.core").joinpath("prices.txt").read_text("utf-8"))
 
 
 @cache
-def _parse(table: str) -> Mapping[str, Price]:
-    return MappingProxyType(dict(_entries(table)))
+def _parse_table(table: str) -> Mapping[str, Price]:
+    """Return the prices in a table's text, by name."""
+    return MappingProxyType(dict(_prices_in(table)))
 
 
-def _entries(table: str) -> Iterator[tuple[str, Price]]:
+def _prices_in(table: str) -> Iterator[tuple[str, Price]]:
+    """Yield the name and price of each line of a table that has one."""
     for line in table.splitlines():
         entry = _entry(line) if _without_comment(line) else None
         if entry is not None:
@@ -93,6 +97,7 @@ def _entries(table: str) -> Iterator[tuple[str, Price]]:
 
 
 def _without_comment(line: str) -> str:
+    """Return a line without its comment and outer spaces."""
     return line.partition("#")[0].strip()
 
 

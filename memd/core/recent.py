@@ -10,6 +10,7 @@ V = TypeVar("V")
 
 
 def _never(_: object) -> bool:
+    """Return False: by default no entry is in use."""
     return False
 
 

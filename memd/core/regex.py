@@ -1,4 +1,4 @@
-"""The only module that uses google-re2: patterns that match in linear time for any text.
+"""Match patterns in linear time with google-re2; the only module that uses it.
 
 Python's ``re`` backtracks: a short pattern can keep it busy for hours. A pattern from outside is
 bounded in length and in memory; back references and look-around are refused in words.
@@ -52,6 +52,7 @@ def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
     any_word = own("|".join(map(re2.escape, words)))
 
     def present(text: str) -> frozenset[str]:
+        """Return the words that are in a text."""
         numbers = together.Match(text)
         if numbers:
             return frozenset(words[number] for number in numbers)

@@ -1,4 +1,4 @@
-"""JSON as a careful receiver reads it: one text has one meaning, or it is refused.
+"""Read JSON strictly: a text that parsers could understand differently is refused.
 
 msgspec decodes. It refuses what RFC 8259 refuses, and lone surrogates, NaN, Infinity, numbers out
 of range, foreign bytes and a BOM as well. Two things it lets pass are refused here: an object with
@@ -61,6 +61,7 @@ def decode(data: bytes) -> Any:
 
 
 def _decode(data: bytes) -> Any:
+    """Return the value of a JSON text after all strict checks. Raises NotJsonError."""
     try:
         value = msgspec.json.decode(data)
     except UnicodeDecodeError as error:

@@ -42,6 +42,7 @@ def checking(first: Callable[[], None]) -> Iterator[None]:
     outer = _callback.get()
 
     def both() -> None:
+        """Call the new check and those of the blocks around it."""
         first()
         outer()
 

@@ -150,6 +150,7 @@ class Conversation:
         return self._request(message) if "id" in message else self._notification(message)
 
     def _notification(self, message: dict[str, Any]) -> list[RpcRequest | RefusedRequest | Cancel]:
+        """Return what a notification asks for: a cancellation, a request, or nothing."""
         method: str = message["method"]
         if method in _CANCELS:
             return _cancel(method, message.get("params"))
@@ -195,6 +196,7 @@ def _message(frame: bytes) -> Any:
 
 
 def _is_id(value: Any) -> bool:
+    """Return whether a value may be the id of a request."""
     return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
 
 
@@ -213,6 +215,7 @@ def _envelope_problem(message: dict[str, Any]) -> str:
 
 
 def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Cancel]:
+    """Return the cancellation of the request that a notification names, if it names one."""
     wanted = params.get(_CANCELS[method]) if isinstance(params, dict) else None
     return [Cancel(wanted)] if wanted is not None and _is_id(wanted) else []
 

@@ -104,6 +104,7 @@ class Dispatcher:
         method = request.method if request.method in self._methods else OTHER
 
         def about() -> dict[str, str]:  # called late, since the call may change the client's name
+            """Return the method and the client for an error's line in the log."""
             return {"method": method, "client": call.connection.caller.client}
 
         result = await contain(self._log, partial(self._run, request, call), about)
@@ -160,6 +161,7 @@ def _binder(handler: Handler) -> Callable[..., Result]:
 
 
 def _as_it_is(value: Any) -> Any:
+    """Return the value: the default where a result needs no conversion."""
     return value
 
 

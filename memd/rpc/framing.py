@@ -1,4 +1,4 @@
-r"""Split bytes into frames, by lines or by ``Content-Length``, as the first byte tells.
+r"""Split bytes into frames: lines, or bodies behind ``Content-Length`` if the first byte says so.
 
 Rules of this file
 - White space before the first byte is skipped. ``{`` or ``[`` means one JSON text per line for the
@@ -60,6 +60,7 @@ class FrameReader:
         return self._frames()
 
     def _frames(self) -> Iterator[bytes]:
+        """Yield the complete frames in the buffer, up to the first failure."""
         while self.failed is None:
             try:
                 frame = self._next()
@@ -85,16 +86,17 @@ class FrameReader:
         if self.framing is Framing.UNKNOWN and not self._sniff():
             return None
         if self.framing is Framing.LINES:
-            return self._line()
-        return self._body() if self._in_body else self._header()
+            return self._take_line()
+        return self._take_body() if self._in_body else self._header()
 
-    def _skip_white(self) -> None:
+    def _skip_white_space(self) -> None:
+        """Remove the white space at the start of the buffer."""
         if self._buffer[:1].isspace():
             del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
 
     def _sniff(self) -> bool:
         """Set ``framing`` by the first byte, or ``failed``; return whether it is known."""
-        self._skip_white()
+        self._skip_white_space()
         first = bytes(self._buffer[:1])
         if first in (b"{", b"["):
             self.framing = Framing.LINES
@@ -113,13 +115,15 @@ class FrameReader:
         return taken
 
     def _find_newline(self) -> int:
+        """Return the index of the next line feed, -1 for none; no byte is searched twice."""
         end = self._buffer.find(b"\n", self._searched)
         self._searched = len(self._buffer)
         return end
 
-    def _line(self) -> bytes | None:
+    def _take_line(self) -> bytes | None:
+        """Take the next line without its white space, ``None`` while it is incomplete."""
         if self._searched == 0:
-            self._skip_white()
+            self._skip_white_space()
         end = self._find_newline()
         if (end if end >= 0 else len(self._buffer)) > limits.FRAME_BYTES:
             self.failed = MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
@@ -129,7 +133,7 @@ class FrameReader:
     def _header(self) -> bytes | None:
         """Read one header line; return b"" for it, or None when its end has not come."""
         if self._header_bytes == 0 and self._searched == 0:
-            self._skip_white()
+            self._skip_white_space()
         end = self._find_newline()
         size = self._header_bytes + (end + 1 if end >= 0 else len(self._buffer))
         if size > limits.HEADER_BYTES:
@@ -164,7 +168,8 @@ class FrameReader:
             return MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
         return None
 
-    def _body(self) -> bytes | None:
+    def _take_body(self) -> bytes | None:
+        """Take the body behind a header, ``None`` while it is incomplete."""
         length = self._length or 0
         if len(self._buffer) < length:
             return None

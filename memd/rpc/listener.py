@@ -1,4 +1,4 @@
-"""The listening socket: made here, or handed over by systemd or launchd.
+"""Make the listening socket, or take the one from systemd or launchd.
 
 Rules of this file
 - The directory must belong to this user and be closed to others; that is checked on the open
@@ -170,6 +170,7 @@ def _remove_stale(path: str, name: str, directory: int) -> None:
 
 
 def _bind(path: str, name: str, directory: int) -> socket.socket:
+    """Return a listening socket; ``directory`` is the path's checked folder. Raises OSError."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _umask(0o177):
@@ -186,6 +187,7 @@ def _bind(path: str, name: str, directory: int) -> socket.socket:
 
 @contextmanager
 def _umask(mask: int) -> Iterator[None]:
+    """Set the process's umask during the block."""
     before = os.umask(mask)
     try:
         yield

@@ -95,5 +95,6 @@ class Outbox:
             self._wake = self._drop = _nothing  # so that this does not keep their owner in memory
 
     def _add(self, size: int) -> None:
+        """Add bytes to the counts of this queue and of all queues, or remove them if negative."""
         self.bytes += size
         self._unread.add(self, size)

@@ -1,4 +1,4 @@
-"""The accept loop, which no client can end.
+"""Accept connections and serve each of them; no client can end this loop.
 
 anyio's own ``serve`` ends with the first failed accept or failing connection, so this one is ours:
 - An accept that fails because descriptors or memory are short is tried again, each time a little
@@ -135,6 +135,7 @@ class _Server:
             await self._all_gone()
 
     async def _all_gone(self) -> None:
+        """Wait until no connection is served."""
         while self._sessions:
             self._gone = anyio.Event()
             await self._gone.wait()
@@ -193,6 +194,7 @@ class _Server:
         self._sessions[session] = peer.pid
 
     async def _serve_one(self, connected: socket.socket, session: PeerSession) -> None:
+        """Serve one connection to its end, and close it."""
         try:
             await contain(self._log, session.run)
         finally:
@@ -219,6 +221,7 @@ class _Server:
             return None
 
         def claim(session: PeerSession) -> tuple[bool, int, float]:
+            """Return the sort key of a session: the smallest key is closed first."""
             busy = session.idle_since is None
             return busy, (-counts[live[session]] if busy else 0), session.quiet_since
 
@@ -240,6 +243,7 @@ class _Server:
         self._open_reserve()
 
     def _open_reserve(self) -> None:
+        """Open a spare descriptor, which is closed to accept a connection when none is left."""
         with suppress(OSError):
             self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 

@@ -142,9 +142,9 @@ class PeerSession:
         self._hub.add(self.connection)
         try:
             async with self._group:
-                self._start(partial(self._write, stream))
-                self._start(self._watch_frame)
-                await self._within(self._scope(), partial(self._serve, stream))
+                self._start_task(partial(self._write, stream))
+                self._start_task(self._watch_frame)
+                await self._run_in_scope(self._new_scope(), partial(self._serve, stream))
                 self._drop()
         finally:
             self._hub.discard(self.connection)
@@ -154,8 +154,9 @@ class PeerSession:
             stream.close()
 
     async def _serve(self, stream: Stream) -> None:
+        """Read requests until the client sends no more, then answer those that remain."""
         await self._read(stream)
-        self._start(self._watch_hangup)
+        self._start_task(self._watch_hangup)
         await self._finish(stream)
 
     def _drop(self) -> None:
@@ -164,17 +165,22 @@ class PeerSession:
         for scope in self._task_scopes:
             scope.cancel()
 
-    def _start(self, task: Callable[[], Awaitable[None]]) -> None:
-        self._group.start_soon(self._within, self._scope(), task)
+    def _start_task(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that ends with this session."""
+        self._group.start_soon(self._run_in_scope, self._new_scope(), task)
 
-    def _scope(self) -> anyio.CancelScope:
+    def _new_scope(self) -> anyio.CancelScope:
+        """Return a cancel scope that ends with this session."""
         scope = anyio.CancelScope()
         self._task_scopes.add(scope)
         if self._over:
             scope.cancel()
         return scope
 
-    async def _within(self, scope: anyio.CancelScope, task: Callable[[], Awaitable[None]]) -> None:
+    async def _run_in_scope(
+        self, scope: anyio.CancelScope, task: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Run a task in its cancel scope, and forget the scope afterwards."""
         try:
             with scope:
                 await task()
@@ -182,6 +188,7 @@ class PeerSession:
             self._task_scopes.discard(scope)
 
     def _wake_writer(self) -> None:
+        """Let the writer look into the outbox."""
         self._wake.set()  # a method, since ``_wake`` is replaced by a new event for each wait
 
     # Reading
@@ -252,7 +259,7 @@ class PeerSession:
                         self._scopes[request.id] = anyio.CancelScope()
                 if requests:
                     running = True
-                    self._start(partial(self._perform, event, turn))
+                    self._start_task(partial(self._perform, event, turn))
                 else:
                     items = (item for item in event.items if isinstance(item, RefusedRequest))
                     self._answer(event, [refusal(item.id, item.error) for item in items])
@@ -380,6 +387,7 @@ class PeerSession:
 
 
 def _is_json(frame: bytes) -> bool:
+    """Return whether a frame is strict JSON."""
     with suppress(strict_json.NotJsonError, MemoryError):
         strict_json.decode(frame)
         return True

@@ -122,10 +122,11 @@ class Turns:
         self._waiting.pop(turn, None)
         self._under_way.pop(turn, None)
         if turn in self._running:
-            self._stop(turn)
+            self._remove_turn(turn)
         self._start_next()
 
-    def _stop(self, turn: Turn) -> None:
+    def _remove_turn(self, turn: Turn) -> None:
+        """Note that a turn has ended."""
         del self._running[turn]
         turn.party.process.held -= 1
 
@@ -136,7 +137,7 @@ class Turns:
         now = self._clock.monotonic()
         first = next(iter(self._running), None)
         if first is not None and max(first.expires, self._no_expiry_before) <= now:
-            self._stop(first)
+            self._remove_turn(first)
             self._no_expiry_before = now + limits.TURN_SECONDS / 2
         while len(self._running) < limits.TURNS and (turn := self._next(now)) is not None:
             turn.expires = now + limits.TURN_SECONDS

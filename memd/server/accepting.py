@@ -222,7 +222,7 @@ def put(
     revision = write.repository.revision
     if changed:
         contents = {entry.key: entry.content for entry in changed}
-        _check_clash(write, [key for key in contents if _status(heads.get(key)) == CREATED])
+        _check_clash(write, [key for key in contents if _put_status(heads.get(key)) == CREATED])
         _check_room(write.repository, write.room(contents, heads), limits)
         revision = write.store("put", contents, heads)
     return {
@@ -230,7 +230,11 @@ def put(
         "entries": [
             {"key": entry.key, "revision": revisions[entry.key], "status": "unchanged"}
             if entry.key in same
-            else {"key": entry.key, "revision": revision, "status": _status(heads.get(entry.key))}
+            else {
+                "key": entry.key,
+                "revision": revision,
+                "status": _put_status(heads.get(entry.key)),
+            }
             for entry in entries
         ],
     }
@@ -254,7 +258,8 @@ def remove(write: OpenWrite, key: str, revision: int, reason: str) -> Answer:
     return {"revision": write.store("remove", {key: None}, heads, reason)}
 
 
-def _status(before: Version | None) -> str:
+def _put_status(before: Version | None) -> str:
+    """Return "created" for a key that had no content before, else "updated"."""
     return CREATED if before is None or before.hash == REMOVED else "updated"
 
 

@@ -1,4 +1,4 @@
-"""Members, their roles, invitations and tokens.
+"""Manage the members of a server with their roles, invitations and tokens.
 
 Rules of this file
 - A code has 128 random bits and a token 256. Each is shown once; only its SHA-256 is stored.
@@ -189,6 +189,7 @@ class Access:
 
 
 def _check_member(transaction: Transaction, name: str) -> None:
+    """Raise NotThereError if there is no member of this name."""
     if transaction.row("SELECT 1 FROM members WHERE name = ?", name) is None:
         raise NotThereError(MEMBER)
 
@@ -196,6 +197,7 @@ def _check_member(transaction: Transaction, name: str) -> None:
 def _grant(
     transaction: Transaction, member: str, repository: str, role: Role | None, now: float
 ) -> None:
+    """Replace a member's role in a repository; ``None`` removes it. Raises NotThereError."""
     repository_row(transaction, repository)
     transaction.run("DELETE FROM grants WHERE member = ? AND repository = ?", member, repository)
     if role is not None:
@@ -214,4 +216,5 @@ def _grant(
 
 
 def _digest(text: str) -> str:
+    """Return the SHA-256 of a code or token, which is stored in its place."""
     return sha256(text.encode(errors="surrogatepass"))

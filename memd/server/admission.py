@@ -1,4 +1,4 @@
-"""Limit the rate of requests, of bytes and of failed logins. Waits for nothing, reads no clock.
+"""Limit the rates of requests, bytes and failed logins. Pure: callers pass the time.
 
 Rules of this file
 - A sender's span begins with its first amount; when the span is over, everything is allowed again.
@@ -44,6 +44,7 @@ class Rate:
         return start + self._seconds - now if spent >= self._amount else 0.0
 
     def _current(self, sender: str, now: float) -> tuple[float, int]:
+        """Return the start of the sender's current span in seconds, and the amount spent in it."""
         start, spent = self._spent.get(sender, (now, 0))
         # A clock that was set back begins a new span, so that no sender is locked out by it.
         return (start, spent) if start <= now < start + self._seconds else (now, 0)
@@ -87,24 +88,25 @@ def client_address(peer: str | None, forwarded: str, proxies: Sequence[Network])
     which counts as a proxy. If proxies are configured, a peer that is neither a proxy nor on this
     machine raises RoleMissingError, because it avoided them.
     """
-    address = _LOOPBACK if peer is None else _parsed(peer) or _LOOPBACK
+    address = _LOOPBACK if peer is None else _parse_address(peer) or _LOOPBACK
     if not proxies:
         return str(address)
-    if peer is not None and not _within(address, proxies):
+    if peer is not None and not _is_in_networks(address, proxies):
         if not address.is_loopback:
             raise RoleMissingError(needed="proxy")
         return str(address)
     for text in reversed(forwarded.split(",")):
-        hop = _parsed(text.strip())
+        hop = _parse_address(text.strip())
         if hop is None:
             break
         address = hop
-        if not _within(hop, proxies):
+        if not _is_in_networks(hop, proxies):
             break
     return str(address)
 
 
-def _parsed(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
+    """Return the address in a text, ``None`` for other text; IPv4 inside IPv6 becomes IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -112,7 +114,8 @@ def _parsed(text: str) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _within(address: Address, networks: Sequence[Network]) -> bool:
+def _is_in_networks(address: Address, networks: Sequence[Network]) -> bool:
+    """Return whether an address is in one of the networks."""
     return any(address in network for network in networks)
 
 

@@ -1,12 +1,12 @@
-"""The routes as an application of HTTP: who asks, how often, what is read, how it is answered.
+"""Serve the table of routes over HTTP: check each request, read it, handle it, and log it.
 
 Rules of this file
-- A request is refused before its body is read wherever that can be known.
-- What is refused before the storage is asked is answered one at a time: a sender that goes on
-  and on takes the processor from nobody.
-- An error goes out as its class says. What nobody expected is a 500 with the id under which the
-  log has it.
-- A body is cut while it is read: the answer goes out, and soon the connection ends.
+- A request is refused before its body is read, where possible.
+- Refusals before the storage is used are sent one at a time, so that a flood of bad requests takes
+  no processor time from others.
+- An error is sent as its class says. An unexpected one is a 500 with the id of its log entry.
+- A body that is too long is not read to its end: the response is sent, and soon the connection
+  ends.
 """
 
 import gzip
@@ -83,6 +83,8 @@ def application(storage: Storage, options: TeamOptions | None = None) -> Starlet
 
 
 class _Application:
+    """The HTTP application of one server: it admits, reads, handles and reports each request."""
+
     def __init__(self, storage: Storage, options: TeamOptions) -> None:
         self._storage = storage
         self._options = options
@@ -103,26 +105,28 @@ class _Application:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Delete expired rows in the background while the application runs."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._expire)
+            group.start_soon(self._expire_hourly)
             yield
             group.cancel_scope.cancel()
 
-    async def _expire(self) -> None:
-        """Forget what is old enough, now and every hour."""
+    async def _expire_hourly(self) -> None:
+        """Delete rows that are past their time, now and every hour."""
         while True:
             try:
-                now = await self._run(self._storage.sound_time, self._options.clock())
-                await self._run(self._storage.expire, now)
+                now = await self._run_in_thread(self._storage.sound_time, self._options.clock())
+                await self._run_in_thread(self._storage.expire, now)
             except TeamServerError as error:
                 self._options.log.fault(error)
             await anyio.sleep(_EXPIRING_SECONDS)
 
     async def _handle(self, row: TeamRoute, request: Request) -> Response:
+        """Answer one request of a route: its reply or its error, which is then logged."""
         opened = _OpenRequest(request, f"{row.method} {row.path}")
         self._metrics.running += 1
         try:
-            response = await self._answer(row, opened)
+            response = await self._admit_and_answer(row, opened)
         except TeamServerError as error:
             response = await self._refuse(opened, error)
         except ClientDisconnect:
@@ -132,22 +136,22 @@ class _Application:
             response = await self._refuse(opened, fault)
         finally:
             self._metrics.running -= 1
-        self._report(opened, response)
+        self._count_and_log(opened, response)
         return response
 
     async def _unrouted(self, request: Request, error: Exception) -> Response:
-        """Answer what has no route, or none of this method."""
+        """Answer a request for which there is no route, or no such method of its route."""
         opened = _OpenRequest(request, "none")
         known = isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND
         unknown = MalformedRequestError(RequestPart.METHOD)
         refusal = NotThereError(requests.ROUTE) if known else unknown
         response = await self._refuse(opened, refusal)
         response.headers.update(getattr(error, "headers", None) or {})  # Allow
-        self._report(opened, response)
+        self._count_and_log(opened, response)
         return response
 
-    async def _answer(self, row: TeamRoute, opened: "_OpenRequest") -> Response:
-        """Let a request in, read it, and have it handled. Raises TeamServerError."""
+    async def _admit_and_answer(self, row: TeamRoute, opened: "_OpenRequest") -> Response:
+        """Check a request, read it, and return its handler's response. Raises TeamServerError."""
         request, now = opened.request, self._options.clock()
         headers = requests.single(request.headers.raw)
         opened.address = client_address(
@@ -162,19 +166,19 @@ class _Application:
         elif row.body:
             self._admission.check_address(opened.address, now)
         parameters = requests.query(request.scope["query_string"], frozenset(row.query))
-        body = await self._body(row, opened, headers)
+        body = await self._read_body(row, opened, headers)
         call = TeamCall(
             opened.address, now, opened.session, request.path_params, parameters, headers, body
         )
         opened.admitted = True
         try:
-            return await self._run(self._handled, row, call)
+            return await self._run_in_thread(self._call_handler, row, call)
         except UnauthorisedError:  # a code of an invitation
             self._admission.failed(opened.address, now)
             raise
 
-    def _handled(self, row: TeamRoute, call: TeamCall) -> Response:
-        """Return a handler's reply as it goes out; in a worker thread."""
+    def _call_handler(self, row: TeamRoute, call: TeamCall) -> Response:
+        """Return a handler's reply as a response; runs in a worker thread."""
         reply = row.handler(Backends(self._storage, self._metrics), call)
         headers = _HEADERS | ({"ETag": f'"{reply.mark}"'} if reply.mark else {})
         if reply.content is None:
@@ -190,22 +194,24 @@ class _Application:
         return Response(body, reply.status, headers)
 
     async def _session(self, address: str, headers: Mapping[str, str], now: float) -> Session:
-        """Return whose request it is. Raises UnauthorisedError and SlowDownError."""
+        """Return the session of a request's token. Raises UnauthorisedError and SlowDownError."""
         text = requests.token(headers.get("authorization", ""))
         session = None
         if text:
-            session = await self._run(self._storage.session, text, now=now, address=address)
+            session = await self._run_in_thread(
+                self._storage.session, text, now=now, address=address
+            )
         if session is None:
             self._admission.failed(address, now)
             raise UnauthorisedError
         self._admission.admit(session, now)
         return session
 
-    async def _body(
+    async def _read_body(
         self, row: TeamRoute, opened: "_OpenRequest", headers: Mapping[str, str]
     ) -> bytes:
-        """Return the body of a request, as far as its route takes one. Raises TeamServerError."""
-        if not row.body and opened.sends:
+        """Return the body of a request, empty if its route takes none. Raises TeamServerError."""
+        if not row.body and opened.has_body:
             raise MalformedRequestError(RequestPart.NO_BODY)
         if not row.body:
             return b""
@@ -215,8 +221,8 @@ class _Application:
         most, declared = self._storage.limits.put_bytes, int(headers.get("content-length", "0"))
         body = bytearray()
         with anyio.move_on_after(BODY_SECONDS) as timeout:
-            while declared <= most and len(body) <= most and not opened.whole:
-                body += await opened.piece()
+            while declared <= most and len(body) <= most and not opened.is_read:
+                body += await opened.next_bytes()
         if opened.session:
             self._admission.received(opened.session, opened.received, self._options.clock())
         if timeout.cancelled_caught:
@@ -226,7 +232,7 @@ class _Application:
         return bytes(body)
 
     async def _refuse(self, opened: "_OpenRequest", error: TeamServerError) -> Response:
-        """Return what a refused request is answered."""
+        """Return the response for an error; before admission only one at a time, with a pause."""
         headers = dict(_HEADERS)
         if not opened.admitted:
             async with self._refusals:
@@ -240,11 +246,12 @@ class _Application:
         opened.kind = error.kind
         described = {"kind": error.kind, "message": error.sentence, "retryable": error.retryable}
         body = msgspec.json.encode({"error": {**described, **error.details}})
-        if opened.sends and not opened.whole:
+        if opened.has_body and not opened.is_read:
             return _LastResponse(opened, body, error.status, headers)
         return Response(body, error.status, headers, _JSON)
 
-    def _report(self, opened: "_OpenRequest", response: Response) -> None:
+    def _count_and_log(self, opened: "_OpenRequest", response: Response) -> None:
+        """Count a request that was answered, and log it without its content."""
         seconds = time.monotonic() - opened.started
         sent, session = len(response.body), opened.session
         status = response.status_code
@@ -262,14 +269,16 @@ class _Application:
             sent=sent,
         )
 
-    async def _run(self, function: Callable[..., T], *arguments: object, **named: object) -> T:
-        """Return what a function that blocks returns; it is never left half done."""
+    async def _run_in_thread(
+        self, function: Callable[..., T], *arguments: object, **named: object
+    ) -> T:
+        """Run a blocking function in a worker thread; a cancelled request lets it finish."""
         call = partial(function, *arguments, **named)
         return await to_thread.run_sync(call, limiter=self._threads)
 
 
 class _OpenRequest(Struct):
-    """A request while it is answered, and what the log tells of it."""
+    """A request that is being answered, with the facts for its line in the log."""
 
     request: Request
     route: str
@@ -278,30 +287,31 @@ class _OpenRequest(Struct):
     session: Session | None = None
     kind: str = ""
     received: int = 0
-    whole: bool = False  # its body was read to its end
+    is_read: bool = False  # its body was read to its end
     admitted: bool = False
 
     @property
-    def sends(self) -> bool:
-        """Whether a body comes with it."""
+    def has_body(self) -> bool:
+        """Whether the request has a body."""
         headers = self.request.headers
         return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
-    async def piece(self) -> bytes:
-        """Return more of its body. Raises ClientDisconnect."""
+    async def next_bytes(self) -> bytes:
+        """Return the next bytes of the body. Raises ClientDisconnect."""
         message = await self.request.receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        self.whole = not message.get("more_body", False)
+        self.is_read = not message.get("more_body", False)
         data: bytes = message.get("body", b"")
         self.received += len(data)
         return data
 
 
 class _LastResponse(Response):
-    """An answer while a body still comes: what comes is dropped for a moment.
+    """A response that is sent before the request's body was read; the rest is dropped.
 
-    A connection that ends with something unread is reset, and its client loses the answer.
+    If the connection were closed with unread bytes, it would be reset and the client would not get
+    the response. So the rest is read, up to a bound.
     """
 
     def __init__(
@@ -317,6 +327,6 @@ class _LastResponse(Response):
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         opened, dropped = self._opened, self._opened.received + _DROPPED_BYTES
         with anyio.move_on_after(_DROPPING_SECONDS), suppress(ClientDisconnect):
-            while not opened.whole and opened.received < dropped:
-                await opened.piece()
+            while not opened.is_read and opened.received < dropped:
+                await opened.next_bytes()
         await send({"type": "http.response.body", "body": b""})

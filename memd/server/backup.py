@@ -38,14 +38,14 @@ def backup(source: Driver, path: str) -> None:
     with closing(SQLite(temporary)) as target:
         prepare(target)
         migrate(source, target)
-    _sync(temporary)
+    _make_durable(temporary)
     try:
         os.link(temporary, path)  # unlike a rename it replaces nothing
     except FileExistsError as error:
         raise NotEmptyError from error
     finally:
         os.unlink(temporary)
-    _sync(os.path.dirname(os.path.abspath(path)))
+    _make_durable(os.path.dirname(os.path.abspath(path)))
 
 
 def restore(path: str, target: Driver, *, now: float) -> None:
@@ -133,7 +133,8 @@ def _chunks(transaction: Transaction, table: Table) -> Iterator[list[Row]]:
         where, after = above, rows[-1][:columns]
 
 
-def _sync(path: str) -> None:
+def _make_durable(path: str) -> None:
+    """Make a file or folder durable on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""``memd-team``: runs the server, and does what its operator does."""
+"""The command ``memd-team``: run the server, and manage it as its operator."""
 
 import argparse
 import inspect
@@ -114,6 +114,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _layout(text: str, epilog: str = "") -> dict[str, Any]:
+    """Return the options of a parser with this description and epilog."""
     formatter = argparse.RawDescriptionHelpFormatter
     return {
         "description": text,
@@ -124,11 +125,13 @@ def _layout(text: str, epilog: str = "") -> dict[str, Any]:
 
 
 def _add_storage(one: argparse.ArgumentParser) -> None:
+    """Add the options that say where the storage is."""
     one.add_argument("--data", metavar="DIR", default="", help="the folder; made if missing")
     one.add_argument("--database", metavar="URL", default="", help="postgresql://... instead")
 
 
 def _add_serve(one: argparse.ArgumentParser) -> None:
+    """Add the options of the command ``serve``."""
     where = one.add_mutually_exclusive_group()
     where.add_argument(
         "--listen",
@@ -178,11 +181,13 @@ def _database(given: argparse.Namespace) -> str:
 
 
 def _serve(storage: Storage, given: argparse.Namespace) -> None:
+    """Serve a storage until the process is told to end."""
     # Only here: the other commands do without a server's libraries.
     from memd.server.app import TeamOptions, application  # noqa: PLC0415
     from memd.server.serving import ListenAddress, serve  # noqa: PLC0415
 
     def started(address: str) -> None:
+        """Print the address at which the server listens."""
         sys.stdout.write(f"{address}\n")
         sys.stdout.flush()
 
@@ -193,6 +198,7 @@ def _serve(storage: Storage, given: argparse.Namespace) -> None:
 
 
 def _json(result: Row | Sequence[Row]) -> str:
+    """Return a command's result as readable JSON with a line end."""
     return json.dumps(result, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -207,6 +213,7 @@ def _text(result: Row | Sequence[Row]) -> str:
 
 
 def _shown(value: object) -> str:
+    """Return a value as it is printed in a table."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} ({role})" for name, role in value.items()) or "-"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What a database has to bring: transactions, and its words where SQL is not the same.
+"""The interface of a database: transactions, and the SQL that differs between databases.
 
 Rules of this file
 - SQL stands once, with ``?`` for values and in the words of SQLite, with ``FOR UPDATE`` behind
@@ -132,6 +132,7 @@ class Driver(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:
+        """Run the block in a transaction begun by a statement; an exception rolls it back."""
         with self.connection() as connection:
             cursor = connection.cursor()
             cursor.execute(begin)

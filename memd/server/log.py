@@ -1,4 +1,4 @@
-"""The log of memd-team: one JSON object a line, of facts that hold no content.
+"""The log of memd-team: one JSON object in each line, without any content of entries.
 
 A fault is told by its class and where in memd it arose: its message and its frames could hold a
 memory or a token.
@@ -44,4 +44,5 @@ class TeamLog:
 
 @lru_cache(maxsize=1024)  # names of members and devices come again and again
 def _scrubbed(text: str) -> str:
+    """Return a text without credentials and without characters that turn its direction."""
     return scrub(without_directions(text))

@@ -1,4 +1,4 @@
-"""The commands of an operator: each a function of a storage and of what the command line says.
+"""The commands of an operator: each is a function that takes the storage and parsed arguments.
 
 A function's docstring is its command's help. What it returns is printed: one thing by its names, or
 a list of things. Times are told in UTC.
@@ -40,11 +40,15 @@ COMMANDS: list[OperatorCommand] = []
 
 
 def _argument(name: str, help: str, **options: Any) -> Argument:  # noqa: A002 - argparse's name
+    """Return the declaration of one argument of a command, as argparse takes it."""
     return name, {"help": help} | options
 
 
 def _command(words: str, *arguments: Argument) -> Callable[[Run], Run]:
+    """Return a decorator that makes a function the command with this name and arguments."""
+
     def add(run: Run) -> Run:
+        """Add the function to the commands, and return it as it is."""
         COMMANDS.append(OperatorCommand(tuple(words.split()), run, arguments))
         return run
 
@@ -144,13 +148,13 @@ def invite(storage: Storage, given: Namespace) -> Row:
     roles = {_repository(storage, remote).id: Role(given.role) for remote in given.repo}
     seconds = given.hours * 3600 if given.hours else INVITATION_SECONDS
     code = storage.invite(given.member, roles, now=now, seconds=seconds)
-    return {"member": given.member, "code": code, "expires": _time(now + seconds)}
+    return {"member": given.member, "code": code, "expires": _iso_time(now + seconds)}
 
 
 @_command("token list")
 def list_tokens(storage: Storage, _: Namespace) -> Sequence[Row]:
     """List the tokens of all devices, whose texts are stored nowhere."""
-    return [_shown(token) for token in storage.tokens()]
+    return [_as_output(token) for token in storage.tokens()]
 
 
 @_command("token issue", _MEMBER, _argument("device", "a name for the program"))
@@ -185,7 +189,7 @@ def audit(storage: Storage, given: Namespace) -> Sequence[Row]:
     """
     repository = _repository(storage, given.repo).id if given.repo else ""
     rows = storage.audit(repository=repository, member=given.member, limit=given.limit)
-    return [_shown(row) for row in rows]
+    return [_as_output(row) for row in rows]
 
 
 @_command("backup", _argument("file", "a file that is not there yet"))
@@ -246,10 +250,12 @@ def _repository(storage: Storage, remote: str) -> Repository:
     raise NotThereError(REPOSITORY)
 
 
-def _shown(row: Any) -> Row:
+def _as_output(row: Any) -> Row:
+    """Return a row as a mapping for output, with its times in ISO 8601."""
     members = asdict(row)
-    return {k: _time(v) if k in _TIMES and v is not None else v for k, v in members.items()}
+    return {k: _iso_time(v) if k in _TIMES and v is not None else v for k, v in members.items()}
 
 
-def _time(at: float) -> str:
+def _iso_time(at: float) -> str:
+    """Return seconds since 1970 as ISO 8601 in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -47,7 +47,7 @@ class Postgres(Driver):
 
     def words(self, sql: str) -> str:
         """Return SQL in PostgreSQL's words."""
-        return _words(sql)
+        return _to_postgres(sql)
 
     def failure(self, error: Exception) -> TeamServerError:
         """Return what an error of PostgreSQL means."""
@@ -73,7 +73,8 @@ class Postgres(Driver):
 
 
 @lru_cache(maxsize=256)
-def _words(sql: str) -> str:
+def _to_postgres(sql: str) -> str:
+    """Return a statement of SQLite in the SQL of PostgreSQL."""
     if sql.startswith("CREATE TABLE"):
         sql = _TYPE.sub(lambda match: _TYPES[match[0]], sql)
     return sql.replace("?", "%s")

@@ -56,11 +56,15 @@ class TeamRoute(Struct, frozen=True):
 
 
 class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request to join."""
+
     code: str
     device: str
 
 
 class _EntryBody(msgspec.Struct, forbid_unknown_fields=True):
+    """One entry in the body of a put."""
+
     key: str
     content: str
     hash: str
@@ -68,23 +72,29 @@ class _EntryBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _PutBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a put."""
+
     entries: list[_EntryBody]
 
 
 def _healthz(_: Backends, __: TeamCall) -> RouteAnswer:
+    """Answer that the process runs."""
     return RouteAnswer(content={"status": "ok"})
 
 
 def _readyz(backends: Backends, _: TeamCall) -> RouteAnswer:
+    """Answer that the storage can be used. Raises StorageUnavailableError."""
     backends.storage.ready()
     return RouteAnswer(content={"status": "ok"})
 
 
 def _metrics(backends: Backends, _: TeamCall) -> RouteAnswer:
+    """Answer the metrics as OpenMetrics text."""
     return RouteAnswer(content=backends.metrics.text())
 
 
 def _join(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Exchange an invitation's code for a token."""
     sent = requests.body(call.body, _JoinBody)
     token, member = backends.storage.join(
         sent.code, sent.device, now=call.now, address=call.address
@@ -93,12 +103,14 @@ def _join(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 
 def _leave(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Revoke the token of the request."""
     session = call.whose()
     backends.storage.revoke(session.token, now=call.now, by=session)
     return RouteAnswer(204)
 
 
 def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Answer the repositories in which the member has a role; the query may name one remote."""
     remote = call.query.get("remote")
     rows = [
         {
@@ -116,6 +128,7 @@ def _repositories(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 
 def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Answer a page of a repository's entries, 304 if nothing changed since the client's mark."""
     repository, _ = _granted(backends, call)
     if requests.mark(call.headers, "if-none-match") == repository.mark:
         return RouteAnswer(304, mark=repository.mark)
@@ -141,6 +154,7 @@ def _entries(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 
 def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Store entries in a repository, all or none."""
     entries = [
         PutEntry(entry.key, entry.content.encode(), entry.hash, entry.base)
         for entry in requests.body(call.body, _PutBody).entries
@@ -158,6 +172,7 @@ def _put(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 
 def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Remove one entry, if it is still as the client's mark says."""
     mark = requests.mark(call.headers, "if-match")
     if mark is None:
         raise MalformedRequestError(RequestPart.CONDITION_MISSING)
@@ -176,6 +191,7 @@ def _remove(backends: Backends, call: TeamCall) -> RouteAnswer:
 
 
 def _history(backends: Backends, call: TeamCall) -> RouteAnswer:
+    """Answer the versions of one key, or of all keys."""
     repository, role = _granted(backends, call)
     versions = backends.storage.history(
         repository.id,

@@ -1,4 +1,4 @@
-"""The sockets of memd-team: where it listens, how long a connection may take, how it ends.
+"""Listen for memd-team: its address, the limits of a connection, and an orderly end.
 
 Rules of this file
 - Without TLS it listens on this machine alone, unless it believes a proxy alone.
@@ -158,7 +158,7 @@ class _Connection(H11Protocol):
 def _unix(path: str) -> socket.socket:
     """Return a listening Unix socket, in the place of one that nobody serves any more."""
     with suppress(OSError):
-        if stat.S_ISSOCK(os.lstat(path).st_mode) and not _answers(path):
+        if stat.S_ISSOCK(os.lstat(path).st_mode) and not _is_served(path):
             os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -171,7 +171,8 @@ def _unix(path: str) -> socket.socket:
     return listener
 
 
-def _answers(path: str) -> bool:
+def _is_served(path: str) -> bool:
+    """Return whether a server listens at the Unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(1.0)
         try:

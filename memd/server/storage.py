@@ -114,6 +114,7 @@ class Storage(Access):
         request = _request(session, repository, id, now, "put", body_hash)
 
         def check() -> None:
+            """Check the entries before anything is stored. Raises TeamServerError."""
             most = self.limits.put_entries
             if not entries:
                 raise MalformedRequestError(RequestPart.BODY)
@@ -144,6 +145,7 @@ class Storage(Access):
         request = _request(session, repository, id, now, "remove", key, str(revision), reason)
 
         def check() -> None:
+            """Check the reason and the key. Raises TeamServerError."""
             checking.reason(reason)
             if not checking.is_key(key):
                 raise NotThereError(ENTRY)

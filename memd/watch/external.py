@@ -1,4 +1,4 @@
-"""External edits: changes by other programs to a memory directory, found by content and journalled.
+"""Find changes of other programs in a memory directory by content, and record them in the journal.
 
 People, their editors, git, rsync and Claude Code write here without asking memd. A *look* compares
 the directory with the baseline (``state/baseline.py``) and records all differences as one applied
@@ -320,6 +320,7 @@ def _read(opened: Directory, path: str, at: float) -> _Current | None:
 
 
 def _state_of(key: str, status: os.stat_result, at: float) -> FileState:
+    """Return the state of a file with a content key, from its status at a time in seconds."""
     return FileState(key, fingerprint(status, at), status.st_mtime_ns, status.st_mode & 0o777)
 
 

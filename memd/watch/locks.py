@@ -268,6 +268,7 @@ def _refusing(directory: str, name: str = LOCK) -> Iterator[None]:
 
 
 def _close(*descriptors: int) -> None:
+    """Close descriptors; -1 stands for one that was not opened."""
     for descriptor in descriptors:
         if descriptor >= 0:
             os.close(descriptor)

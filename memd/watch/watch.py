@@ -211,6 +211,7 @@ class Watch:
         return watched
 
     def _drop(self, directory: str) -> None:
+        """Stop watching a directory; an unknown one is ignored."""
         if self._watched.pop(directory, None) is not None and self._source is not None:
             self._source.drop(directory)
 
