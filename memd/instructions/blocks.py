@@ -1,4 +1,4 @@
-"""The parts of a Markdown text that can include a file, and the text without its comments. Pure.
+"""Find the parts of a Markdown text that can include files, and remove its comments. Pure.
 
 What counts is what Claude Code 2.1.329 takes for code, HTML, comments and lists
 (docs/decisions.md). Fenced and indented code, blocks of HTML and definitions of links hold nothing.
@@ -103,7 +103,7 @@ class _Reading:
                 self.read(inner, depth + 1, Leaf.LISTED if kind == "item" else Leaf.INLINE)
             else:
                 first = at
-                at = at + 1 if kind == "heading" else _behind(lines, at + 1, _continues)
+                at = at + 1 if kind == "heading" else _index_after(lines, at + 1, _continues)
                 how = Leaf.INLINE if kind == "heading" else leaf
                 self.leaves.append((how, "\n".join(lines[first:at])))
 
@@ -140,8 +140,8 @@ def _continues(line: str) -> bool:
     return bool(opening["item"]) and (empty or opening["number"] not in (None, "1"))
 
 
-def _behind(lines: list[str], at: int, goes_on: Callable[[str], object]) -> int:
-    """Return the index of the next line with which something does not go on."""
+def _index_after(lines: list[str], at: int, goes_on: Callable[[str], object]) -> int:
+    """Return the index of the first line, from ``at`` on, for which ``goes_on`` is false."""
     while at < len(lines) and goes_on(lines[at]):
         at += 1
     return at
@@ -153,10 +153,11 @@ def _behind_fence(lines: list[str], at: int) -> int:
     size = len(fence) - len(fence.lstrip(fence[0]))
 
     def is_open(line: str) -> bool:
+        """Return whether the block goes on after a line."""
         closing = _CLOSING.match(line)
         return not (closing and closing[1][0] == fence[0] and len(closing[1]) >= size)
 
-    return _behind(lines, at + 1, is_open) + 1
+    return _index_after(lines, at + 1, is_open) + 1
 
 
 def _behind_raw(lines: list[str], at: int) -> int:
@@ -165,9 +166,10 @@ def _behind_raw(lines: list[str], at: int) -> int:
     end = next((end for start, end in _RAW_ENDS.items() if beginning.startswith(start)), "")
 
     def is_open(line: str) -> bool:
+        """Return whether the block goes on after a line."""
         return end not in line if end else not _RAW_TAG.search(line)
 
-    return _behind(lines, at, is_open) + 1
+    return _index_after(lines, at, is_open) + 1
 
 
 def _quoted(lines: list[str], at: int) -> tuple[int, list[str]]:
@@ -187,7 +189,7 @@ def _quoted(lines: list[str], at: int) -> tuple[int, list[str]]:
     return at, inner
 
 
-def _listed(lines: list[str], at: int) -> tuple[int, list[str]]:
+def _list_item(lines: list[str], at: int) -> tuple[int, list[str]]:
     """Return the index behind an item of a list, and its lines without sign and indentation."""
     offset = _offset(lines[at])
     inner = [lines[at][offset:]]
@@ -236,10 +238,12 @@ _BEHIND: dict[str, Callable[[list[str], int], int]] = {
     "blank": lambda _, at: at + 1,
     "rule": lambda _, at: at + 1,
     "definition": lambda _, at: at + 1,
-    "code": lambda lines, at: _behind(lines, at, lambda line: _kind(line) in ("code", "blank")),
-    "html": lambda lines, at: _behind(lines, at, str.strip),
-    "tag": lambda lines, at: _behind(lines, at, str.strip),
+    "code": lambda lines, at: _index_after(
+        lines, at, lambda line: _kind(line) in ("code", "blank")
+    ),
+    "html": lambda lines, at: _index_after(lines, at, str.strip),
+    "tag": lambda lines, at: _index_after(lines, at, str.strip),
     "fence": _behind_fence,
     "raw": _behind_raw,
 }
-_INNER = {"quote": _quoted, "item": _listed}
+_INNER = {"quote": _quoted, "item": _list_item}

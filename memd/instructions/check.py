@@ -1,4 +1,4 @@
-"""What a person may want to mend in the instruction files of a project. Pure, over the disk's port.
+"""Find what a person may want to correct in a project's instruction files. Pure; reads by a port.
 
 What a view itself finds (long files, broken rules) comes as its problems; here is what only a look
 at several files, at the project's other files, or at the memories tells.
@@ -110,6 +110,10 @@ def contradictions(views: Mapping[View, Resolution]) -> Iterator[InstructionIssu
 def _contradictions(
     texts: Mapping[str, str], readers: Mapping[str, set[View]]
 ) -> Iterator[InstructionIssue]:
+    """Yield an issue for each two statements of different files that cannot both hold.
+
+    Files that are read together are not compared: there one may correct the other.
+    """
     stated = [(path, one) for path in sorted(texts) for one in statements(texts[path])]
     stated = [(path, one) for path, one in stated if not FENCE.match(one.raw)][:_STATEMENTS]
     keys: dict[str, set[str]] = defaultdict(set)
@@ -172,6 +176,7 @@ def _cycles(union: Resolution, home: str) -> Iterator[InstructionIssue]:
 
 
 def _targets(path: str, text: str, home: str) -> tuple[str, ...]:
+    """Return the paths of all files that a text includes."""
     return tuple(includes.target(name, path, home) for name in includes.parsed(text).includes)
 
 
@@ -193,8 +198,10 @@ def _walked(cwd: str, disk: InstructionDisk, most: int) -> tuple[list[str], bool
 
 
 def _is_passed_over(name: str) -> bool:
+    """Return whether a folder of this name is not searched for instruction files."""
     return name in _FOLDERS_PASSED_OVER or (name.startswith(".") and name != ".github")
 
 
 def _quoted(statement: Statement) -> str:
+    """Return the beginning of a statement as inline code."""
     return code_span(statement.raw, _SHOWN_CHARACTERS)

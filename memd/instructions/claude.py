@@ -1,4 +1,4 @@
-"""Which files Claude Code loads, in its order; a later one counts more. Pure.
+"""Find the files that Claude Code loads, in its order; a later one counts more. Pure.
 
 As 2.1.329 does it (docs/decisions.md). First the machine's files, then the user's, then those of
 each folder from the file system's root down to the working directory; what a file includes stands
@@ -70,10 +70,7 @@ class _WaitingRule(Struct, frozen=True):
 
 
 class _ClaudeView(Struct):
-    """One resolution, with each AGENTS.md of the way to the working directory or without.
-
-    ``waiting`` are the rules by real path whose condition nothing has fulfilled yet.
-    """
+    """One resolution of what Claude Code loads, with or without the AGENTS.md files on the way."""
 
     request: ViewRequest
     loading: Loading
@@ -204,7 +201,7 @@ class _ClaudeView(Struct):
         )
 
     def fulfil(self, path: str, waiting: Iterable[_WaitingRule]) -> None:
-        """Load those of some rules whose condition a touched file fulfils."""
+        """Load each waiting rule whose condition a touched file meets."""
         for rule in waiting:
             inner = path[len(rule.base.rstrip("/")) + 1 :] if is_below(path, rule.base) else ""
             if not inner or not patterns.fits(rule.patterns, inner):

@@ -1,4 +1,4 @@
-"""Which files Codex CLI loads: one of the user's, then at most one of each folder. Pure.
+"""Find the files that Codex CLI loads: the user's, then at most one of each folder. Pure.
 
 The folders are those from the project's root down to the working directory. The files of the
 project together are cut after so many bytes; the user's own is not counted. docs/decisions.md has
@@ -122,4 +122,5 @@ def _chosen(loading: Loading, folder: str, names: Sequence[str]) -> Iterator[Ins
 
 
 def _hidden(name: str) -> str:
+    """Return why a file is not loaded: another one of its folder is used instead."""
     return f"{name} of the same folder stands in its place"

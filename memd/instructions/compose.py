@@ -1,4 +1,4 @@
-"""One text of all the instruction files that a view loads, for a client that loads none. Pure.
+"""Join the instruction files of a view into one text, for a client that loads none. Pure.
 
 Rules of this file
 - The same resolution gives the same bytes
@@ -69,6 +69,7 @@ def etag(text: str) -> str:
 
 
 def _section(file: InstructionFile, content: str) -> str:
+    """Return one file's part of the text: its path, where it is included from, and its content."""
     flags = {file.scope, *(("included",) if file.included_by else ())}
     values = {
         "path": _path(file.path),
@@ -99,6 +100,7 @@ def _left_out(loaded: Sequence[InstructionFile], sizes: dict[str, int]) -> froze
 
 
 def _problems(loaded: Sequence[InstructionFile], left_out: frozenset[str]) -> Iterator[str]:
+    """Yield a sentence for each file that was left out, and how many more there are."""
     paths = [file.path for file in loaded if file.path in left_out]
     for path in paths[:_NAMED]:
         yield f"{printable(path)}: {_LEFT_OUT}"

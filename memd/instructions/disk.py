@@ -1,4 +1,4 @@
-"""The port of ``values.py`` on a real disk. Blocks, raises nothing, holds nothing open.
+"""Read instruction files from the disk, for the port of ``values.py``. Blocks; raises nothing.
 
 Rules of this file
 - A path is resolved first, since people link their instruction files, and the real path is opened
@@ -33,13 +33,13 @@ _Identity = tuple[int, ...]
 
 
 class RealDisk:
-    """An ``InstructionDisk`` that remembers texts. Threads may use one at the same time."""
+    """The disk, with a cache of texts. Threads may use one at the same time."""
 
     def __init__(self) -> None:
         self._texts: Recent[str, tuple[_Identity, DiskText]] = Recent(_CACHED_FILES)
 
     def read(self, path: str) -> DiskText:
-        """Return what ``InstructionDisk.read`` does."""
+        """Return the text of a file, cached while the file is unchanged, or why there is none."""
         real = path
         try:
             status = os.lstat(path)  # most names that a view tries are not there: this is quick
@@ -72,7 +72,7 @@ class RealDisk:
         return tuple(sorted(listed, key=lambda entry: entry.name))
 
     def real(self, path: str) -> str:
-        """Return what ``InstructionDisk.real`` does."""
+        """Return a path without symbolic links, the path itself if nothing is there."""
         try:
             os.lstat(path)  # most names that a view tries are not there, and this is quick
             return os.path.realpath(path)
@@ -106,6 +106,7 @@ class RealDisk:
 
 
 def _missing(path: str) -> DiskText:
+    """Return the answer for a path without a file."""
     return DiskText(path, why_not="there is no such file", missing=True)
 
 

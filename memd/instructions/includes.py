@@ -1,4 +1,4 @@
-"""What an instruction file includes by ``@path``, and its text as a model gets it. Pure.
+"""Find the files that an instruction file includes by ``@path``, and the text for the model. Pure.
 
 What counts is what Claude Code 2.1.329 includes (docs/decisions.md).
 
@@ -71,10 +71,12 @@ def parsed(text: str) -> ParsedText:
 
 @lru_cache(maxsize=512)  # as many as the disk remembers
 def _remembered(text: str) -> ParsedText:
+    """Return a text's includes; the latest texts are cached."""
     return _parsed(text)
 
 
 def _parsed(text: str) -> ParsedText:
+    """Return the paths that a text includes, and the text without its comments."""
     parts = blocks(text)
     paths = (path for leaf, part in parts.leaves if "@" in part for path in _paths(leaf, part))
     return ParsedText(tuple(dict.fromkeys(paths)), parts.text)
@@ -89,6 +91,7 @@ def _paths(leaf: Leaf, text: str) -> Iterator[str]:
 
 
 def _mentioned(text: str) -> Iterator[str]:
+    """Yield the paths that are written as ``@path`` in a text."""
     for mention in _MENTION.finditer(text):
         path = mention[1].replace("\\ ", " ")
         if _PATH.match(path) and len(path) <= _PATH_CHARACTERS:
@@ -96,7 +99,7 @@ def _mentioned(text: str) -> Iterator[str]:
 
 
 class _Inline:
-    """One pass over the text of a block."""
+    """One pass over the text of a block, for comments, code and emphasis."""
 
     def __init__(self, text: str) -> None:
         self._text = text

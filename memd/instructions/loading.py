@@ -1,4 +1,4 @@
-"""What a view collects: files in the order of loading, and why others are not loaded. Pure.
+"""Collect the files of a view in the order of loading, and why others are not loaded. Pure.
 
 Rules of this file
 - A file is known by its real path and listed once. One that was not loaded when it was met first
@@ -202,11 +202,13 @@ class Loading:
         return EXTERNAL if self._is_outside(real, within) else ""
 
     def _refusal_of_text(self, text: str) -> str:
+        """Return why a text is not loaded: it is empty or the view is full; "" if it is loaded."""
         if not text.strip("\ufeff \t\r\n"):
             return EMPTY
         return _FULL if self._characters + len(text) > VIEW_CHARACTERS else ""
 
     def _is_outside(self, real: str, within: Folders) -> bool:
+        """Return whether a real path is outside the folders that includes may lead to."""
         if not within or self.external:
             return False
         return not any(is_below(real, folder) for folder in within)

@@ -1,4 +1,4 @@
-"""The patterns of a rule's condition, which are those of ``.gitignore``. Pure.
+"""Match paths with the patterns of a rule's condition, which are those of ``.gitignore``. Pure.
 
 As Claude Code 2.1.329 has them (docs/decisions.md): without a slash inside a pattern is a name at
 any depth, a slash at the beginning anchors it, one at the end asks for a folder; a folder means
@@ -64,13 +64,13 @@ def fits(patterns: Sequence[PathPattern], path: str) -> bool:
     if not any(each.negated for each in patterns):
         return True
     folders = (path[:end] for end, character in enumerate(path) if character == "/")
-    return any(_decides(patterns, folder, folder=True) for folder in folders) or _decides(
+    return any(_is_matched(patterns, folder, folder=True) for folder in folders) or _is_matched(
         patterns, path, folder=False
     )
 
 
-def _decides(patterns: Iterable[PathPattern], path: str, *, folder: bool) -> bool:
-    """Return whether the last pattern that matches just this path or folder is no negated one."""
+def _is_matched(patterns: Iterable[PathPattern], path: str, *, folder: bool) -> bool:
+    """Return whether the last pattern that matches a path or folder is not a negated one."""
     result = False
     for each in patterns:
         glob = each.folder if folder else each.glob

@@ -1,4 +1,4 @@
-"""What a view makes of a project now, resolved again only when something has changed. Blocks.
+"""Resolve the views of a project, again only when something on the disk has changed. Blocks.
 
 Rules of this file
 - A view is a pure function of its request and of what the disk answers. As long as the disk answers
@@ -72,6 +72,7 @@ class InstructionReading(Struct, frozen=True, dict=True):
 
 
 def _reading(resolution: Resolution) -> InstructionReading:
+    """Return a resolution with its composed text."""
     return InstructionReading(resolution, compose(resolution))
 
 
@@ -128,6 +129,10 @@ class RecordedDisk:
         )
 
     def _answer(self, answers: dict[str, T], path: str, ask: Callable[[str], T]) -> T:
+        """Return the disk's answer about a path, which is asked once.
+
+        The stamps of the path and of all folders above it are recorded first.
+        """
         if path not in answers:
             way = path
             while way not in self._stamps:  # before the answer, so that no later change is missed
@@ -186,7 +191,7 @@ class InstructionReader:
         return reading
 
     def faults(self, request: InstructionRequest) -> tuple[InstructionIssue, ...]:
-        """Return what is to be mended in the files that the request's view loads, read alone."""
+        """Return the issues of the files that the request's view loads, each file by itself."""
         home = self._folders(request.project, request.environment).home
         return tuple(check.of_files(self.read(request).resolution, home))
 
@@ -202,6 +207,7 @@ class InstructionReader:
         together = views.pop(View.UNION)
 
         def touch(files: Sequence[str]) -> Resolution:
+            """Return what the union of all views loads after these files were touched."""
             return self._views[View.UNION](replace(wanted, touched=tuple(files)), self._disk)
 
         return Checked(
@@ -217,6 +223,7 @@ class InstructionReader:
     def _view_request(
         self, request: InstructionRequest, *, external: bool | None = None
     ) -> ViewRequest:
+        """Return a request as the views take it, with the folders in which clients look."""
         project = request.project
         folders = self._folders(project, request.environment)
         if external is None:

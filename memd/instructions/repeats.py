@@ -1,4 +1,4 @@
-"""Whether instruction files say a text already, word for word or nearly. Pure.
+"""Tell whether instruction files already say a text, word for word or nearly. Pure.
 
 Rules of this file
 - A statement is said where one passage (a paragraph, list item or row) has ``SAID`` of its words.
@@ -69,6 +69,7 @@ def covered(texts: Mapping[str, str]) -> Covered:
     index = _Passages(texts)
 
     def said(text: str) -> str:
+        """Return the file that has all statements of a text, "" if one is missing."""
         lines = [line for line in text.splitlines() if not _PART.match(line)]
         paths: list[str] = []
         for statement in statements("\n".join(lines)) if index.passages else ():
@@ -118,6 +119,11 @@ class _Passage:
         return all(self._says(clause, part) for clause in clauses)
 
     def _says(self, clause: _Clause, part: float) -> bool:
+        """Return whether a stretch of the passage has most words of a clause.
+
+        It must have the clause's numbers and deny neither more nor less. ``part`` is the share of
+        the stretch's words that the clause must have.
+        """
         needed = clause.words - self.above
         if not needed or not self._stretches or len(clause.row) > _LONGEST:
             return not needed
@@ -177,6 +183,7 @@ class _Passages:
             room = max(room - len(text), 0)
 
     def _add(self, passage: _Passage) -> None:
+        """Add a passage, and index it by its words."""
         for word in passage.words | passage.above:
             self._holders[word].append(len(self.passages))
         self.passages.append(passage)
@@ -220,6 +227,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
 
 
 def _clause(raw: str) -> _Clause:
+    """Return a part of a sentence as words, numbers, denials and exceptions."""
     row, plain = tuple(_significant(raw)), raw.replace("\u2019", "'")
     return _Clause(
         row=row,
@@ -233,6 +241,7 @@ def _clause(raw: str) -> _Clause:
 
 @cache
 def _any(words_: Sequence[str], more: str = "") -> re.Pattern[str]:
+    """Return a pattern that finds any of some words, each with ``more`` behind it."""
     listed = "|".join(map(re.escape, sorted(words_)))
     return re.compile(rf"(?<![\w-])(?:{listed})(?![\w-]){more}", re.IGNORECASE)
 

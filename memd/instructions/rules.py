@@ -1,4 +1,4 @@
-"""The head of an instruction file, and the condition with which a rule loads. Pure.
+"""Read the head of an instruction file, and the condition under which a rule loads. Pure.
 
 As Claude Code 2.1.329 reads heads (docs/decisions.md): by YAML, and where that refuses one once
 more with its values in quotes, since ``**/*.ts`` is none. Nothing that could do harm is read.
@@ -124,6 +124,7 @@ def _expanded(head: RuleHead) -> RuleHead:
 
 
 def _refused(glob: str, error: PatternRefusedError) -> str:
+    """Return the sentence about a glob that cannot be used."""
     return f"its glob {printable(glob, _SHOWN_CHARACTERS)} does not count: {error.facts['why']}"
 
 

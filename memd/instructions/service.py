@@ -1,4 +1,4 @@
-"""Instruction files as the daemon answers for them: the only file of this room that waits."""
+"""Answer the daemon's requests about instruction files; the only file of this room that awaits."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -146,9 +146,11 @@ class Instructions:
         return Approved(root, allowed, reading.resolution.external)
 
     def _list(self, request: InstructionRequest) -> InstructionList:
+        """Return the files of a view. Blocks."""
         return InstructionList(**self._facts(request, self._reader.read(request)))
 
     def _read(self, request: InstructionRequest) -> InstructionTextList:
+        """Return the text of a view. Blocks."""
         reading = self._reader.read(request)
         text = reading.text
         return InstructionTextList(**self._facts(request, reading), text=text.text, etag=text.etag)
@@ -164,6 +166,7 @@ class Instructions:
         }
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Run work in one of this room's threads, for a limited time."""
         return await _in_thread(work, self._threads, self._seconds)
 
 

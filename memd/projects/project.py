@@ -1,4 +1,4 @@
-"""Which directory keeps the memories of a client's working directory, and whether it does.
+"""Find the memory directory of a client's working directory, and whether memory is on there.
 
 Only files are read, never a ``git`` process. The directory comes from the client's
 variables, trusted settings, or the place that Claude Code uses. Nothing inside a repository
@@ -327,6 +327,7 @@ def _why_off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
 
 
 def _truthy(value: str) -> bool:
+    """Return whether the value of a variable means "yes"."""
     return bool(value.strip()) and value.strip().lower() not in _FALSY
 
 
@@ -345,6 +346,7 @@ def _encodes(path: str) -> bool:
 
 
 def _base36(number: int) -> str:
+    """Return a number in base 36."""
     digits = ""
     while number:
         number, digit = divmod(number, 36)

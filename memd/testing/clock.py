@@ -58,6 +58,7 @@ class FakeClock:
         self._now += seconds
 
     def _end_overdue(self) -> None:
+        """Cancel the scopes whose time has come."""
         for scope, until in list(self._scopes.items()):
             if until <= self._monotonic:
                 scope.cancel()

@@ -115,10 +115,12 @@ class _Rehearsal:
         return _success(ended)
 
     def _good(self, answer: object) -> str:
+        """Return what is wrong with a client that got this answer, "" if it succeeds."""
         with ScriptedDaemon(self.path, {_SEARCH: answer}):
             return _success(self._run())
 
     def _bad(self, answer: object) -> str:
+        """Return what is wrong with a client that got this broken answer, "" if it reports that."""
         with ScriptedDaemon(self.path, {_SEARCH: answer}):
             return _failure(self._run(), _SENTENCE)
 
@@ -142,6 +144,7 @@ class _Rehearsal:
         came = threading.Event()
 
         def silence(_: object) -> Silence:
+            """Note that the request came, and send no answer."""
             came.set()
             return Silence()
 
@@ -156,6 +159,7 @@ class _Rehearsal:
         return "" if ended else f"it goes on for {self._seconds:g} s"
 
     def _start(self) -> "subprocess.Popen[str]":
+        """Start the client's program in a session of its own."""
         # A shell's background job ignores SIGINT, and so would the program that it starts.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
@@ -173,6 +177,7 @@ class _Rehearsal:
             signal.signal(signal.SIGINT, before)
 
     def _run(self) -> "subprocess.CompletedProcess[str]":
+        """Run the client's program to its end, or end it when its time is over."""
         with self._start() as process:
             out, err, ended = self._communicate(process)
         if not ended:

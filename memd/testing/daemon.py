@@ -156,6 +156,7 @@ async def daemon_here(
 
 @contextmanager
 def _ports(home: Home, clock: Clock, pressure: Callable[[], Pressure]) -> Iterator[Ports]:
+    """Yield what a daemon in this process needs: its log, listener and clock."""
     os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
     with (
         open(home.places.log, "a", encoding="utf-8") as stream,

@@ -61,6 +61,7 @@ def _failing(
     """
 
     def method(self: "FaultyDisk", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Count the call, fail if it is its turn, and otherwise pass it on."""
         self.step(call.__name__, str(args[name_index]) if name_index else "")
         result: R = getattr(self.disk, call.__name__)(*args, **kwargs)
         return result

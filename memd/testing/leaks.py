@@ -54,6 +54,7 @@ def no_leaks_here(home: str, settling: float = SETTLING_SECONDS) -> Iterator[Non
     yield
 
     def leaks() -> list[str]:
+        """Return a line for each leak that is there now."""
         opened = _descriptors(os.getpid()) - descriptors
         new = [each.name for each in set(threading.enumerate()) - threads]
         not_pooled = [name for name in new if not name.startswith(_POOLS)]
@@ -79,6 +80,7 @@ def no_leaks_of(pid: int, places: Places, settling: float = SETTLING_SECONDS) ->
     yield
 
     def leaks() -> list[str]:
+        """Return a line for each leak that is there now."""
         extra = _without_clients(pid, places) - allowed
         extra -= Counter({name: _INDEX for name in extra if name.startswith(index)})
         count = _threads(pid)
@@ -101,6 +103,7 @@ def _finish(leaks: Callable[[], list[str]], seconds: float) -> None:
 def _described(
     descriptors: Counter[str], threads: Iterable[str], files: Iterable[str]
 ) -> list[str]:
+    """Return a line for each kind of descriptor, each thread and each file."""
     return [
         *(f"{count} x descriptor of {name}" for name, count in sorted(descriptors.items())),
         *(f"thread {name}" for name in sorted(threads)),
@@ -131,10 +134,12 @@ def _internet(pid: int) -> set[str]:
 
 
 def _threads(pid: int) -> int:
+    """Return how many threads a process has."""
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
 def _temporary(home: str) -> set[str]:
+    """Return the temporary files below a directory."""
     return {str(path) for path in Path(home).rglob("*.tmp")}
 
 

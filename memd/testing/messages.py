@@ -186,6 +186,7 @@ class MessagesServer:
         return refused(body, without=self.without, window=window, betas=request.betas)
 
     def _message(self, request: ReceivedMessage, reply: ScriptedReply) -> dict[str, Any]:
+        """Return the body of a reply, with usage, signatures and the reports of betas."""
         query, prompt = request.whole, shown(request.whole, request.betas)
         cost = self._cache.visit(prompt.body).usage()
         if query.get("compaction"):
@@ -219,6 +220,7 @@ class MessagesServer:
         return answer(request) if callable(answer) else answer
 
     def _count(self, request: ReceivedMessage) -> Step:
+        """Return the reply to a request that counts tokens."""
         if self._counting is not None:
             return self._counting(request) if callable(self._counting) else self._counting
         wrong = self._refused(request, {"max_tokens": 1, **request.members})
@@ -231,6 +233,7 @@ class MessagesServer:
         return Raw(dump(result))
 
     def _list(self, route: str) -> Step:
+        """Return the reply to a request for all models or for one."""
         known = {name: _model(name, self._window) for name in self._models}
         if route == "/v1/models":
             ends = {"first_id": min(known, default=None), "last_id": max(known, default=None)}
@@ -270,6 +273,7 @@ def _iterated(usage: Mapping[str, Any], reply: ScriptedReply) -> dict[str, Any]:
 
 
 def _model(name: str, window: int | None) -> dict[str, Any]:
+    """Return the facts of a model, as the API lists them."""
     title = name.replace("-", " ").title()
     made = "2026-01-01T00:00:00Z"
     return {

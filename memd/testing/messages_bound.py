@@ -1,4 +1,4 @@
-"""What the API signs: thinking, bound to all before it, and compaction blocks. Pure.
+"""Sign thinking, which is bound to all that stands before it, and compaction blocks. Pure.
 
 Rules of this file
 - Thinking is bound to ``tools``, ``system`` and every block before it as they were sent. Marks of
@@ -109,6 +109,7 @@ def compaction(body: Body, summary: str) -> dict[str, Any]:
 
 
 def _summarizes(block: Block) -> bool:
+    """Return whether a block is a compaction with a summary."""
     return bool(block.get("type") == COMPACTION and block.get("content"))
 
 
@@ -137,25 +138,30 @@ def _walk(body: Body) -> Iterator[tuple[int, int, Block, str]]:
 
 
 def _last_state(body: Body) -> str:
+    """Return the hash of all that stands before the end of a conversation."""
     more = {"role": "", "content": "the end"}
     *_, (_, _, _, state) = _walk({"messages": [*body["messages"], more]})
     return state
 
 
 def _head(body: Body) -> str:
+    """Return the hash of the tools and the system prompt."""
     return _digest(body.get("tools") or [], blocks(body.get("system")))
 
 
 def _signature(head: str, state: str, block: Block) -> str:
+    """Return the signature of a thinking block at its place."""
     return _digest("thinking", head, state, block.get("thinking", ""))
 
 
 def _digest(*values: Any) -> str:
+    """Return the SHA-256 of values without their cache marks."""
     plain = json.dumps(_plain(values), sort_keys=True, separators=(",", ":"), default=dict)
     return sha256(plain.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
+    """Return a value without null members and cache marks, at any depth."""
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items() if v is not None and k != "cache_control"}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The prompt cache of the Messages API, as its documentation describes it, and counting tokens.
+"""Simulate the prompt cache of the Messages API as documented, and count tokens.
 
 Rules of this file
 - The prompt is a row of blocks: tools, then system, then messages. An entry stands for the whole
@@ -137,6 +137,7 @@ class PromptCache:
         return -1
 
     def _write(self, marked: list[int], keys: list[str], parts: list[Part]) -> None:
+        """Store the prefixes up to the marked parts, each with the end of its life."""
         now = self._now()
         for mark in marked:
             until, ttl = self._entries.get(keys[mark], (0.0, ""))
@@ -147,6 +148,7 @@ class PromptCache:
 
 
 def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) -> CacheUse:
+    """Return the tokens of a request that were read from the cache, written to it, and neither."""
     total = sums[-1] if sums else 0
     read = sums[hit] if hit >= 0 else 0
     created = {"5m": 0, "1h": 0}
@@ -158,6 +160,7 @@ def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) ->
 
 
 def _row(request: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield the parts of a request in the order in which the cache compares them."""
     for tool in request.get("tools") or ():
         yield _part(tool, "tool")
     for block in blocks(request.get("system")):
@@ -171,6 +174,7 @@ def _row(request: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _part(block: Any, place: str) -> Part:
+    """Return a block as a part, with the life that its cache mark asks for."""
     mark = block.get("cache_control") if isinstance(block, Mapping) else None
     return Part(place.encode() + b" " + _bytes(block), tokens(block), _ttl(mark) if mark else "")
 
@@ -183,6 +187,7 @@ def blocks(content: Any) -> list[Any]:
 
 
 def _ttl(mark: Mapping[str, Any]) -> str:
+    """Return the life that a cache mark asks for."""
     return str(mark.get("ttl") or "5m")
 
 
@@ -193,6 +198,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _unmarked(value: Any) -> Any:
+    """Return a value without cache marks, at any depth."""
     if isinstance(value, Mapping):
         return {k: _unmarked(v) for k, v in value.items() if k != "cache_control"}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What the Messages API refuses in a request before any model sees it. Pure.
+"""Find what the Messages API refuses in a request, before any model sees it. Pure.
 
 A wrong request must fail in tests as it does in earnest: unknown members, tool results without
 their call, too many cache breakpoints, thinking behind a changed prefix, a prompt that is too long.
@@ -96,6 +96,7 @@ def refused(
 def _unknown(
     body: dict[str, Any], without: Collection[str], betas: Collection[str]
 ) -> Iterator[str]:
+    """Yield the members of a request that the API does not know, or not without a beta."""
     yield from (n for n in body if n not in KNOWN or (n in BETAS and BETAS[n] not in betas))
     if body.get("stream") and "stream" in without:
         yield "stream"
@@ -116,6 +117,7 @@ def _named(value: Any, names: Collection[str], path: str) -> Iterator[str]:
 
 
 def _missing(body: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each member that is missing or of the wrong kind."""
     for name, kind in NEEDED.items():
         if name not in body:
             yield f"{name}: Field required"
@@ -134,6 +136,7 @@ def _missing(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _misshapen(messages: list[Any]) -> Iterator[str]:
+    """Yield a sentence for each message or block of a wrong shape."""
     for place, message in enumerate(messages):
         where = f"messages.{place}"
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
@@ -185,6 +188,7 @@ def _unpaired(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _mismarked(body: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each wrong cache mark."""
     breakpoints = list(_breakpoints(body))
     if len(breakpoints) > MOST_BREAKPOINTS:
         yield f"A maximum of {MOST_BREAKPOINTS} blocks with cache_control may be provided"
@@ -230,6 +234,7 @@ def _uncompactable(body: dict[str, Any], betas: Collection[str]) -> Iterator[str
 
 
 def _mismanaged(body: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each wrong member of the context management."""
     for name in _OBJECTS:
         if not isinstance(body.get(name) or {}, dict):
             yield f"{name}: Input should be an object"
@@ -254,6 +259,7 @@ def _amount(value: Any, *, may_be_all: bool) -> bool:
 
 
 def _unbound(body: dict[str, Any], betas: Collection[str]) -> Iterator[str | Failure]:
+    """Yield the reasons why the binding of thinking blocks is refused."""
     binding = (body.get("thinking") or {}).get("block_binding")
     if binding is not None and BINDING_BETA not in betas:
         yield f"thinking.block_binding: needs the beta {BINDING_BETA}"
@@ -265,18 +271,22 @@ def _unbound(body: dict[str, Any], betas: Collection[str]) -> Iterator[str | Fai
 
 
 def _too_long(body: dict[str, Any], window: int | None) -> Iterator[Failure]:
+    """Yield a failure if the request does not fit into the model's window."""
     if window is not None and (result := count(shown(body).body)) > window:
         yield too_long(result, window)
 
 
 def _kinds(message: dict[str, Any]) -> list[Any]:
+    """Return the types of a message's blocks."""
     return [block.get("type") for block in blocks(message["content"])]
 
 
 def _ids(message: dict[str, Any], kind: str, member: str) -> list[str]:
+    """Return the ids that blocks of one kind have in a member."""
     blocks = _listed(message["content"])
     return [str(block.get(member)) for block in blocks if block.get("type") == kind]
 
 
 def _listed(content: Any) -> list[dict[str, Any]]:
+    """Return the blocks of a content, none of a plain text."""
     return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []

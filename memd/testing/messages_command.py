@@ -48,6 +48,7 @@ def manual() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser("memd-testing-server", add_help=False)
     parser.add_argument("script", nargs="?")
     parser.add_argument("-h", "--help", action="store_true")
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tell(request: ReceivedMessage) -> None:
+    """Print a request and how it ended as a line of JSON."""
     reported = {
         "request": request.number,
         "method": request.method,
@@ -70,10 +72,12 @@ def _tell(request: ReceivedMessage) -> None:
 
 
 def _say(value: dict[str, Any]) -> None:
+    """Print a value as a line of JSON."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def _signal() -> None:
+    """Wait for a signal that ends the process."""
     signal.sigwait(_STOPS)
 
 

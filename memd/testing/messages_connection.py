@@ -93,6 +93,7 @@ class MessagesConnection(BaseHTTPRequestHandler):
         """Say nothing: the requests are kept for the test."""
 
     def _read(self) -> bytes:
+        """Return the body of a request. Raises _LeftError if the client left."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             return b"".join(iter(self._chunk, b""))
         size = int(self.headers.get("content-length") or 0)
@@ -102,12 +103,14 @@ class MessagesConnection(BaseHTTPRequestHandler):
         return body
 
     def _chunk(self) -> bytes:
+        """Return the next chunk of a body, empty at its end."""
         size = int(self.rfile.readline().split(b";")[0], 16)
         piece = self.rfile.read(size)
         self.rfile.readline()
         return piece
 
     def _serve(self, body: bytes) -> None:
+        """Receive a request, follow its script, and note how it ended."""
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = self._server.receive(self.command, self.path, headers, body)
         try:
@@ -124,6 +127,7 @@ class MessagesConnection(BaseHTTPRequestHandler):
             self._server.heard(request)
 
     def _follow(self, request: ReceivedMessage, step: Step) -> None:
+        """Send what a step says, with its pause."""
         if not isinstance(step, Hang):
             self._deliver(request, step, lambda sent: sent)
             return
@@ -134,6 +138,7 @@ class MessagesConnection(BaseHTTPRequestHandler):
         self._deliver(request, step.then, _pausing(step.at, lambda: self._wait(step.seconds)))
 
     def _deliver(self, request: ReceivedMessage, step: Deliverable, pace: "_Pace") -> None:
+        """Send a reply whole, in drops or cut off, in the pieces that ``pace`` yields."""
         body = self._server.render(request, step.step if isinstance(step, Drip | Cut) else step)
         request.status = body.status
         pieces: Iterable[bytes] = body.pieces
@@ -153,12 +158,14 @@ class MessagesConnection(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def _dripping(self, body: ReplyBody, step: Drip) -> Iterable[bytes]:
+        """Yield a reply in small pieces, with a pause before each."""
         whole = b"".join(body.pieces)
         for start in range(0, len(whole), step.size):
             self._wait(step.seconds)
             yield whole[start : start + step.size]
 
     def _head(self, body: ReplyBody) -> None:
+        """Send the status line and the headers."""
         self.send_response(body.status)
         for name, value in body.headers.items():
             self.send_header(name, value)
@@ -169,10 +176,12 @@ class MessagesConnection(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send(self, piece: bytes, *, chunked: bool) -> None:
+        """Send a piece of the body, as a chunk if the body is streamed."""
         if piece:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
 
     def _wait(self, seconds: float | None) -> None:
+        """Wait until the test releases the reply. Raises _LeftError if the client left."""
         passage = self._server.gate.wait(self.connection, seconds)
         if passage is not Passage.RELEASED:
             raise _LeftError(passage)
@@ -185,6 +194,7 @@ def _pausing(at: int, wait: Callable[[], None]) -> _Pace:
     """Return a pace that waits once, after so many bytes."""
 
     def pace(pieces: Iterable[bytes]) -> Iterable[bytes]:
+        """Yield a reply in two pieces, with a pause between."""
         whole = b"".join(pieces)
         yield whole[:at]
         wait()
@@ -229,6 +239,7 @@ class MessagesListener:
             thread.join()
 
     def _accept(self) -> None:
+        """Accept connections until closed, each with a thread of its own."""
         while not self._closing:
             connection, address = self._listener.accept()
             thread = threading.Thread(
@@ -243,6 +254,7 @@ class MessagesListener:
                 thread.start()
 
     def _serve(self, connection: socket.socket, address: tuple[str, int]) -> None:
+        """Serve one connection, and close it."""
         try:
             MessagesConnection(connection, address, self._server)
         finally:

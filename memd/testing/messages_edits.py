@@ -1,4 +1,4 @@
-"""What the model gets of a request: thinking dropped, old results cleared. Pure.
+"""Return what the model gets of a request: thinking dropped, old results cleared. Pure.
 
 Rules of this file
 - What is asked for with ``context_management`` is done to the prompt alone; tokens are counted and
@@ -66,6 +66,7 @@ def drops_thinking(body: Body) -> bool:
 
 
 def _unchanged(body: Body, _: Mapping[str, Any]) -> tuple[Body, int]:
+    """Return a request as it is: the edit of an unknown kind clears nothing."""
     return body, 0
 
 
@@ -94,6 +95,7 @@ def _clear_tools(body: Body, edit: Mapping[str, Any]) -> tuple[Body, int]:
     inputs = edit.get("clear_tool_inputs") or ()
 
     def change(block: Block) -> Block:
+        """Return a block with its result or input cleared, if its call is to be cleared."""
         if block.get("type") == "tool_result" and block["tool_use_id"] in cleared:
             return {**block, "content": CLEARED}
         if block.get("type") == "tool_use" and block["id"] in cleared and inputs:
@@ -133,6 +135,7 @@ class _ToolClearing:
         return self._cleared
 
     def _take(self, block: Block) -> None:
+        """Count a block: its tokens, its call, and what clearing its result would save."""
         self._tokens += tokens(block)
         if block.get("type") == "tool_use":
             self._calls[block["id"]] = block["name"]
@@ -141,6 +144,7 @@ class _ToolClearing:
             self._sizes[block["tool_use_id"]] = saved
 
     def _clear(self) -> None:
+        """Clear old results, if the trigger is passed and enough is saved."""
         uses = len(self._calls) - len(self._cleared)
         passed = uses if self._trigger["type"] == "tool_uses" else self._tokens
         if passed <= self._trigger["value"]:
@@ -170,6 +174,7 @@ def _without(body: Body, gone: set[tuple[int, int]]) -> Body:
 
 
 def _remaining(body: Body, gone: set[tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the messages without the blocks that are gone."""
     for place, message in enumerate(body["messages"]):
         content = blocks(message["content"])
         left = [block for number, block in enumerate(content) if (place, number) not in gone]

@@ -58,6 +58,7 @@ class ReplyGate:
         return Passage.GONE if gone else Passage.RELEASED
 
     def _wake(self) -> None:
+        """Let waiting replies go on, as far as the test permits."""
         while self._waiting and (self._permits or self._shut):
             self._permits -= not self._shut
             self._waiting.popleft().send(b"x")

@@ -1,4 +1,4 @@
-"""What a scripted Messages server remembers of earlier requests: threads, and what to compare with.
+"""Remember earlier requests of a scripted Messages server: threads, and what caching compares.
 
 Any thread may call any method.
 """
@@ -95,6 +95,7 @@ def _divergence(before: Body, body: Body) -> dict[str, Any] | None:
 
 
 def _contents(parts: list[Part]) -> list[bytes]:
+    """Return the contents of parts of a request."""
     return [part.content for part in parts]
 
 
@@ -105,5 +106,6 @@ def _same(old: list[Part], new: list[Part]) -> int:
 
 
 def _missed(name: str, parts: list[Part]) -> dict[str, Any]:
+    """Return why the cache was missed, and the tokens that this cost."""
     tokens = sum(part.tokens for part in parts)
     return {"type": f"{name}_changed", "cache_missed_input_tokens": tokens}

@@ -1,4 +1,4 @@
-"""From a scripted step to the bytes of the Messages API: message, event stream, error. Pure."""
+"""Turn a scripted step into bytes of the Messages API: message, event stream, error. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -138,4 +138,5 @@ def _pieces(block: Block) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _cut(words: str) -> list[str]:
+    """Return a text in pieces, as the API streams it."""
     return [words[start : start + _PIECE] for start in range(0, len(words), _PIECE)]

@@ -80,6 +80,7 @@ class ReceivedMessage:
 
 
 def _texts(content: Any) -> list[str]:
+    """Return all texts of a content, at any depth."""
     if isinstance(content, str):
         return [content]
     result: list[str] = []

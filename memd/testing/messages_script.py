@@ -1,4 +1,4 @@
-"""Reading a script from a JSON or TOML file, for the command-line form of the server.
+"""Read a script from a JSON or TOML file, for the server's command.
 
 The file is an object: ``steps`` (a list), ``otherwise`` (one step for when the list is used up) and
 the server's own options. A step is an object that says one of ``text``, ``tools``, ``structured``,
@@ -111,6 +111,7 @@ _DELIVERY = {"cut", "drip", "hang", "interrupt"}
 
 
 def _step(where: str, value: Any) -> Answer:
+    """Return the answer that one entry of a script describes. Raises InvalidScriptError."""
     if value == _ECHO:
         return echo
     if not isinstance(value, dict):
@@ -126,6 +127,7 @@ def _step(where: str, value: Any) -> Answer:
 
 
 def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
+    """Return an answer with the way in which it is sent: interrupted, cut, in drops or late."""
     if "interrupt" in value and isinstance(whole, ScriptedReply):
         whole = Interrupt(whole, events=int(value["interrupt"]))
     step: Deliverable = whole
@@ -139,6 +141,7 @@ def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
 
 
 def _known(where: str, value: Mapping[str, Any], names: set[str]) -> None:
+    """Raise InvalidScriptError if an entry has members other than these."""
     if strange := sorted(value.keys() - names):
         raise InvalidScriptError(where, _UNKNOWN.format(strange[0]))
 
@@ -149,6 +152,7 @@ def _then(steps: Sequence[Answer], otherwise: Answer) -> Answer:
     lock = threading.Lock()
 
     def answer(request: ReceivedMessage) -> Step:
+        """Return the next step of the script, or the last one's successor when it is used up."""
         with lock:
             step = left.pop() if left else otherwise
         return step(request) if callable(step) else step

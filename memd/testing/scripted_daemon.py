@@ -119,6 +119,7 @@ class ScriptedDaemon:
         return [request.method for request in self.requested if request.method != "hello"]
 
     def _accept(self) -> None:
+        """Accept connections until closed, each with a thread of its own."""
         while True:
             try:
                 connection, _ = self._listener.accept()
@@ -185,5 +186,6 @@ def read_frame(stream: BinaryIO) -> tuple[bytes, bool] | None:
 
 
 def _frame(message: dict[str, Any], *, headed: bool) -> bytes:
+    """Return a message as a line, or behind a header with its length."""
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=dict).encode()
     return b"Content-Length: %d\r\n\r\n" % len(body) + body if headed else body + b"\n"
