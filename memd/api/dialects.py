@@ -1,4 +1,4 @@
-"""What each client calls the events of a conversation, and how it wants them answered. Pure.
+"""Translate between clients' names for events of a conversation and memd's. Pure.
 
 Rules of this file
 - An event that is in no table adds no text, and nothing is learnt from it.

@@ -1,4 +1,4 @@
-"""How an option is declared, and how a layer of parsed TOML is applied to declared options."""
+"""Declare options, and apply a layer of parsed TOML to them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace

@@ -1,4 +1,4 @@
-"""Why a path below a memory directory, or the directory itself, cannot be used."""
+"""Define why a path below a memory directory, or the directory itself, cannot be used."""
 
 from memd.core import names
 from memd.core.errors import MemdError

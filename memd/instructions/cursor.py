@@ -1,4 +1,4 @@
-"""Which files Cursor loads: AGENTS.md and the rules of each folder of a project. Pure.
+"""Find the files that Cursor loads: AGENTS.md and the rules of each folder of a project. Pure.
 
 As its maker documents it, since it cannot be run here: a rule loads always, with a file that fits
 its globs, when the model asks for it by its description, or by hand. Folders below the working

@@ -1,4 +1,4 @@
-"""Which files Gemini CLI loads: the user's, then those from the project's root to ``cwd``. Pure.
+"""Find the files that Gemini CLI loads: the user's, then those from the root to ``cwd``. Pure.
 
 It writes what a file imports into the place of ``@path``. So the text of the including file has it,
 and an import is listed with a text that is empty. docs/decisions.md has what was observed of the

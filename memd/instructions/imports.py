@@ -1,4 +1,4 @@
-"""Where Gemini CLI sees ``@path`` in a text. Pure.
+"""Find ``@path`` in a text where Gemini CLI sees it. Pure.
 
 Rules of this file
 - A path begins with a letter, a dot or a slash, behind white space, and ends with the next; what

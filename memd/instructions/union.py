@@ -1,4 +1,4 @@
-"""What all views together load: each real file once, and identical texts once. Pure."""
+"""List what all views together load: each real file once, and identical texts once. Pure."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What the views of instruction files take and return, and the port through which they see a disk.
+"""The parameters and results of views of instruction files, and their port to a disk.
 
 Source of the order, the limits and the reasons: docs/instructions.md.
 """

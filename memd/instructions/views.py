@@ -1,4 +1,4 @@
-"""Which function resolves a view. Pure."""
+"""The function that resolves each view. Pure."""
 
 from collections.abc import Callable, Mapping
 

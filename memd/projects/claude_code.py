@@ -1,4 +1,4 @@
-"""Where Claude Code itself keeps and loads a project's memory, by its own settings.
+"""Find where Claude Code itself keeps and loads a project's memory, by its own settings.
 
 Observed with Claude Code 2.1.329: of policy, local, project and user settings the first that sets
 an option wins; project settings lie in the working directory, local settings there or in the

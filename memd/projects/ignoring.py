@@ -1,4 +1,4 @@
-"""Whether git ignores a folder of a project, from its ignore files, without running git.
+"""Tell whether git ignores a folder of a project, from its ignore files, without running git.
 
 The last matching pattern decides. The files, from the weakest to the strongest: the person's own,
 the repository's ``info/exclude``, then ``.gitignore`` from the root down to the folder. Everything

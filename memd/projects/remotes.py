@@ -1,4 +1,4 @@
-"""Which repository a checkout belongs to, read from its remote's address.
+"""Find the repository that a checkout belongs to, from its remote's address.
 
 The result names a repository on a server and proves nothing: the server decides who may see it.
 """

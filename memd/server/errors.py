@@ -1,4 +1,4 @@
-"""Why a request is not done: one class for each failure, with its status of HTTP and its facts."""
+"""Define why a request fails: one class for each failure, with its HTTP status and details."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What memd-team counts of itself, as OpenMetrics text. Counted on the event loop alone."""
+"""Count what memd-team does, and show it as OpenMetrics text. Used on the event loop alone."""
 
 from collections import Counter
 

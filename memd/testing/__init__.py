@@ -1,1 +1,1 @@
-"""What a test against memd needs, for this project's tests and for its users'."""
+"""Tools for tests against memd, for this project's tests and for those of its users."""

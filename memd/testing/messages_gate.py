@@ -1,4 +1,4 @@
-"""Where a reply waits until the test lets it go on, or its client hangs up."""
+"""Let a reply wait until the test releases it or its client hangs up."""
 
 import select
 import socket

@@ -1,4 +1,4 @@
-"""What a scripted Messages server does next: the values of which a script is made.
+"""The steps of which the script of a scripted Messages server is made.
 
 A reply is said with ``text``, ``tools``, ``structured`` or ``refusal``, a failure with ``Failure``
 or ``Raw``; ``Hang``, ``Drip``, ``Cut`` and ``Interrupt`` spoil the delivery of another step.

@@ -1,4 +1,4 @@
-"""What a text is made of, one table for each question. Pure; knows no other room.
+"""Analyse text: words, statements, dates, characters. Pure; knows no other room.
 
 Doors: ``invisible``.
 """

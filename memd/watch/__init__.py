@@ -1,4 +1,4 @@
-"""What other programs do to the files of memory directories; the lock shared with them.
+"""Notice what other programs do to files of memory directories; the lock shared with them.
 
 Doors: ``external``, ``locks``, ``watch``.
 """
