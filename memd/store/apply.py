@@ -7,8 +7,8 @@ each step the live file is either as it was or as the set wants it:
   another program saved in that instant, ``swap`` puts that program's file back;
 - ``take_back`` undoes all swaps, but leaves a file that somebody saved since;
 - ``sync`` flushes the folders to the disk;
-- ``sweep`` removes a temporary file, unless the set does not know its body or a program still
-  writes to it.
+- ``remove_temporary`` removes a temporary file, unless the set does not know its body or a program
+  still writes to it.
 """
 
 import os
@@ -37,9 +37,9 @@ class ForeignSaveError(MemdError):
 
 
 class Application:
-    """Places files below one memory directory; owns the descriptors of its folders meanwhile.
+    """Puts a change set's files in place, one step per file; keeps the folders open meanwhile.
 
-    ``health`` counts which flushes to the disk succeed and which fail.
+    Use it in a ``with`` block. ``health`` counts which flushes to the disk succeed and which fail.
     """
 
     def __init__(self, directory: Directory, disk: Disk, health: Health | None = None) -> None:
@@ -48,7 +48,7 @@ class Application:
         self._health = health or Health()
         self._stack = ExitStack()
         self._folders: dict[str, int] = {}
-        self._touched: set[str] = set()
+        self._changed_folders: set[str] = set()
         self._swapped: list[Step] = []
 
     def __enter__(self) -> Self:
@@ -57,11 +57,11 @@ class Application:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def live(self, step: Step) -> Content | None:
+    def live_content(self, step: Step) -> Content | None:
         """Return the content of the step's file, or ``None`` if there is no file."""
         return self._content(step, os.path.basename(step.path))
 
-    def temp(self, step: Step) -> Content | None:
+    def temporary_content(self, step: Step) -> Content | None:
         """Return the content of the step's temporary file, or ``None`` if there is none."""
         return self._content(step, step.temp)
 
@@ -79,9 +79,13 @@ class Application:
         )
 
     def swap(self, step: Step) -> None:
-        """Put the new state in place of the old one. Raises ForeignSaveError and OSError."""
+        """Put the step's new file in place of the live one; the old file gets the temporary name.
+
+        A step without ``before`` creates the file, one without ``after`` deletes it. Raises
+        OSError, and ForeignSaveError if the live file was not the expected one; that stays live.
+        """
         folder, live = self._folder(step.path), os.path.basename(step.path)
-        self.touch(step)
+        self.mark_for_sync(step)
         self._swapped.append(step)
         try:
             if step.before is None:
@@ -91,24 +95,25 @@ class Application:
             else:
                 self._disk.exchange(folder, step.temp, live)
         except (FileExistsError, FileNotFoundError) as error:
+            # Another program has just created the file, or deleted it.
             self._swapped.remove(step)
             raise ForeignSaveError(step.path) from error
         try:
             self.verify(step)
         except ForeignSaveError:
-            self.restore(step)
+            self.swap_back(step)
             self._swapped.remove(step)
             raise
 
-    def restore(self, step: Step) -> None:
+    def swap_back(self, step: Step) -> None:
         """Put back the file that a swap took out, because the set was not based on its text."""
         folder, live = self._folder(step.path), os.path.basename(step.path)
-        self.touch(step)
+        self.mark_for_sync(step)
         if step.after is None:
             self._move_to_live(folder, step.temp, live)
             return
         self._disk.exchange(folder, step.temp, live)
-        if hash_of(self.temp(step)) != step.after:
+        if hash_of(self.temporary_content(step)) != step.after:
             # Saved once more in between: the newest text stays live, the earlier one temporary.
             self._disk.exchange(folder, step.temp, live)
 
@@ -121,18 +126,21 @@ class Application:
             self._undo_swap(step)
         self.sync()
 
-    def touch(self, step: Step) -> None:
-        """Mark the step's folder for ``sync``; for a new file also each folder above it."""
+    def mark_for_sync(self, step: Step) -> None:
+        """Mark the step's folder for ``sync``; for a new file also each folder above it.
+
+        A new file may have needed new folders, whose names are entries of the folders above.
+        """
         prefix = os.path.dirname(step.path)
-        self._touched.add(prefix)
+        self._changed_folders.add(prefix)
         while prefix and step.before is None:
             prefix = os.path.dirname(prefix)
             self._folder(os.path.join(prefix, "x"))  # opens ``prefix``
-            self._touched.add(prefix)
+            self._changed_folders.add(prefix)
 
     def sync(self) -> None:
-        """Flush every folder that was touched to the disk. Raises OSError."""
-        for prefix in sorted(self._touched):
+        """Flush every folder that was marked to the disk. Raises OSError."""
+        for prefix in sorted(self._changed_folders):
             with counted(self._health):
                 self._disk.sync_folder(self._folders[prefix])
 
@@ -141,11 +149,11 @@ class Application:
 
         An editor that had the old file open may have written into it after the swap.
         """
-        if step.before is not None and hash_of(self.temp(step)) != step.before:
+        if step.before is not None and hash_of(self.temporary_content(step)) != step.before:
             raise ForeignSaveError(step.path)
 
-    def sweep(self, step: Step, unfinished: bytes | None = None) -> bool:
-        """Remove the step's temporary file if it holds the body before or after.
+    def remove_temporary(self, step: Step, unfinished: bytes | None = None) -> bool:
+        """Remove the step's temporary file if it holds the old or the new body of the step.
 
         A torn beginning of the body ``unfinished`` is removed as well. Any other text stays, and so
         does a file that a program has open for writing. Return whether no temporary file is left.
@@ -153,29 +161,33 @@ class Application:
         # Checked before the text is read: a save that ends after this check is in the text below.
         if self._directory.open_for_writing(beside(step)):
             return False
-        result = self.temp(step)
-        if result is None:
+        temporary = self.temporary_content(step)
+        if temporary is None:
             return True
-        ours = result.hash in (step.before, step.after)
-        if not ours and (unfinished is None or not is_torn(result, unfinished)):
+        is_known = temporary.hash in (step.before, step.after)
+        if not is_known and (unfinished is None or not is_torn(temporary, unfinished)):
             return False
         self._disk.unlink(self._folder(step.path), step.temp)
         return True
 
     def _undo_swap(self, step: Step) -> None:
-        """Undo one swap, unless another program saved the file since."""
+        """Undo one swap, unless another program saved the file since.
+
+        Such a save may also happen between the check and the renaming. Then the text that comes out
+        is not the set's, and is put back.
+        """
         folder, live = self._folder(step.path), os.path.basename(step.path)
-        if hash_of(self.live(step)) != step.after:
+        if hash_of(self.live_content(step)) != step.after:
             return
-        if step.after is None:
+        if step.after is None:  # the file was deleted
             self._move_to_live(folder, step.temp, live)
-        elif step.before is None:
+        elif step.before is None:  # the file was created
             self._disk.move(folder, live, step.temp)
-            if hash_of(self.temp(step)) != step.after:
+            if hash_of(self.temporary_content(step)) != step.after:
                 self._move_to_live(folder, step.temp, live)
         else:
             self._disk.exchange(folder, step.temp, live)
-            if hash_of(self.temp(step)) != step.after:
+            if hash_of(self.temporary_content(step)) != step.after:
                 self._disk.exchange(folder, step.temp, live)
 
     def _move_to_live(self, folder: int, temp: str, live: str) -> None:
@@ -203,10 +215,11 @@ class Application:
 
 
 def beside(step: Step) -> str:
-    """Return the path of a step's temporary name below the memory directory."""
+    """Return the path of a step's temporary file, relative to the memory directory."""
     return os.path.join(os.path.dirname(step.path), step.temp)
 
 
-def is_torn(result: Content, body: bytes) -> bool:
+def is_torn(file: Content, body: bytes) -> bool:
     """Say whether a file is the beginning of a body, as a crash leaves it; zeros may follow."""
-    return bool(result.hash) and body.startswith(result.content.rstrip(b"\0"))
+    is_readable = bool(file.hash)
+    return is_readable and body.startswith(file.content.rstrip(b"\0"))

@@ -18,8 +18,8 @@ from memd.text.invisible import without_directions
 _PEEK_BYTES = 2048  # nearly every frontmatter ends before; reading more costs time
 # Sizes that many files share are one object each.
 _SIZES = tuple(range(8192))
-# Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
-# most; a file system that keeps whole seconds only may have one of 2 s.
+# Two saves within one tick of a file system's clock may leave the same status. A kernel's tick is
+# 10 ms at most; a file system that keeps whole seconds only may have one of 2 s.
 _FINE_SECONDS = 0.1
 _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
@@ -28,8 +28,9 @@ _SECOND_NS = 1_000_000_000
 class Scan(Struct, frozen=True):
     """The headers of a directory by path, and the paths whose header is new or ``changed``.
 
-    ``troubles`` are sentences by path; those under "" concern no single file. ``young`` are paths
-    that could be saved again with the same file status, so they must be read again next time.
+    ``troubles`` are sentences about what could not be read, by path; those under "" concern no
+    single file. ``young`` are paths that could be saved again with the same file status, so they
+    must be read again next time.
     """
 
     headers: dict[str, Header]
@@ -46,11 +47,11 @@ def scan(
     at: float = 0.0,
     enter: Callable[[str], None] | None = None,
 ) -> Scan:
-    """Return all headers of a directory. Blocks.
+    """Return the headers of all memories of a directory, and what changed. Blocks.
 
-    The scan reads the head of each file that changed or is ``doubted``, and takes the other headers
-    from ``known``. ``at`` is seconds since 1970; 0 means that every file is old. ``enter`` is as in
-    ``Directory.walk``.
+    The scan reads the head of each file whose status changed or whose path is ``doubted``, and
+    takes the other headers from ``known``. ``at`` is the time now in seconds since 1970; with 0 no
+    file counts as young. ``enter`` is as in ``Directory.walk``.
     """
     headers: dict[str, Header] = {}
     changed: list[str] = []
@@ -67,8 +68,8 @@ def scan(
             ):
                 headers[path] = old
                 continue
-            new = _fresh(directory, path, entry.name, folder)
-        except FileNotFoundError:
+            new = _read_listed(directory, path, entry.name, folder)
+        except FileNotFoundError:  # deleted since the folder was listed
             continue
         except OSError as error:
             troubles[path] = (FileUnreadableError(path, cause_of(error)).sentence,)
@@ -81,7 +82,7 @@ def scan(
         if at and is_young(new.mtime_ns, at):
             young.append(path)
         if new == old:
-            headers[path] = old
+            headers[path] = old  # the old object, so that unchanged headers use no more memory
         else:
             headers[path] = new
             changed.append(path)
@@ -93,13 +94,21 @@ def read(directory: Directory, path: str) -> Header | None:
 
     Raises PathRefusedError and FileUnreadableError.
     """
-    answer = directory.read_head(path, document.HEAD_BYTES + 1)
-    return None if answer is None else _header(path, *answer)
+    head_and_status = directory.read_head(path, document.HEAD_BYTES + 1)
+    if head_and_status is None:
+        return None
+    head, status = head_and_status
+    return _parse_header(path, head, status)
 
 
-def header_from(path: str, fields: Fields, key: tuple[int, int, int], *, damaged: bool) -> Header:
-    """Return the header of a memory with these fields and this fingerprint."""
-    inode, mtime_ns, size = key
+def header_from(
+    path: str, fields: Fields, file_fingerprint: tuple[int, int, int], *, damaged: bool
+) -> Header:
+    """Return the header of a memory with these fields of its frontmatter and this fingerprint.
+
+    ``damaged`` says that the frontmatter cannot be parsed.
+    """
+    inode, mtime_ns, size = file_fingerprint
     name, description, kind, origin = fields
     is_team = path.startswith(TEAM) and origin != IMPORT  # no team mate wrote an imported one
     return Header(
@@ -121,25 +130,31 @@ def fingerprint(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def is_young(mtime_ns: int, at: float) -> bool:
-    """Say whether a file read at time ``at`` could be saved again with the same status."""
+    """Say whether a file that is read now (``at``) could be saved again with the same status.
+
+    Times are nanoseconds and seconds since 1970.
+    """
     tick = _FINE_SECONDS if mtime_ns % _SECOND_NS else _COARSE_SECONDS
     return mtime_ns >= (at - tick) * _SECOND_NS
 
 
-def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | None:
-    """Return a listed file's header, from its first bytes if they suffice; raises as ``read``."""
+def _read_listed(directory: Directory, path: str, name: str, folder: int) -> Header | None:
+    """Return the header of a file called ``name`` in an open folder; raises what ``read`` does.
+
+    The first bytes of the file mostly suffice, which is much faster than ``read``.
+    """
     peeked = directory.peek(folder, name, _PEEK_BYTES)
     if peeked is not None:
         head, status = peeked
         fields = quick(head)
         if fields is not None:
             return header_from(path, fields, fingerprint(status), damaged=False)
-        if len(head) == status.st_size:
-            return _header(path, head, status)
+        if len(head) == status.st_size:  # these bytes are the whole file
+            return _parse_header(path, head, status)
     return read(directory, path)
 
 
-def _header(path: str, head: bytes, status: os.stat_result) -> Header:
+def _parse_header(path: str, head: bytes, status: os.stat_result) -> Header:
     """Return the header of a file from its head, or all of it, and its status."""
     parsed = document.parse(head, path)
     return header_from(path, parsed.fields, fingerprint(status), damaged=parsed.damaged)

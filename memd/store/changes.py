@@ -57,7 +57,7 @@ from memd.store.replaced import Replaced
 from memd.store.tree import Listing, LiveTree
 
 FSYNCS_PER_COMMIT = 5
-_MENDED = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
+_INDEX_MENDED = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
 
 
@@ -120,9 +120,10 @@ class OpenFiles(Enum):
 
 
 class ChangeRequest(Struct, frozen=True):
-    """A request to change a directory (its real path).
+    """A request to change a directory (its real path) as a plan wants it.
 
-    ``at`` is seconds since 1970, ``monotonic`` is monotonic seconds.
+    ``by`` names the writer. ``at`` is seconds since 1970, ``monotonic`` is monotonic seconds. A
+    request whose ``id`` the same client sent before is answered with the earlier result.
     """
 
     directory: str
@@ -164,19 +165,19 @@ class Changes:
         StorageFailedError, StateUnusableError, and what the plan and opening the directory raise.
         """
         try:
-            answer = self._earlier_result(request)
-            if answer is not None:
-                return answer
+            earlier = self._earlier_result(request)
+            if earlier is not None:
+                return earlier
             with Directory(request.directory, create=True) as directory:
                 health = self._health.setdefault(request.directory, Health())
                 ensure_writable(health, self._disk, directory, request.at)
                 finished = roll_forward(self._journal, self._disk, directory, request.at, health)
-                self._hold_replaced(directory, finished.open, request.monotonic)
-                if finished.sentences:
-                    answer = self._earlier_result(request)
-                return answer or self._commit_with_retries(request, directory)
+                self._keep_replaced(directory, finished.open, request.monotonic)
+                # A set that was just finished may be this very request, sent before a crash.
+                earlier = self._earlier_result(request) if finished.sentences else None
+                return earlier or self._commit_with_retries(request, directory)
         except OSError as error:
-            raise StorageFailedError(request.directory, _cause(error)) from error
+            raise StorageFailedError(request.directory, _cause_text(error)) from error
 
     def rehearse(self, request: ChangeRequest) -> CommitResult:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
@@ -184,8 +185,8 @@ class Changes:
         Raises what ``commit`` raises before it writes.
         """
         with Directory(request.directory) as directory:
-            tree = self._tree(directory)
-            prepared = prepare(request.plan(tree), tree, self._body, request.by.origin)
+            tree = self._live_tree(directory)
+            prepared = prepare(request.plan(tree), tree, self._text_by_hash, request.by.origin)
         files = tuple(file for file in file_changes(prepared.steps) if file.path not in INDEXES)
         conflicts = prepared.conflicts
         return CommitResult(
@@ -208,33 +209,38 @@ class Changes:
                     sentences += finished.sentences
                     strays = sweep_strays(self._journal, self._disk, directory)
                     sentences += strays.sentences
-                    self._hold_replaced(directory, strays.open, now)
+                    self._keep_replaced(directory, strays.open, now)
                 if finished.conflicts:
-                    self.commit(ChangeRequest(path, _mend_index, _MENDED, at))
+                    # A file was left as another program wrote it, so the set's index may be wrong.
+                    self.commit(ChangeRequest(path, _index_check_draft, _INDEX_MENDED, at))
             except StateUnusableError:
                 raise
             except (OSError, MemdError) as error:
                 if path in unfinished:
-                    sentences.append(f"a change in {path} waits to be completed: {_cause(error)}")
+                    why = _cause_text(error)
+                    sentences.append(f"a change in {path} waits to be completed: {why}")
         return tuple(sentences)
 
     def _earlier_result(self, request: ChangeRequest) -> CommitResult | None:
         """Return the result of a request that was already carried out, or ``None``."""
         return self._journal.answered(request.directory, request.by.client, request.id)
 
-    def _tree(self, directory: Directory) -> LiveTree:
-        """Return a directory (opened by its real path) as a plan sees it."""
+    def _live_tree(self, directory: Directory) -> LiveTree:
+        """Return the tree that a plan gets of a directory that was opened by its real path."""
         path = directory.path
         return LiveTree(directory, self._listing(path), partial(self._journal.known, path))
 
     def _commit_with_retries(self, request: ChangeRequest, directory: Directory) -> CommitResult:
-        """Plan, record and apply; retry while another program saves the same files."""
+        """Plan, record and apply; start again if another program saves the same files meanwhile.
+
+        Raises DirectoryBusyError after the last attempt, and what ``commit`` raises.
+        """
         path = ""
         for _ in range(_ATTEMPTS):
-            tree = self._tree(directory)
+            tree = self._live_tree(directory)
             draft, prepared = self._plan_and_check(request, directory, tree)
             intent = _intent(request, draft, prepared)
-            if not prepared.steps:
+            if not prepared.steps:  # no file changes, but the draft may have effects to record
                 self._journal.effects_only(intent)
                 return CommitResult(None, conflicts=prepared.conflicts)
             record = self._journal.record(intent)
@@ -244,43 +250,49 @@ class Changes:
                 path = error.path
                 continue
             try:
-                done = self._journal.applied(record, request.at)
+                applied = self._journal.applied(record, request.at)
             except StateUnusableError as error:
                 why = error.sentence
                 raise StorageFailedError(record.directory, why, unfinished=True) from error
-            return replace(done.result(), note=prepared.note)
+            return replace(applied.result(), note=prepared.note)
         raise DirectoryBusyError(path, _ATTEMPTS)
 
     def _plan_and_check(
         self, request: ChangeRequest, directory: Directory, tree: LiveTree
     ) -> tuple[Draft, Prepared]:
-        """Run the plan and check its draft; keep the text of a conflict in the journal."""
+        """Run the plan and turn its draft into checked steps; return both.
+
+        After a conflict the journal stores the refused texts, so that the writer can get them back.
+        """
         draft: Draft | None = None
         try:
             draft = request.plan(tree)
-            prepared = prepare(draft, tree, self._body, request.by.origin)
+            prepared = prepare(draft, tree, self._text_by_hash, request.by.origin)
         except MemdError as error:
             # The plan or the merge may have failed because it read a half-written save.
             _refuse_open(request, directory, tree, tree.paths_read())
             if draft is None or not isinstance(error, ConflictError):
                 raise
             if all(edit.content is None for edit in draft.edits):
-                raise
-            retained = self._journal.refused(_intent(request, draft, refused(draft, tree)))
-            raise ConflictError(error.path, error.expected, error.actual, retained.id) from error
+                raise  # the draft only deletes files, so there is no text to store
+            stored = self._journal.refused(_intent(request, draft, refused(draft, tree)))
+            raise ConflictError(error.path, error.expected, error.actual, stored.id) from error
         replaced = [step.path for step in prepared.steps if step.before is not None]
         _refuse_open(request, directory, tree, replaced)
         return draft, prepared
 
-    def _body(self, key: str) -> bytes | None:
+    def _text_by_hash(self, text_hash: str) -> bytes | None:
         """Return the text with this hash from the journal or the recent texts, or ``None``."""
-        body = self._journal.blob(key)
-        return self._recent.get(key) if body is None else body
+        text = self._journal.blob(text_hash)
+        return self._recent.get(text_hash) if text is None else text
 
     def _apply(
         self, directory: Directory, record: ChangeRecord, bodies: Mapping[str, bytes], now: float
     ) -> None:
-        """Put the recorded files in place, or take all of them back."""
+        """Put the recorded files in place; take all of them back and raise if one fails.
+
+        ``bodies`` are the new texts by hash.
+        """
         health = self._health.setdefault(record.directory, Health())
         with Application(directory, self._disk, health) as application:
             try:
@@ -290,16 +302,17 @@ class Changes:
                 for step in record.steps:
                     application.swap(step)
                 application.sync()
+                # Once more after the slow flush: an editor may have written into the old file.
                 for step in record.steps:
                     application.verify(step)
             except (OSError, MemdError) as error:
                 self._take_back(application, record, bodies, error)
-                self._hold_replaced(directory, record.steps, now)
+                self._keep_replaced(directory, record.steps, now)
                 raise
             if self._replaced is None:
-                _sweep(application, record, {})
+                _remove_temporaries(application, record, {})
             else:
-                self._hold_replaced(directory, record.steps, now)
+                self._keep_replaced(directory, record.steps, now)
 
     def _take_back(
         self,
@@ -308,45 +321,61 @@ class Changes:
         bodies: Mapping[str, bytes],
         error: OSError | MemdError,
     ) -> None:
-        """Undo what was applied of a set, after an error."""
+        """Undo what was applied of a set after ``error``, and mark the set as ended.
+
+        If that fails as well, the set stays recorded and StorageFailedError names both causes.
+        """
         try:
             application.take_back()
-            _sweep(application, record, bodies)
+            _remove_temporaries(application, record, bodies)
             foreign = isinstance(error, ForeignSaveError)
             self._journal.ended(record, ABANDONED if foreign else FAILED)
-        except (OSError, MemdError) as again:
-            causes = f"{_cause(error)}; {_cause(again)}"
-            raise StorageFailedError(record.directory, causes, unfinished=True) from again
+        except (OSError, MemdError) as second_error:
+            causes = f"{_cause_text(error)}; {_cause_text(second_error)}"
+            raise StorageFailedError(record.directory, causes, unfinished=True) from second_error
 
-    def _hold_replaced(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
-        """Let ``replaced`` look after the files that these steps took out, if it was given."""
+    def _keep_replaced(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
+        """Hand the old files that these steps replaced to ``Replaced``, if there is one.
+
+        It removes each once no program can write into it. ``now`` is monotonic seconds.
+        """
         for step in steps:
             if self._replaced is not None and step.before is not None:
-                self._replaced.add(directory.path, step, now)
+                self._replaced.add_file(directory.path, step, now)
 
 
 def _refuse_open(
     request: ChangeRequest, directory: Directory, tree: LiveTree, paths: Iterable[str]
 ) -> None:
-    """Raise BeingWrittenError if the request refuses to replace files that are open now."""
+    """Raise BeingWrittenError if a program has one of these paths open for writing.
+
+    ``request.writers`` says for which files that matters: all, only empty ones, or none.
+    """
     if request.writers is OpenFiles.IGNORE:
         return
-    protected = [path for path in paths if request.writers is OpenFiles.WAIT or tree.is_empty(path)]
+    every_file = request.writers is OpenFiles.WAIT
+    protected = [path for path in paths if every_file or tree.is_empty(path)]
     open_now = [path for path in protected if directory.open_for_writing(path)]
     if open_now:
         raise BeingWrittenError(open_now)
 
 
-def _mend_index(_: Tree) -> Draft:
-    """Return a plan's draft that rebuilds the index if it is wrong, and changes nothing else."""
+def _index_check_draft(_: Tree) -> Draft:
+    """Return the draft that rebuilds the index if it is wrong, and changes nothing else."""
     return StoreDraft(mend_index=True)
 
 
-def _sweep(application: Application, record: ChangeRecord, unfinished: Mapping[str, bytes]) -> None:
-    # What cannot be removed now is removed at the next start; no reader ever sees it.
+def _remove_temporaries(
+    application: Application, record: ChangeRecord, unfinished: Mapping[str, bytes]
+) -> None:
+    """Remove the temporary files of a set where that is possible.
+
+    ``unfinished`` are new texts by hash, whose file may be only partly written.
+    """
     for step in record.steps:
+        # What cannot be removed now is removed at the next start; no reader ever sees it.
         with suppress(OSError, MemdError):
-            application.sweep(step, unfinished.get(step.after or ""))
+            application.remove_temporary(step, unfinished.get(step.after or ""))
 
 
 def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> PlannedChange:
@@ -365,5 +394,6 @@ def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Planned
     )
 
 
-def _cause(error: OSError | MemdError) -> str:
+def _cause_text(error: OSError | MemdError) -> str:
+    """Return why a call failed, as words for a sentence."""
     return error.sentence if isinstance(error, MemdError) else cause_of(error)

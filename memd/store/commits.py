@@ -20,7 +20,11 @@ from memd.watch.external import LATE_SAVE, ExternalEdits
 
 
 class Commits:
-    """Commits changes, and saves that other programs make into the files they replace."""
+    """Commits changes, and the late saves of other programs into files that memd has replaced.
+
+    ``detection`` and ``external`` learn which files changed here, so that a change of memd is not
+    taken for another program's.
+    """
 
     def __init__(
         self,
@@ -43,13 +47,13 @@ class Commits:
         gets its last text back, so that the change is made to that text.
         """
         try:
-            return self._change(request)
+            return self._commit(request)
         except BeingWrittenError as error:
             if request.writers is OpenFiles.WAIT:
                 raise
             for path in error.paths:
-                self._put_back(request, path)
-            return self._change(replace(request, writers=OpenFiles.IGNORE))
+                self._put_back_text(request, path)
+            return self._commit(replace(request, writers=OpenFiles.IGNORE))
 
     def directories(self) -> frozenset[str]:
         """Return all directories that memd changed or compared; empty if the state file fails."""
@@ -57,21 +61,24 @@ class Commits:
             return frozenset((*self._journal.directories(), *self._external.directories()))
         return frozenset()  # each is compared when it is used
 
-    def late_saves(self, real: str, at: float, now: float) -> tuple[list[CommitResult], bool]:
+    def commit_late_saves(
+        self, real_path: str, at: float, now: float
+    ) -> tuple[list[CommitResult], bool]:
         """Commit the saves that went into files which memd had just replaced; return the results.
 
         The second value says whether to call again later. ``at`` is seconds since 1970, ``now``
         monotonic seconds.
         """
         results: list[CommitResult] = []
-        saves, again = self._replaced.late_saves(real, now)
-        for each in saves:
-            if each.body:  # a program that died before it filled the file again has saved nothing
-                results.append(self._commit_late(real, each, at, now))
-            self._replaced.remove(real, each)
+        saves, again = self._replaced.late_saves(real_path, now)
+        for save in saves:
+            if save.body:  # a program that died before it filled the file again has saved nothing
+                results.append(self._commit_late_save(real_path, save, at, now))
+            # Only now is the text in the journal, so only now may the file go.
+            self._replaced.remove_saved(real_path, save)
         return results, again
 
-    def _change(self, request: ChangeRequest) -> CommitResult:
+    def _commit(self, request: ChangeRequest) -> CommitResult:
         """Commit a request and update the baseline and the catalogue for its paths."""
         result = self._changes.commit(request)
         record = self._journal.change(request.directory, result.change or "")
@@ -79,27 +86,28 @@ class Commits:
             paths = [step.path for step in record.steps]
             self._external.learn(request.directory, paths, request.at)
             for path in paths:
-                self._detection.tell(request.directory, path)
+                self._detection.note_change(request.directory, path)
         return result
 
-    def _put_back(self, request: ChangeRequest, path: str) -> None:
+    def _put_back_text(self, request: ChangeRequest, path: str) -> None:
         """Commit the last text known of an emptied file, if the journal has it."""
         last = self._external.last_state(request.directory, path)
-        text = last and self._journal.blob(last.hash)
+        text = self._journal.blob(last.hash) if last else None
         if last and text:
             plan = put_back_plan(path, text, last.mtime_ns)
-            self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
+            self._commit(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
-    def _commit_late(self, real: str, save: DelayedSave, at: float, now: float) -> CommitResult:
+    def _commit_late_save(
+        self, real_path: str, save: DelayedSave, at: float, now: float
+    ) -> CommitResult:
         """Commit one late save; where it changes no file, record it in the history alone."""
-        request = ChangeRequest(
-            real, late_save_plan(save, self._journal.blob), LATE_SAVE, at, monotonic=now
-        )
-        with suppress(MemdError):
-            result = self._change(request)
+        plan = late_save_plan(save, self._journal.blob)
+        request = ChangeRequest(real_path, plan, LATE_SAVE, at, monotonic=now)
+        with suppress(MemdError):  # a refused text goes into the history as well
+            result = self._commit(request)
             if result.change is not None:
                 return result
-        return self._external.record_late_save(real, save.step, save.body, at).result()
+        return self._external.record_late_save(real_path, save.step, save.body, at).result()
 
 
 def make_folder(directory: str, path: str) -> str:
@@ -112,7 +120,10 @@ def make_folder(directory: str, path: str) -> str:
 
 
 def event_of(directory: str, result: CommitResult, by: Provenance) -> Event:
-    """Return the event of a commit; ``directory`` is the path that callers use."""
+    """Return the event that tells subscribers of a commit.
+
+    ``directory`` is the path that callers use, which need not be the real one.
+    """
     files = [{"path": file.path, "action": file.action} for file in result.files]
     params = {
         "change": result.change,

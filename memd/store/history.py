@@ -1,6 +1,6 @@
 """Older versions of a memory, who wrote them, and the plans that bring them back.
 
-Pure but for the journal and the live file, which come in as functions; called in a worker thread.
+Reads only the journal and live files; called in a worker thread.
 """
 
 import os
@@ -9,46 +9,34 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import INDEX, check_name
+from memd.core.errors import WrongParameterError
+from memd.core.names import check_name
 from memd.core.team import Author
 from memd.core.text import iso_time, sha256
-from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Tree
-from memd.documents import index
+from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan
 from memd.state.changes import (
     CONFLICT,
     ChangeRecord,
-    CombinedChange,
     Filter,
     Journal,
     JournalHistory,
     Step,
     compose,
 )
-from memd.store.drafts import Blobs, StoreDraft
+from memd.store.drafts import StoreDraft
 from memd.store.purge import Purged as Purged
 from memd.store.purge import PurgeRefusedError as PurgeRefusedError
 from memd.store.purge import purge_request as purge_request
+from memd.store.restoring import RestorePlan
+from memd.store.restoring import VersionNotFoundError as VersionNotFoundError
 from memd.store.tree import StoredFile, memory_file
 from memd.store.undo import ChangeNotFoundError as ChangeNotFoundError
 from memd.store.undo import PurgedError as PurgedError
-from memd.store.undo import UndoPlan
+from memd.store.undo import SpanPlan, UndoPlan
 from memd.text import unified
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
-_MODE = 0o600
-
-
-class VersionNotFoundError(MemdError):
-    """The journal has no such version of the file."""
-
-    code = 1001
-    kind = "version_not_found"
-    hint = "ask the history of the file for the changes that it knows"
-    exit_status = 66
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the journal has no such version of {path[:400]}", path=path)
+_MODE = 0o600  # of a version, since the journal does not say
 
 
 class RangeReversedError(WrongParameterError):
@@ -106,7 +94,11 @@ class Writers(Struct, frozen=True):
 
 
 class Past:
-    """Queries of the journal and live files; ``live`` returns a file's bytes or ``None``."""
+    """Answers questions about earlier versions, from the journal and the live files.
+
+    ``live`` returns the bytes of a file in a directory, or ``None``. ``author`` returns the team
+    member who wrote a team's file, or ``None``.
+    """
 
     def __init__(
         self,
@@ -124,9 +116,9 @@ class Past:
 
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
-        real = os.path.realpath(only.directory) if only.directory else ""
-        number = self._record(real, before).number if before else 0
-        return self._history.changes(replace(only, directory=real, before=number), limit)
+        real_path = os.path.realpath(only.directory) if only.directory else ""
+        number = self._record(real_path, before).number if before else 0  # 0 sets no bound
+        return self._history.changes(replace(only, directory=real_path, before=number), limit)
 
     def diff(self, directory: str, change: str | None, path: str = "") -> tuple[FileDiff, ...]:
         """Return the unified diff of each file of a change, or only of ``path``.
@@ -134,17 +126,21 @@ class Past:
         ``None`` means the newest change; the tuple is empty if there is none yet. Raises
         ChangeNotFoundError, and VersionNotFoundError if the change has no such file.
         """
-        real = os.path.realpath(directory)
+        real_path = os.path.realpath(directory)
         if change is None:
-            change = f"c{self._history.last(real)}"
-            if change == "c0":
+            number = self._history.last(real_path)
+            if number == 0:
                 return ()
-        record = self._record(real, change, refused=True)
+            change = f"c{number}"
+        record = self._record(real_path, change, refused=True)
         steps = [step for step in record.steps if path in {"", step.path}]
         if path and not steps:
             raise VersionNotFoundError(path)
-        texts = ((s.path, self._body(s.before), self._body(s.after)) for s in steps)
-        return tuple(FileDiff(path, _unified(path, *both)) for path, *both in texts)
+        diffs = []
+        for step in steps:
+            before, after = self._text(step.before), self._text(step.after)
+            diffs.append(FileDiff(step.path, _unified_diff(step.path, before, after)))
+        return tuple(diffs)
 
     def compare(self, directory: str, path: str, old: At | None, new: At | None) -> str:
         """Return the unified diff of two versions of a file.
@@ -153,19 +149,22 @@ class Past:
         up to the new one. Raises ChangeNotFoundError, VersionNotFoundError and what reading the
         file raises.
         """
-        real = os.path.realpath(directory)
-        records = self._history.of_file(real, path)
+        real_path = os.path.realpath(directory)
+        records = self._history.of_file(real_path, path)
         if not records:
             raise VersionNotFoundError(path)
         if new is None:
-            last = _step(records[-1], path)
+            new_step = _step_of(records[-1], path)
             after: bytes | None = self._live(directory, path) or b""
         else:
-            last = _last(records, path, self._position(real, new))
-            after = self._body(last.after)
-        first = last if old is None else _last(records, path, self._position(real, old))
-        before = first.before if old is None else first.after
-        return _unified(path, self._body(before), after)
+            new_step = _last_step(records, path, self._number_at(real_path, new))
+            after = self._text(new_step.after)
+        if old is None:
+            before = self._text(new_step.before)
+        else:
+            old_step = _last_step(records, path, self._number_at(real_path, old))
+            before = self._text(old_step.after)
+        return _unified_diff(path, before, after)
 
     def version(self, directory: str, path: str, at: At) -> MemoryFile:
         """Return a memory as it was after a change or at a time.
@@ -174,19 +173,16 @@ class Past:
         file then, or its text is not kept any more.
         """
         check_name(path, index=True)
-        real = os.path.realpath(directory)
-        records = self._history.of_file(real, path)
-        position = self._position(real, at)
-        key = _last(records, path, position).after if records else None
-        content = self._journal.blob(key) if key else None
-        if content is None or key is None:
+        real_path = os.path.realpath(directory)
+        records = self._history.of_file(real_path, path)
+        number = self._number_at(real_path, at)
+        text_hash = _last_step(records, path, number).after if records else None
+        content = self._journal.blob(text_hash) if text_hash else None
+        if content is None or text_hash is None:
             raise VersionNotFoundError(path)
-        later = [record for record in records if record.number > position]
-        written = [record.at for record in records if record.number <= position]
-        mtime = _step(later[0], path).before_mtime_ns if later else None
-        if mtime is None:
-            mtime = int((written[-1] if written else records[0].at) * 1e9)
-        return memory_file(path, StoredFile(content, key, (0, mtime, len(content)), mtime, _MODE))
+        mtime_ns = _mtime_ns_after(records, path, number)
+        fingerprint = (0, mtime_ns, len(content))  # no inode: it need not be a file on the disk
+        return memory_file(path, StoredFile(content, text_hash, fingerprint, mtime_ns, _MODE))
 
     def writers(self, directory: str, path: str) -> Writers:
         """Return the authors of a file, as far as the journal goes back."""
@@ -194,24 +190,20 @@ class Past:
         member = self._author(directory, path)
         if not records:
             return Writers(None, None, (), member)
-        ids = tuple(record.id for record in reversed(records))
+        ids = tuple(record.id for record in reversed(records))  # newest first
         return Writers(_writer(records[0], path), _writer(records[-1], path), ids, member)
 
     def repeats(self, directory: str, edits: Iterable[FileEdit]) -> frozenset[str]:
         """Return the paths of edits that a dream already made to the same text.
 
-        If the live text is the one before that dream, somebody took the dream's work back, and it
-        must not be done again. An edit without a ``base`` is never a repeat.
+        If a dream would make such an edit again, somebody took its work back, and the edit must not
+        be repeated. An edit without a ``base`` is never a repeat.
         """
-        steps = (
-            Step(
-                edit.path,
-                edit.base or None,
-                None if edit.content is None else sha256(edit.content),
-            )
-            for edit in edits
-            if edit.base is not None
-        )
+        steps = []
+        for edit in edits:
+            if edit.base is not None:
+                after = None if edit.content is None else sha256(edit.content)
+                steps.append(Step(edit.path, edit.base or None, after))
         return self._history.done_before(os.path.realpath(directory), Actor.DREAM, steps)
 
     def undo(self, directory: str, which: str | Range | float) -> Plan:
@@ -219,18 +211,22 @@ class Past:
 
         Raises ChangeNotFoundError and RangeReversedError.
         """
-        real = os.path.realpath(directory)
+        real_path = os.path.realpath(directory)
         if isinstance(which, str):
-            return UndoPlan(self._record(real, which), self._journal.blob)
+            return UndoPlan(self._record(real_path, which), self._journal.blob)
         if isinstance(which, Range):
-            first = self._record(real, which.first)
-            last = self._record(real, which.last).number if which.last else self._history.last(real)
+            first = self._record(real_path, which.first)
+            last = (
+                self._record(real_path, which.last).number
+                if which.last
+                else self._history.last(real_path)
+            )
             if last < first.number:
                 raise RangeReversedError(which.first, which.last)
-            records = self._history.between(real, first.number, last)
+            records = self._history.between(real_path, first.number, last)
         else:
-            start = self._history.last(real, which) + 1
-            records = self._history.between(real, start, self._history.last(real))
+            start = self._history.last(real_path, which) + 1
+            records = self._history.between(real_path, start, self._history.last(real_path))
         span = compose(records)
         return SpanPlan(span, self._journal.blob) if span else lambda _: StoreDraft()
 
@@ -243,133 +239,85 @@ class Past:
         Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
         """
         check_name(path)
-        real = os.path.realpath(directory)
-        wanted = self._record(real, change, refused=True) if change else None
+        real_path = os.path.realpath(directory)
+        wanted = self._record(real_path, change, refused=True) if change else None
         if wanted and wanted.state == CONFLICT:
             if all(step.path != path for step in wanted.steps):
                 raise VersionNotFoundError(path)
             return RestorePlan(wanted, path, self._journal.blob, exact=True)
-        records = self._history.of_file(real, path)
+        records = self._history.of_file(real_path, path)
         if not records:
             raise VersionNotFoundError(path)
         if wanted is None:
             return RestorePlan(records[-1], path, self._journal.blob)
+        # ``wanted`` may be a change of other files, so take the file's last change up to it.
         number = wanted.number
-        upto = [record for record in records if record.number <= number]
-        later = [_step(record, path) for record in records if record.number > number]
-        record, mtime = (upto or records[:1])[-1], later[0].before_mtime_ns if later else None
-        return RestorePlan(record, path, self._journal.blob, exact=True, mtime_ns=mtime)
+        earlier = [record for record in records if record.number <= number]
+        record = earlier[-1] if earlier else records[0]
+        later_steps = [_step_of(record, path) for record in records if record.number > number]
+        mtime_ns = later_steps[0].before_mtime_ns if later_steps else None
+        return RestorePlan(record, path, self._journal.blob, exact=True, mtime_ns=mtime_ns)
 
-    def _record(self, real: str, change: str, *, refused: bool = False) -> ChangeRecord:
-        record = self._journal.change(real, change, refused=refused)
+    def _record(self, real_path: str, change: str, *, refused: bool = False) -> ChangeRecord:
+        """Return the change with this id, or raise ChangeNotFoundError.
+
+        With ``refused`` a change that was refused as a conflict counts, too.
+        """
+        record = self._journal.change(real_path, change, refused=refused)
         if record is None:
             raise ChangeNotFoundError(change)
         return record
 
-    def _position(self, real: str, at: At) -> int:
-        """Return the number of a change, or of the last change up to a time."""
+    def _number_at(self, real_path: str, at: At) -> int:
+        """Return the number of a change given by its id, or of the last change up to a time."""
         if isinstance(at, str):
-            return self._record(real, at).number
-        return self._history.last(real, at)
+            return self._record(real_path, at).number
+        return self._history.last(real_path, at)
 
-    def _body(self, key: str | None) -> bytes | None:
-        """Return the text of a hash, b"" for no file, ``None`` if the journal has lost it."""
-        return b"" if key is None else self._journal.blob(key)
+    def _text(self, text_hash: str | None) -> bytes | None:
+        """Return the text with this hash, ``None`` if the journal has lost it.
 
-
-class SpanPlan:
-    """The plan that undoes several sets at once: each file gets its text from before them."""
-
-    def __init__(self, span: CombinedChange, blobs: Blobs) -> None:
-        self._span = span
-        self._plan = UndoPlan(span.record, blobs)
-        key = span.first_index
-        self._pointers = index.pointers(blobs(key) if key else None)
-
-    def __call__(self, tree: Tree) -> StoreDraft:
-        """Return the draft of the undo; files that others changed in between become conflicts."""
-        draft = self._plan(tree)
-        restored = {edit.path for edit in draft.edits if edit.content is not None}
-        lines = {path: self._pointers[path] for path in restored & set(self._pointers)}
-        return replace(
-            draft,
-            pointers=lines | dict(draft.pointers),
-            conflicts=(*draft.conflicts, *self._span.gaps),
-        )
-
-
-class RestorePlan:
-    """The plan that restores one file as it was after a set, or before it if the set deleted it.
-
-    If the file is in that state already, it goes back one version, unless ``exact`` is set.
-    ``mtime_ns`` is the mtime of the version after the set, if it is known.
-    """
-
-    def __init__(
-        self,
-        record: ChangeRecord,
-        path: str,
-        blobs: Blobs,
-        *,
-        exact: bool = False,
-        mtime_ns: int | None = None,
-    ) -> None:
-        self._id = record.id
-        self._steps = {step.path: step for step in record.steps if not step.conflict}
-        self._path = path
-        self._blobs = blobs
-        self._exact = exact
-        self._mtime_ns = mtime_ns
-
-    def __call__(self, tree: Tree) -> StoreDraft:
-        """Return a draft with the edit of the file, empty if its text is already right.
-
-        Raises VersionNotFoundError if there is no earlier version, PurgedError if it was purged.
+        Where there was no file, the hash is ``None`` and the text empty.
         """
-        path, step = self._path, self._steps[self._path]
-        result = tree.read(path)
-        live = result.hash if result else None
-        goes_before = step.after is None or (step.after == live and not self._exact)
-        wanted = step.before if goes_before else step.after
-        content = self._blobs(wanted) if wanted else None
-        if content is None and step.purged:
-            raise PurgedError(self._id, path)
-        if content is None:
-            raise VersionNotFoundError(path)
-        if wanted == live:
-            return StoreDraft()
-        mtime = step.before_mtime_ns if goes_before else self._mtime_ns or step.after_mtime_ns
-        listed = self._steps.get(INDEX)
-        key = listed and (listed.before if goes_before else listed.after)
-        lines = index.pointers(self._blobs(key) if key else None)
-        return StoreDraft(
-            (FileEdit(path, content, live or "", mtime),),
-            {path: lines[path]} if path in lines else {},
-            restores=True,
-            modes={path: step.mode},
-        )
+        return b"" if text_hash is None else self._journal.blob(text_hash)
 
 
-def _step(record: ChangeRecord, path: str) -> Step:
+def _step_of(record: ChangeRecord, path: str) -> Step:
     """Return the step of a file in a set that has one."""
     return next(step for step in record.steps if step.path == path and not step.conflict)
 
 
-def _last(records: Sequence[ChangeRecord], path: str, position: int) -> Step:
-    """Return the last step of a file up to a position.
+def _last_step(records: Sequence[ChangeRecord], path: str, number: int) -> Step:
+    """Return a file's step in the last of its ``records`` up to a set's number.
 
-    Before its first step, return one whose ``after`` is the text that the first step replaced.
+    Before the first record, return a step whose ``after`` is the text that the first one replaced.
     """
-    upto = [record for record in records if record.number <= position]
-    if upto:
-        return _step(upto[-1], path)
-    first = _step(records[0], path)
+    earlier = [record for record in records if record.number <= number]
+    if earlier:
+        return _step_of(earlier[-1], path)
+    first = _step_of(records[0], path)
     return replace(first, before=None, after=first.before)
+
+
+def _mtime_ns_after(records: Sequence[ChangeRecord], path: str, number: int) -> int:
+    """Return the mtime of a file's version after a set, from the ``records`` of the file.
+
+    The next change noted the mtime that it met; without one, take the time of the change itself.
+    """
+    later = [record for record in records if record.number > number]
+    if later:
+        noted = _step_of(later[0], path).before_mtime_ns
+        if noted is not None:
+            return noted
+    earlier = [record for record in records if record.number <= number]
+    seconds = earlier[-1].at if earlier else records[0].at
+    return int(seconds * 1e9)
 
 
 def _writer(record: ChangeRecord, path: str) -> Writer:
     """Return the author of a version; if it was extracted, also the message it came from."""
-    change = replace(record, steps=(_step(record, path),)).change()
+    change = replace(record, steps=(_step_of(record, path),)).change()
+    # An extraction moves the cursor of its transcript in the same set.
     moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]
     return Writer(
         change.id,
@@ -381,7 +329,7 @@ def _writer(record: ChangeRecord, path: str) -> Writer:
     )
 
 
-def _unified(path: str, before: bytes | None, after: bytes | None) -> str:
+def _unified_diff(path: str, before: bytes | None, after: bytes | None) -> str:
     """Return the unified diff of two bodies, or a sentence if one is lost (``None``) or binary."""
     if before is None or after is None:
         return f"{path}: the journal does not hold this text any more\n"

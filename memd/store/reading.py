@@ -50,7 +50,7 @@ class CurrentSnapshot(Struct, frozen=True):
     """A snapshot, the real path of its directory, and whether it differs from the last one."""
 
     snapshot: Snapshot
-    real: str
+    real_path: str
     news: bool
 
 
@@ -130,30 +130,30 @@ class DirectoryReader:
 
     def snapshot(self, directory: str) -> CurrentSnapshot:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
-        real, changed = os.path.realpath(directory), False
+        real_path, changed = os.path.realpath(directory), False
         with self._current(directory) as (live, news):
             if live.watch_number is None or not live.index_known:
                 try:
-                    with Directory(real) as opened:
+                    with Directory(real_path) as opened:
                         changed = live.read_index(opened)
                 except DirectoryMissingError:
                     changed = live.clear()
             snapshot = Snapshot(directory, live.listed(), live.index, live.problems)
-        return CurrentSnapshot(snapshot, real, news or changed)
+        return CurrentSnapshot(snapshot, real_path, news or changed)
 
     def tend(self) -> None:
         """Write changed headers to the disk, and drop catalogues unused for half an hour."""
         oldest = self._clock.monotonic() - UNUSED_SECONDS
-        for real, live in list(self._lives.items()):
-            self._save(real, live)
+        for real_path, live in list(self._lives.items()):
+            self._save(real_path, live)
             if live.used <= oldest:
-                self._drop(real)
+                self._drop(real_path)
 
     def forget(self) -> None:
         """Drop all cached headers, in memory and on disk. Raises OSError."""
         self.recent.clear()
-        for real in list(self._lives):
-            self._drop(real)
+        for real_path in list(self._lives):
+            self._drop(real_path)
         if self._files is not None:
             self._files.clear()
 
@@ -215,57 +215,57 @@ class DirectoryReader:
         """Yield a directory's current catalogue, locked, and whether it has just changed."""
         if not directory.startswith("/"):
             Directory(directory)  # raises PathRefusedError
-        real = os.path.realpath(directory)
-        with self._held(real) as live:
+        real_path = os.path.realpath(directory)
+        with self._held(real_path) as live:
             try:
-                news = self._refresh(real, live)
+                news = self._refresh(real_path, live)
             except BaseException:
-                self.dirty.note(real, None)
+                self.dirty.note(real_path, None)
                 raise
             yield live, news
         if news:
-            self._news(real, directory)
+            self._news(real_path, directory)
 
     @contextmanager
-    def _held(self, real: str) -> Iterator[Live]:
+    def _held(self, real_path: str) -> Iterator[Live]:
         """Yield a directory's catalogue, locked and in memory; made if there is none."""
         while True:
             with self._lock:
-                live = self._lives.setdefault(real, Live())
+                live = self._lives.setdefault(real_path, Live())
                 live.used = self._clock.monotonic()
-                self._lives.move_to_end(real)
+                self._lives.move_to_end(real_path)
                 unused = list(self._lives)[:-DIRECTORIES]
             for other in unused:
                 self._drop(other)
             with live.lock:
-                if self._lives.get(real) is live:
+                if self._lives.get(real_path) is live:
                     yield live
                     return
 
-    def _drop(self, real: str) -> None:
+    def _drop(self, real_path: str) -> None:
         """Drop a catalogue from memory, unless another thread is using it."""
         with self._lock:
-            live = self._lives.get(real)
+            live = self._lives.get(real_path)
             if live is not None and live.lock.acquire(blocking=False):
-                del self._lives[real]
+                del self._lives[real_path]
                 live.lock.release()
 
-    def _save(self, real: str, live: Live) -> None:
+    def _save(self, real_path: str, live: Live) -> None:
         """Write the headers of a catalogue to the disk if they changed."""
         if self._files is None or not live.unsaved:
             return
         with live.lock:
             headers = [each for path, each in live.headers.items() if path not in live.young]
             live.unsaved = False
-        self._files.save(real, headers)
+        self._files.save(real_path, headers)
 
-    def _refresh(self, real: str, live: Live) -> bool:
+    def _refresh(self, real_path: str, live: Live) -> bool:
         """Read again what may have changed in a directory; return whether anything did."""
         watch, at = self._watch, self._clock.now()
-        watch_number = watch.add(real) if watch else None
+        watch_number = watch.add(real_path) if watch else None
         if watch:
             watch.catch_up()
-        paths = self.dirty.take(real)
+        paths = self.dirty.take(real_path)
         everything = watch_number is None or watch_number != live.watch_number or paths is None
         self.cache.add(hit=not (everything or paths))
         live.watch_number = None  # until all went well
@@ -273,25 +273,25 @@ class DirectoryReader:
             live.watch_number = watch_number
             return False
         try:
-            with Directory(real) as opened:
+            with Directory(real_path) as opened:
                 if everything:
-                    news = self._scan(real, live, opened, paths or frozenset(), at)
+                    news = self._scan(real_path, live, opened, paths or frozenset(), at)
                 else:
                     news = live.check(opened, paths or (), at)
         except DirectoryMissingError:
             return live.clear()
-        live.watch_number = watch_number if watch and watch.add(real) == watch_number else None
+        live.watch_number = watch_number if watch and watch.add(real_path) == watch_number else None
         return news
 
     def _scan(
-        self, real: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
+        self, real_path: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
     ) -> bool:
         """Scan a directory, starting from the stored headers of an earlier process."""
         watch = self._watch
-        stored = self._files.load(real) if self._files and not live.headers else None
+        stored = self._files.load(real_path) if self._files and not live.headers else None
 
         def enter(folder: str) -> None:
             if watch:
-                watch.enter(real, folder)
+                watch.enter(real_path, folder)
 
         return live.scan(opened, doubted, at, enter, stored)

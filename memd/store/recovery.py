@@ -19,7 +19,6 @@ trusted: names are checked like a client's, bodies are hashed, and an invalid ro
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 
 from msgspec import Struct
 
@@ -35,9 +34,10 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class RolledForward(Struct, frozen=True):
-    """The sets finished in one directory, a sentence for each; ``conflicts``: some files were left.
+    """What recovery did in one directory, a sentence for each finished set or unknown file.
 
-    ``open`` are the steps whose temporary file is still there; ``replaced.py`` handles those.
+    ``conflicts`` says whether some files of a set were left as another program wrote them. ``open``
+    are the steps whose temporary file is still there; ``replaced.py`` handles those.
     """
 
     sentences: tuple[str, ...] = ()
@@ -58,10 +58,10 @@ def roll_forward(
     open_steps: list[Step] = []
     for record in journal.pending(directory.path):
         with Application(directory, disk, health) as application:
-            left = _finish(journal, application, record, open_steps)
-        journal.applied(record, at, left)
-        conflicts = conflicts or bool(left)
-        sentences.append(_sentence(record, left))
+            left_alone = _finish_set(journal, application, record, open_steps)
+        journal.applied(record, at, left_alone)
+        conflicts = conflicts or bool(left_alone)
+        sentences.append(_sentence(record, left_alone))
     return RolledForward(tuple(sentences), conflicts, tuple(open_steps))
 
 
@@ -80,13 +80,14 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
             for name in disk.temporaries(fd):
                 path = os.path.join(folder, name)
                 step = _step_of(journal, directory.path, path)
+                # ``None`` means unknown: a program may have the file open.
                 if step is not None and directory.open_for_writing(path) is not False:
                     still_open.append(step)
                     continue
-                result = disk.read(fd, name)
-                if result is None or is_probe(name, result) or _disposable(journal, name, result):
+                file = disk.read(fd, name)
+                if file is None or is_probe(name, file) or _is_disposable(journal, name, file):
                     disk.unlink(fd, name)
-                elif step is not None and result.hash:
+                elif step is not None and file.hash:  # it holds a late save
                     still_open.append(step)
                 else:
                     place = os.path.join(directory.path, path)
@@ -96,67 +97,81 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
     return RolledForward(tuple(sentences), open=tuple(still_open))
 
 
-def _finish(
+def _finish_set(
     journal: Journal, application: Application, record: ChangeRecord, open_steps: list[Step]
 ) -> list[str]:
-    """Roll one set forward; return the paths left alone. Add steps still open to ``open_steps``."""
-    left: list[str] = []
-    ours: list[tuple[Step, bytes]] = []
-    redo: list[tuple[Step, bytes]] = []
+    """Roll one set forward as the table above says; return the paths that it leaves alone.
+
+    Steps whose temporary file cannot be removed yet are added to ``open_steps``.
+    """
+    left_alone: list[str] = []
+    usable: list[tuple[Step, bytes]] = []  # steps with their new body
+    to_redo: list[tuple[Step, bytes]] = []
     for step in record.steps:
-        body = _body(journal, step)
-        if body is None or not _sane(step) or not _reachable(application, step):
-            left.append(step.path)
+        body = _new_body(journal, step)
+        if body is None or not _is_valid(step) or not _is_reachable(application, step):
+            left_alone.append(step.path)
             continue
-        ours.append((step, body))
-        live, temp = application.live(step), application.temp(step)
+        usable.append((step, body))
+        live, temp = application.live_content(step), application.temporary_content(step)
         if hash_of(live) == step.after:
-            application.touch(step)
+            application.mark_for_sync(step)
             if step.before is not None and not _is_known(step, temp):
-                application.restore(step)
-                left.append(step.path)
+                application.swap_back(step)
+                left_alone.append(step.path)
         elif hash_of(live) == step.before and _is_ours(step, body, temp):
-            redo.append((step, body))
+            to_redo.append((step, body))
         else:
-            left.append(step.path)
-    _redo(application, redo, left)
+            left_alone.append(step.path)
+    left_alone += _redo_steps(application, to_redo)
     application.sync()
-    open_steps += [step for step, body in ours if not application.sweep(step, unfinished=body)]
-    return left
+    for step, body in usable:
+        if not application.remove_temporary(step, unfinished=body):
+            open_steps.append(step)
+    return left_alone
 
 
-def _redo(application: Application, redo: list[tuple[Step, bytes]], left: list[str]) -> None:
-    """Stage and swap files that are not in place yet; add those saved meanwhile to ``left``."""
-    for step, body in redo:
-        application.sweep(step, unfinished=body)
+def _redo_steps(application: Application, steps: list[tuple[Step, bytes]]) -> list[str]:
+    """Put files in place that are not there yet; return the paths that were saved meanwhile.
+
+    All bodies are on the disk before the first file is replaced.
+    """
+    for step, body in steps:
+        # The temporary name must be free for the new body.
+        application.remove_temporary(step, unfinished=body)
         if step.after is not None:
             application.stage(step, body)
-    for step, _ in redo:
-        with suppress(ForeignSaveError):
+    saved_meanwhile: list[str] = []
+    for step, _ in steps:
+        try:
             application.swap(step)
-            continue
-        left.append(step.path)
+        except ForeignSaveError:
+            saved_meanwhile.append(step.path)
+    return saved_meanwhile
 
 
-def _reachable(application: Application, step: Step) -> bool:
+def _is_reachable(application: Application, step: Step) -> bool:
     """Say whether the step's path can be opened; a link in it means that it cannot.
 
     Raises FileUnreadableError and OSError, which may be temporary.
     """
     try:
-        application.live(step)
+        application.live_content(step)
     except PathRefusedError:
         return False
     return True
 
 
-def _body(journal: Journal, step: Step) -> bytes | None:
-    """Return the new body, b"" for a deletion, or ``None`` when the journal does not have it."""
+def _new_body(journal: Journal, step: Step) -> bytes | None:
+    """Return a step's new body, b"" for a deletion, ``None`` if the journal does not have it."""
     return b"" if step.after is None else journal.blob(step.after)
 
 
-def _sane(step: Step) -> bool:
-    """Say whether a row could have been written by memd."""
+def _is_valid(step: Step) -> bool:
+    """Say whether memd could have written this row of the journal.
+
+    A damaged or forged row must not make memd open a path outside the memories.
+    """
     hashes = [key for key in (step.before, step.after) if key is not None]
     if not hashes or not all(_HASH.fullmatch(key) for key in hashes):
         return False
@@ -175,34 +190,46 @@ def _is_known(step: Step, temp: Content | None) -> bool:
     return temp is None or temp.hash in (step.before, step.after)
 
 
-def _disposable(journal: Journal, name: str, result: Content) -> bool:
-    """Say whether the journal has a temporary file's text, or a text that begins with it."""
+def _is_disposable(journal: Journal, name: str, file: Content) -> bool:
+    """Say whether the journal has a temporary file's text, or a text that begins with it.
+
+    Then nothing is lost when the file is removed.
+    """
     match = _TEMP.fullmatch(name)
-    if match is None or not result.hash:
+    if match is None or not file.hash:
         return False
-    if journal.blob(result.hash) is not None:
+    if journal.blob(file.hash) is not None:
         return True
-    return any(is_torn(result, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
+    set_number, position = int(match[1]), int(match[2])
+    return any(is_torn(file, body) for body in _bodies_of(journal, set_number, position))
 
 
 def _step_of(journal: Journal, directory: str, path: str) -> Step | None:
-    """Return the step that put a replaced file under a path, ``None`` if there is no such step."""
+    """Return the step that put a replaced file under a path, ``None`` if there is no such step.
+
+    The name of a temporary file has the number of its set.
+    """
     match = _TEMP.fullmatch(path.rpartition("/")[2])
     record = journal.load(int(match[1])) if match else None
-    steps = record.steps if record and record.directory == directory else ()
-    step_candidates = (step for step in steps if step.before is not None and beside(step) == path)
-    return next((step for step in step_candidates if _sane(step)), None)
+    if record is None or record.directory != directory:
+        return None
+    for step in record.steps:
+        if step.before is not None and beside(step) == path and _is_valid(step):
+            return step
+    return None
 
 
 def _bodies_of(journal: Journal, number: int, position: int) -> Iterator[bytes]:
     """Yield the new body of a set's step at a position; nothing without that set or step."""
     record = journal.load(number)
     for step in record.steps[position : position + 1] if record else ():
-        yield (step.after and journal.blob(step.after)) or b""
+        body = journal.blob(step.after) if step.after else None
+        yield body or b""
 
 
-def _sentence(record: ChangeRecord, left: list[str]) -> str:
+def _sentence(record: ChangeRecord, left_alone: list[str]) -> str:
+    """Return the sentence for the log about a finished set and the paths that it left alone."""
     words = f"change {record.id} in {record.directory} was completed after an interruption"
-    if not left:
+    if not left_alone:
         return words
-    return f"{words}; left as they are, since something else changed them: {', '.join(left)}"
+    return f"{words}; left as they are, since something else changed them: {', '.join(left_alone)}"

@@ -32,14 +32,14 @@ PUT_BACK = Provenance(
 
 
 class DelayedSave(Struct, frozen=True):
-    """A text that was written into a replaced file; ``step`` is what replaced that file."""
+    """A text that another program wrote into a file which ``step`` had just replaced."""
 
     step: Step
     body: bytes
 
 
-class _Replaced(Struct, frozen=True):
-    """A step whose replaced file is kept, since a time in monotonic seconds."""
+class _ReplacedFile(Struct, frozen=True):
+    """A replaced file, named by the step that replaced it; kept since ``since`` (monotonic)."""
 
     step: Step
     since: float
@@ -58,36 +58,39 @@ class Replaced:
     ) -> None:
         self._disk = disk
         self._open_for_writing = open_for_writing
-        self._files: dict[str, list[_Replaced]] = {}
+        self._files: dict[str, list[_ReplacedFile]] = {}  # by directory
 
-    def add(self, directory: str, step: Step, now: float) -> None:
-        """Keep a step's temporary file until it is due; ``now`` is monotonic seconds."""
-        self._files.setdefault(directory, []).append(_Replaced(step, now))
+    def add_file(self, directory: str, step: Step, now: float) -> None:
+        """Keep the file that a step replaced until ``late_saves`` may read it.
+
+        ``now`` is monotonic seconds.
+        """
+        self._files.setdefault(directory, []).append(_ReplacedFile(step, now))
 
     def late_saves(self, directory: str, now: float) -> tuple[list[DelayedSave], bool]:
-        """Return the late saves of a directory, and whether another call is wanted later.
+        """Return the late saves in replaced files that no program can write to any more.
 
-        The caller passes each to ``remove`` once it is in the journal. Raises OSError and
-        MemdError if the directory cannot be opened; all files stay listed then.
+        The second value says whether files are left to be read later. The caller passes each save
+        to ``remove_saved`` once it is in the journal. Raises OSError and MemdError if the directory
+        cannot be opened; all files stay listed then.
         """
-        result: list[DelayedSave] = []
-        left: list[_Replaced] = []
+        saves: list[DelayedSave] = []
+        left: list[_ReplacedFile] = []
         files = self._files.get(directory)
         if files:
             with Directory(directory) as opened:
-                for each in files:
-                    if self._is_due(opened, each, now):
-                        save = self._late_save(opened, each.step)
-                        result += [save] if save else []
-                    else:
-                        left.append(each)
+                for file in files:
+                    if not self._is_due(opened, file, now):
+                        left.append(file)
+                    elif (save := self._late_save(opened, file.step)) is not None:
+                        saves.append(save)
             self._files[directory] = left
-        return result, bool(left)
+        return saves, bool(left)
 
-    def remove(self, directory: str, save: DelayedSave) -> None:
+    def remove_saved(self, directory: str, save: DelayedSave) -> None:
         """Remove a file whose late save is in the journal, unless it was written to since."""
         with suppress(OSError, MemdError), Directory(directory) as opened:
-            self._remove(opened, save.step, (sha256(save.body),))
+            self._remove_known(opened, save.step, (sha256(save.body),))
 
     def paths(self) -> tuple[str, ...]:
         """Return the absolute paths of all replaced files that are kept now."""
@@ -98,15 +101,19 @@ class Replaced:
         )
 
     def close(self) -> None:
-        """Remove files without late save that nobody writes to; the next start handles the rest."""
+        """Remove the files without a late save that no program has open for writing.
+
+        The next start of memd handles the rest.
+        """
         for directory, files in self._files.items():
             with suppress(OSError, MemdError), Directory(directory) as opened:
-                for each in files:
-                    if self._open_for_writing(opened, beside(each.step)) is False:
-                        self._remove(opened, each.step, (each.step.before, each.step.after))
+                for file in files:
+                    step = file.step
+                    if self._open_for_writing(opened, beside(step)) is False:
+                        self._remove_known(opened, step, (step.before, step.after))
         self._files.clear()
 
-    def _is_due(self, opened: Directory, file: _Replaced, now: float) -> bool:
+    def _is_due(self, opened: Directory, file: _ReplacedFile, now: float) -> bool:
         """Say whether a replaced file may be read now: nobody writes to it any more."""
         written_to = self._open_for_writing(opened, beside(file.step))
         if written_to is None:
@@ -116,24 +123,29 @@ class Replaced:
         return not written_to and now >= file.since + limits.LOOK_SECONDS
 
     def _late_save(self, opened: Directory, step: Step) -> DelayedSave | None:
-        """Return the late save in a replaced file, or ``None``; remove a file without one."""
+        """Return the late save in a replaced file; if there is none, remove the file.
+
+        A file holds a late save if its text is neither the old nor the new one of the step.
+        """
         try:
             with opened.parent(step.path) as (folder, _):
-                result = self._disk.read(folder, step.temp)
-                if result is None or result.hash == NOT_A_MEMORY:
+                file = self._disk.read(folder, step.temp)
+                if file is None or file.hash == NOT_A_MEMORY:
                     return None  # too large for a memory: it stays, and each start reports it
-                if result.hash not in (step.before, step.after):
-                    return DelayedSave(step, result.content)
+                if file.hash not in (step.before, step.after):
+                    return DelayedSave(step, file.content)
                 self._disk.unlink(folder, step.temp)
         except (OSError, MemdError):
             pass  # the next start tries again
         return None
 
-    def _remove(self, opened: Directory, step: Step, known: tuple[str | None, ...]) -> None:
-        """Remove a step's temporary file if its hash is among ``known``."""
+    def _remove_known(
+        self, opened: Directory, step: Step, known_hashes: tuple[str | None, ...]
+    ) -> None:
+        """Remove a step's replaced file if its text is known, so that nothing is lost with it."""
         with opened.parent(step.path) as (folder, _):
-            result = self._disk.read(folder, step.temp)
-            if result is not None and result.hash in known:
+            file = self._disk.read(folder, step.temp)
+            if file is not None and file.hash in known_hashes:
                 self._disk.unlink(folder, step.temp)
 
 
@@ -141,46 +153,57 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
     """Return the plan that brings a late save into the live file, or changes nothing.
 
     The plan merges the program's changes with the live file. If both changed the same lines, the
-    later save wins, unless somebody else changed the file since memd wrote it. An empty text is no
-    save: a program that died before it filled the file leaves one.
+    late save wins, unless somebody else changed the file since memd wrote it. An empty text is no
+    save: a program that died before it filled the file leaves one. ``blobs`` returns a text by its
+    hash.
     """
     step = save.step
 
     def plan(tree: Tree) -> Draft:
-        content = _text(tree, step.path)
-        live = None if content is None else sha256(content)
-        wanted: bytes | None = None
-        if live in (step.before, step.after):
+        live = _live_text(tree, step.path)
+        live_hash = None if live is None else sha256(live)
+        wanted = None if live is None else _merge_late_save(save, live, blobs)
+        # If the file is as memd left it, no work of others is lost when the late save replaces it.
+        if wanted is None and live_hash in (step.before, step.after):
             wanted = save.body
-        if content is not None:
-            # A program that emptied the file began with the text from before.
-            before = step.before and blobs(step.before)
-            base = before or (step.after and blobs(step.after)) or b""
-            texts = (base, save.body, content)
-            in_index = step.path in INDEXES
-            merged = index.merge(*texts) if in_index else document.merge(*texts, step.path)
-            wanted = wanted if merged is None else merged
-        if wanted is None or not save.body or wanted == content:
+        if wanted is None or not save.body or wanted == live:
             return StoreDraft()
-        return StoreDraft((FileEdit(step.path, wanted, live or ""),), restores=True)
+        # ``restores``: the text is saved already, so its size and secrets are not checked.
+        return StoreDraft((FileEdit(step.path, wanted, live_hash or ""),), restores=True)
 
     return plan
+
+
+def _merge_late_save(
+    save: DelayedSave, live: bytes, blobs: Callable[[str], bytes | None]
+) -> bytes | None:
+    """Return the live text with a late save's changes, ``None`` if both changed the same lines.
+
+    The program began with the text before memd's change, as far as memd still has that.
+    """
+    step = save.step
+    before = blobs(step.before) if step.before else None
+    after = blobs(step.after) if step.after and not before else None
+    base = before or after or b""
+    if step.path in INDEXES:
+        return index.merge(base, save.body, live)
+    return document.merge(base, save.body, live, step.path)
 
 
 def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
     """Return the plan that gives an emptied file the text that it had, if it is still empty."""
 
     def plan(tree: Tree) -> Draft:
-        content = _text(tree, path)
-        edits = (FileEdit(path, text, sha256(b""), mtime_ns),) if content == b"" else ()
+        is_empty = _live_text(tree, path) == b""
+        edits = (FileEdit(path, text, sha256(b""), mtime_ns),) if is_empty else ()
         return StoreDraft(edits, restores=True, exact_index=True)
 
     return plan
 
 
-def _text(tree: Tree, path: str) -> bytes | None:
+def _live_text(tree: Tree, path: str) -> bytes | None:
     """Return the live text of a memory or the index, or ``None``."""
     if path == INDEX:
         return tree.index()
-    result = tree.read(path)
-    return result.content if result else None
+    memory = tree.read(path)
+    return memory.content if memory else None

@@ -135,8 +135,8 @@ class Store:
         """
         current = await to_thread.run_sync(self._reading.snapshot, directory)
         if current.news:
-            self._spelled[current.real] = directory
-            self._hint(current.real)
+            self._spelled[current.real_path] = directory
+            self._hint(current.real_path)
         return current.snapshot
 
     async def read(self, directory: str, path: str) -> MemoryFile:
@@ -185,10 +185,10 @@ class Store:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Detect external edits until cancelled: at once, then on each hint. It owns the watch."""
         self._token = current_token()
-        watch = self._watch = Watch(self._detection.tell, self._wake)
-        self._detection.use(watch)
+        watch = self._watch = Watch(self._detection.note_change, self._wake)
+        self._detection.use_watch(watch)
         for directory in await to_thread.run_sync(self._commits.directories):
-            self._detection.hint(directory)
+            self._detection.request_check(directory)
         self._hinted.set()
         task_status.started()
         try:
@@ -202,7 +202,7 @@ class Store:
                         await self._look_again(directory)
         finally:
             self._watch = self._token = self._group = None
-            self._detection.use(None)
+            self._detection.use_watch(None)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
                 await to_thread.run_sync(self._reading.tend)
@@ -214,7 +214,7 @@ class Store:
             await self._clock.sleep(_TEND_SECONDS)
             await to_thread.run_sync(self._reading.tend)
             if turn % _DOUBT_TURNS == 0:
-                self._detection.doubt()
+                self._detection.request_full_checks()
                 self._hinted.set()
 
     def watching(self) -> tuple[str, ...]:
@@ -227,21 +227,23 @@ class Store:
         No directory can be committed to meanwhile: any may hold the text. Raises as ``Purger.run``.
         """
         async with AsyncExitStack() as locks:
-            for real in sorted(await to_thread.run_sync(self._commits.directories)):
-                await locks.enter_async_context(self._lock(real))
+            for real_path in sorted(await to_thread.run_sync(self._commits.directories)):
+                await locks.enter_async_context(self._lock(real_path))
                 with suppress(OSError, MemdError):
-                    await self._detect(real)
+                    await self._detect(real_path)
             return await to_thread.run_sync(partial(self._purger.run, what, dry_run=dry_run))
 
     async def attribute(
         self, directory: str, paths: Collection[str], by: Provenance
     ) -> CommitResult:
         """Record who just wrote memories without memd, and index them; raises as ``commit``."""
-        real = await self._real(directory)
-        async with self._lock(real):
-            await self._detect(real, claim=True)
+        real_path = await self._real(directory)
+        async with self._lock(real_path):
+            await self._detect(real_path, claim=True)
             since = self._clock.now() - _JUST_NOW_SECONDS
-            await to_thread.run_sync(self._journal.attribute, real, {*paths, *INDEXES}, by, since)
+            await to_thread.run_sync(
+                self._journal.attribute, real_path, {*paths, *INDEXES}, by, since
+            )
         return await self.commit(directory, partial(pointing_to, paths), by)
 
     async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
@@ -260,12 +262,12 @@ class Store:
 
         With ``history`` external edits are recorded first. Raises what the work raises.
         """
-        real = await self._real(directory)
-        async with self._lock(real):
+        real_path = await self._real(directory)
+        async with self._lock(real_path):
             if history:
                 with suppress(OSError, MemdError):
-                    await self._detect(real)
-            return await to_thread.run_sync(StillDirectory(real, self._journal).unpruned, work)
+                    await self._detect(real_path)
+            return await to_thread.run_sync(StillDirectory(real_path, self._journal).unpruned, work)
 
     async def take_back(
         self,
@@ -294,83 +296,91 @@ class Store:
         dry_run: bool = False,
     ) -> CommitResult:
         """Commit or rehearse a plan under the directory's lock, and publish the change."""
-        real = await self._real(directory)
+        real_path = await self._real(directory)
         until = self._clock.monotonic() + limits.WRITER_SECONDS
 
         def work() -> CommitResult:
             at, now = self._clock.now(), self._clock.monotonic()
             writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
-            request = ChangeRequest(real, plan(), by, at, request_id, now, writers)
+            request = ChangeRequest(real_path, plan(), by, at, request_id, now, writers)
             return (self._changes.rehearse if dry_run else self._commits.change)(request)
 
         committed: CommitResult | None = None
         while committed is None:
             try:
-                async with self._lock(real):
-                    await self._detect(real, claim=True)
+                async with self._lock(real_path):
+                    await self._detect(real_path, claim=True)
                     committed = await to_thread.run_sync(self._journal.unpruned, work)
             except BeingWrittenError:  # most programs finish their save in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
         if committed.change and not committed.repeated:
-            self._hint(real)
+            self._hint(real_path)
             self._events.publish(event_of(directory, committed, by))
         return committed
 
-    def _lock(self, real: str) -> anyio.Lock:
-        return self._locks.setdefault(real, anyio.Lock())
+    def _lock(self, real_path: str) -> anyio.Lock:
+        return self._locks.setdefault(real_path, anyio.Lock())
 
     async def _real(self, directory: str) -> str:
         """Return a directory's real path; remember the path that the caller used, for events."""
-        real = await to_thread.run_sync(os.path.realpath, directory)
-        self._spelled[real] = directory
-        return real
+        real_path = await to_thread.run_sync(os.path.realpath, directory)
+        self._spelled[real_path] = directory
+        return real_path
 
-    async def _detect(self, real: str, *, patient: bool = False, claim: bool = False) -> str | None:
+    async def _detect(
+        self, real_path: str, *, patient: bool = False, claim: bool = False
+    ) -> str | None:
         """Journal external edits and late saves (lock held); return the id of the last change."""
 
         def inspect() -> tuple[Detected, list[CommitResult], bool]:
             at = self._clock.now()
-            detected = self._detection.detect(real, at, patient=patient, claim=claim)
-            return detected, *self._commits.late_saves(real, at, self._clock.monotonic())
+            detected = self._detection.detect(real_path, at, patient=patient, claim=claim)
+            return detected, *self._commits.commit_late_saves(
+                real_path, at, self._clock.monotonic()
+            )
 
         detected, saved, again = await to_thread.run_sync(inspect)
-        self._unseen.pop(real, None)
-        pause = self._detection.pause(real, again=again or bool(detected.unsettled))
+        self._unseen.pop(real_path, None)
+        pause = self._detection.pause(real_path, again=again or bool(detected.unsettled))
         if pause == 0:
-            self._hint(real)
+            self._hint(real_path)
         elif pause and self._group:
-            self._group.start_soon(self._hint_after, real, pause)
+            self._group.start_soon(self._hint_after, real_path, pause)
         changes = [detected.change.result()] if detected.change else []
         for result in (*changes, *saved):
-            self._events.publish(event_of(self._spelled.get(real, real), result, EXTERNAL))
+            self._events.publish(
+                event_of(self._spelled.get(real_path, real_path), result, EXTERNAL)
+            )
         return (*changes, *saved)[-1].change if changes or saved else None
 
-    async def _look_again(self, real: str) -> None:
+    async def _look_again(self, real_path: str) -> None:
         """Look for external edits after a hint; an error becomes a sentence of ``watching``."""
         try:
-            async with self._lock(real):
-                await self._detect(real, patient=not self._detection.doubted(real))
+            async with self._lock(real_path):
+                await self._detect(
+                    real_path, patient=not self._detection.may_be_half_saved(real_path)
+                )
         except (OSError, MemdError) as error:
-            self._unseen[real] = f"{real} cannot be looked at: {error}"
+            self._unseen[real_path] = f"{real_path} cannot be looked at: {error}"
 
     async def _look_if_free(self, directory: str) -> None:
         """Look for external edits, unless a commit holds the lock: it has looked already."""
-        real = await self._real(directory)
-        if not self._lock(real).locked():
-            await self._look_again(real)
+        real_path = await self._real(directory)
+        if not self._lock(real_path).locked():
+            await self._look_again(real_path)
 
-    def _news(self, real: str, directory: str) -> None:
+    def _news(self, real_path: str, directory: str) -> None:
         """Request a look at a directory, from any thread but the event loop's."""
-        self._spelled.setdefault(real, directory)
-        self._detection.hint(real)
+        self._spelled.setdefault(real_path, directory)
+        self._detection.request_check(real_path)
         self._wake()
 
-    async def _hint_after(self, real: str, pause: float) -> None:
+    async def _hint_after(self, real_path: str, pause: float) -> None:
         await self._clock.sleep(pause)
-        self._hint(real)
+        self._hint(real_path)
 
-    def _hint(self, real: str) -> None:
-        self._detection.hint(real)
+    def _hint(self, real_path: str) -> None:
+        self._detection.request_check(real_path)
         self._hinted.set()
 
     def _wake(self) -> None:

@@ -1,7 +1,7 @@
-"""``team/MEMORY.md``, made from the memories beside it, so nobody can plant text in prompts.
+"""``team/MEMORY.md``, derived from the memories beside it, so nobody can plant text in prompts.
 
 It is updated in the set that changes those memories. A person's own lines stay, after the entries,
-and are never sent. An index that is a link, or cannot be read, is left as it is.
+and are never sent to the team. An index that is a link, or cannot be read, is left as it is.
 """
 
 from collections.abc import Iterable
@@ -15,30 +15,32 @@ from memd.documents.document import Fields
 from memd.state.changes import Step
 from memd.store.tree import LiveTree
 
-_ORDER = {kind: number for number, kind in enumerate((*MemoryType, None))}
+_TYPE_ORDER = {kind: number for number, kind in enumerate((*MemoryType, None))}
 
 
-def follow(
+def derive_team_index(
     wanted: FileEdit | None, steps: Iterable[Step], bodies: dict[str, bytes], tree: LiveTree
 ) -> tuple[FileEdit | None, str]:
     """Return the edit of the team's index after a set, and why there is none, "" if there is one.
 
-    ``wanted`` is an edit that restores an earlier index with a person's own lines.
+    ``wanted`` is an edit that restores an earlier index with a person's own lines. ``bodies`` are
+    the texts of the steps by hash.
     """
-    team = [step for step in steps if step.path.startswith(TEAM)]
+    team_steps = [step for step in steps if step.path.startswith(TEAM)]
     try:
         live = tree.file(TEAM_INDEX)
     except MemdError as error:
-        return None, error.sentence if team else ""
-    content = wanted.content if wanted else live.content if live else None
+        return None, error.sentence if team_steps else ""
+    live_content = live.content if live else None
+    content = wanted.content if wanted else live_content
     entries: dict[str, Fields] = {
         header.path: (header.name, header.description, header.type, "") for header in tree.team()
     }
-    for step in team:
+    for step in team_steps:
         entries.pop(step.path, None)
         if step.after:
             entries[step.path] = document.parse(bodies[step.after], step.path).fields
-    derived = index.derive(content, _pointers(entries))
+    derived = index.derive(content, _index_lines(entries))
     if len(derived or b"") > limits.READ_BYTES:
         return None, f"{TEAM_INDEX} would have more than {limits.READ_BYTES} bytes"
     # The restored mtime counts only where the text is the restored one, or the file comes back.
@@ -47,8 +49,15 @@ def follow(
     return FileEdit(TEAM_INDEX, derived), ""
 
 
-def _pointers(entries: dict[str, Fields]) -> dict[str, Pointer]:
-    """Return index lines by path relative to ``team/``, ordered by type, name and path."""
-    order = sorted(entries.items(), key=lambda e: (_ORDER[e[1][2]], e[1][0].casefold(), e[0]))
-    lines = {path.removeprefix(TEAM): Pointer(name, text) for path, (name, text, *_) in order}
-    return {key: line for key, line in lines.items() if in_catalogue(key)}
+def _index_lines(entries: dict[str, Fields]) -> dict[str, Pointer]:
+    """Return index lines by path relative to ``team/``, ordered by type, name and path.
+
+    ``entries`` are the fields of the team's memories by path.
+    """
+    rows = [
+        (_TYPE_ORDER[kind], name.casefold(), path, Pointer(name, description))
+        for path, (name, description, kind, _) in entries.items()
+    ]
+    rows.sort(key=lambda row: row[:3])  # a pointer has no order
+    lines = {path.removeprefix(TEAM): pointer for _, _, path, pointer in rows}
+    return {path: pointer for path, pointer in lines.items() if in_catalogue(path)}

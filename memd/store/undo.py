@@ -1,4 +1,4 @@
-"""Taking a change set back: a plan like any other, so an undo is journalled and can be undone.
+"""Undoing a change set: a plan like any other, so an undo is journalled and can be undone.
 
 A file that is still as the set left it gets its old bytes, mtime and mode. In a file that somebody
 changed since, only the set's own changes are taken out; if that is not possible without touching
@@ -6,7 +6,9 @@ newer work, the file is left alone and named as a conflict. The index is merged 
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memd.core.errors import MemdError
@@ -15,7 +17,7 @@ from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
 from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
-from memd.state.changes import ChangeRecord, Step
+from memd.state.changes import ChangeRecord, CombinedChange, Step
 from memd.store.drafts import Blobs, StoreDraft
 
 
@@ -47,6 +49,23 @@ class PurgedError(MemdError):
         )
 
 
+class _FileUndos(Struct):
+    """What an undo does to the files of a set: their edits, and the paths by what happened.
+
+    ``modes`` are the modes of restored files; ``conflicts`` are files left alone, ``merged`` files
+    whose newer changes were kept.
+    """
+
+    edits: list[FileEdit] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
+    modes: dict[str, int | None] = field(default_factory=dict)
+
+    def restored_paths(self) -> set[str]:
+        """Return the paths of all files that the undo gives a text, not of those it deletes."""
+        return {edit.path for edit in self.edits if edit.content is not None}
+
+
 class UndoPlan:
     """The plan that undoes one recorded set in the directory as it is now.
 
@@ -54,135 +73,170 @@ class UndoPlan:
     """
 
     def __init__(self, record: ChangeRecord, blobs: Blobs) -> None:
+        steps = [step for step in record.steps if not step.conflict]
         self._id = record.id
-        self._steps = [step for step in record.steps if not step.conflict and step.path != INDEX]
-        self._index = next(
-            (step for step in record.steps if step.path == INDEX and not step.conflict), None
-        )
+        self._steps = [step for step in steps if step.path != INDEX]
+        self._index_step = next((step for step in steps if step.path == INDEX), None)
         self._blobs = blobs
 
     def __call__(self, tree: Tree) -> StoreDraft:
         """Return the draft that undoes the set in each file where newer changes can stay."""
-        edits: list[FileEdit] = []
-        conflicts: list[str] = []
-        merged: list[str] = []
-        modes: dict[str, int | None] = {}
+        undos = _FileUndos()
         for step in self._steps:
-            try:
-                result = tree.read(step.path)
-            except FileTooLargeError:
-                conflicts.append(step.path)  # too large now to be compared
-                continue
-            live = result.hash if result else None
-            edit = self._restore(step, live)
-            if edit is not None:
-                modes[step.path] = step.mode
-            elif live == step.before:
-                continue
-            elif step.path == TEAM_INDEX:
-                continue  # its entries are derived from the memories; its other lines are newer
-            elif (edit := self._merged(step, result)) is not None:
-                merged.append(step.path)
-            elif step.purged:
-                raise PurgedError(self._id, step.path)
-            if edit is None:
-                conflicts.append(step.path)
-            else:
-                edits.append(edit)
-        exact = self._index_edit(tree, edits, conflicts, merged)
+            self._undo_step(step, tree, undos)
+        # The index comes last: its lines depend on which memories are restored.
+        exact_index = self._undo_index(tree, undos)
         return StoreDraft(
-            tuple(edits),
-            self._pointers(tree, edits, conflicts),
+            tuple(undos.edits),
+            self._pointers(tree, undos),
             restores=True,
-            modes=modes,
-            exact_index=exact,
-            conflicts=tuple(conflicts),
-            merged=tuple(merged),
+            modes=undos.modes,
+            exact_index=exact_index,
+            conflicts=tuple(undos.conflicts),
+            merged=tuple(undos.merged),
         )
 
-    def _restore(self, step: Step, live: str | None) -> FileEdit | None:
-        """Return the edit that restores a file; ``None`` if it changed or its text is lost."""
-        if live != step.after:
+    def _undo_step(self, step: Step, tree: Tree, undos: _FileUndos) -> None:
+        """Add to ``undos`` what takes one step back, or its path as a conflict."""
+        try:
+            live = tree.read(step.path)
+        except FileTooLargeError:
+            undos.conflicts.append(step.path)  # too large now to be compared
+            return
+        live_hash = live.hash if live else None
+        edit = self._restoring_edit(step, live_hash)
+        if edit is not None:
+            undos.modes[step.path] = step.mode
+            undos.edits.append(edit)
+            return
+        if live_hash == step.before:
+            return  # somebody has restored it already
+        if step.path == TEAM_INDEX:
+            return  # its entries are derived from the memories; its other lines are newer
+        edit = self._merging_edit(step, live)
+        if edit is not None:
+            undos.merged.append(step.path)
+            undos.edits.append(edit)
+        elif step.purged:
+            raise PurgedError(self._id, step.path)
+        else:
+            undos.conflicts.append(step.path)
+
+    def _restoring_edit(self, step: Step, live_hash: str | None) -> FileEdit | None:
+        """Return the edit that restores a file's old bytes.
+
+        It is ``None`` if the file is not as the set left it, or if its old text is lost.
+        """
+        if live_hash != step.after:
             return None
         content = None if step.before is None else self._blobs(step.before)
         if content is None and step.before is not None:
             return None  # the journal does not have it any more
-        return FileEdit(step.path, content, live or "", step.before_mtime_ns)
+        return FileEdit(step.path, content, live_hash or "", step.before_mtime_ns)
 
-    def _merged(self, step: Step, result: MemoryFile | None) -> FileEdit | None:
+    def _merging_edit(self, step: Step, live: MemoryFile | None) -> FileEdit | None:
         """Return the edit that removes the set's changes and keeps newer ones, or ``None``."""
-        if result is None or step.before is None or step.after is None:
+        if live is None or step.before is None or step.after is None:
             return None
         after, before = self._blobs(step.after), self._blobs(step.before)
         if after is None or before is None:
             return None
-        content = document.merge(after, before, result.content, step.path)
-        return None if content is None else FileEdit(step.path, content, result.hash)
+        # A merge towards the text before the set takes out just what the set put in.
+        content = document.merge(after, before, live.content, step.path)
+        return None if content is None else FileEdit(step.path, content, live.hash)
 
-    def _index_edit(
-        self, tree: Tree, edits: list[FileEdit], conflicts: list[str], merged: list[str]
-    ) -> bool:
-        """Add the index's edit, if any; return whether its old bytes come back exactly."""
-        step, current = self._index, tree.index()
+    def _undo_index(self, tree: Tree, undos: _FileUndos) -> bool:
+        """Add the index's edit to ``undos``, if any; return whether its old bytes come back.
+
+        If the index is as the set left it, its old bytes come back, but for the lines of files left
+        alone. Else the set's changes are taken out of the newer index, or only the lines of
+        restored files are corrected.
+        """
+        step, live = self._index_step, tree.index()
         if step is None:
             return False
-        live = None if current is None else sha256(current)
-        edit = self._restore(step, live)
+        live_hash = None if live is None else sha256(live)
+        edit = self._restoring_edit(step, live_hash)
         if edit is not None:
-            if edit.content is not None and current is not None:
-                retained = _with_pointers(edit.content, current, conflicts)
-                edit = replace(edit, content=retained)
-            edits.append(edit)
-            return not conflicts
+            if edit.content is not None and live is not None:
+                content = _with_pointers(edit.content, live, undos.conflicts)
+                edit = replace(edit, content=content)
+            undos.edits.append(edit)
+            return not undos.conflicts
         index_only = not self._steps
-        lines = self._merged_lines(step, current)
-        if lines is None and index_only and live != step.before:
+        merged = self._merged_index(step, live)
+        if merged is None and index_only and live_hash != step.before:
             if step.purged:
                 raise PurgedError(self._id, INDEX)
-            conflicts.append(INDEX)
-        elif current is not None and live is not None:
-            lines = self._old_lines(current, edits) if lines is None else lines
-            lines = _with_pointers(lines, current, conflicts)
-            edits += [FileEdit(INDEX, lines, live)] if lines != current else []
-            merged += [INDEX] if index_only else []
+            undos.conflicts.append(INDEX)
+        elif live is not None and live_hash is not None:
+            undone = self._with_old_lines(live, undos) if merged is None else merged
+            content = _with_pointers(undone, live, undos.conflicts)
+            if content != live:
+                undos.edits.append(FileEdit(INDEX, content, live_hash))
+            if index_only:
+                undos.merged.append(INDEX)
         return False
 
-    def _merged_lines(self, step: Step, current: bytes | None) -> bytes | None:
-        """Return the index with the set's changes removed by entries, or ``None``."""
-        after, before = (self._blobs(key) if key else b"" for key in (step.after, step.before))
-        if after is None or before is None or current is None:
+    def _merged_index(self, step: Step, live: bytes | None) -> bytes | None:
+        """Return the live index with the set's changes removed by entries, or ``None``."""
+        after = self._blobs(step.after) if step.after else b""
+        before = self._blobs(step.before) if step.before else b""
+        if after is None or before is None or live is None:
             return None
-        return index.merge(after, before, current)
+        return index.merge(after, before, live)
 
-    def _old_lines(self, current: bytes, edits: list[FileEdit]) -> bytes:
-        """Return the index with the old lines of restored files, where the set changed the line."""
-        restored = {edit.path for edit in edits if edit.content is not None}
-        before, after = self._entries("before"), self._entries("after")
-        now = index.pointers(current)
-        for path in sorted(restored & set(before) & set(now)):
-            if now[path] == after.get(path) != before[path]:
-                current = index.with_pointer(current, path, before[path])
-        return current
+    def _with_old_lines(self, content: bytes, undos: _FileUndos) -> bytes:
+        """Return the index with the old lines of restored files, where the set changed the line.
 
-    def _pointers(
-        self, tree: Tree, edits: Iterable[FileEdit], conflicts: Iterable[str]
-    ) -> dict[str, Pointer]:
+        A line that somebody changed after the set stays.
+        """
+        before, after = self._set_pointers("before"), self._set_pointers("after")
+        now = index.pointers(content)
+        for path in sorted(undos.restored_paths() & before.keys() & now.keys()):
+            set_changed_line = after.get(path) != before[path]
+            if set_changed_line and now[path] == after.get(path):
+                content = index.with_pointer(content, path, before[path])
+        return content
+
+    def _pointers(self, tree: Tree, undos: _FileUndos) -> dict[str, Pointer]:
         """Return the index lines of restored files, and of files left alone as conflicts."""
-        restored = {edit.path for edit in edits if edit.content is not None}
-        before, now = self._entries("before"), index.pointers(tree.index())
-        retained = {path: now[path] for path in conflicts if path in now}
-        return {path: before[path] for path in restored & set(before)} | retained
+        before, now = self._set_pointers("before"), index.pointers(tree.index())
+        old_lines = {path: before[path] for path in undos.restored_paths() & before.keys()}
+        live_lines = {path: now[path] for path in undos.conflicts if path in now}
+        return old_lines | live_lines
 
-    def _entries(self, side: str) -> dict[str, Pointer]:
-        """Return the index's lines on the ``before`` or ``after`` side of the set, by path."""
-        key = self._index and getattr(self._index, side)
-        return index.pointers(self._blobs(key) if key else None)
+    def _set_pointers(self, side: Literal["before", "after"]) -> dict[str, Pointer]:
+        """Return the index's lines by path, as they were before or after the set."""
+        text_hash: str | None = getattr(self._index_step, side) if self._index_step else None
+        return index.pointers(self._blobs(text_hash) if text_hash else None)
 
 
-def _with_pointers(lines: bytes, current: bytes, paths: Iterable[str]) -> bytes:
-    """Return the index ``lines``, but with the current lines of ``paths``, which stay as is."""
-    now, merged = index.pointers(current), index.pointers(lines)
+class SpanPlan:
+    """The plan that undoes several sets at once: each file gets its text from before them."""
+
+    def __init__(self, span: CombinedChange, blobs: Blobs) -> None:
+        self._span = span
+        self._plan = UndoPlan(span.record, blobs)
+        index_hash = span.first_index
+        self._pointers = index.pointers(blobs(index_hash) if index_hash else None)
+
+    def __call__(self, tree: Tree) -> StoreDraft:
+        """Return the draft of the undo; files that others changed in between become conflicts."""
+        draft = self._plan(tree)
+        restored = {edit.path for edit in draft.edits if edit.content is not None}
+        old_lines = {path: self._pointers[path] for path in restored & self._pointers.keys()}
+        return replace(
+            draft,
+            pointers=old_lines | dict(draft.pointers),
+            conflicts=(*draft.conflicts, *self._span.gaps),
+        )
+
+
+def _with_pointers(content: bytes, live: bytes, paths: Iterable[str]) -> bytes:
+    """Return the index ``content``, but with the lines that ``paths`` have in the live index."""
+    now, planned = index.pointers(live), index.pointers(content)
     for path in paths:
-        if path in now and path in merged and now[path] != merged[path]:
-            lines = index.with_pointer(lines, path, now[path])
-    return lines
+        if path in now and path in planned and now[path] != planned[path]:
+            content = index.with_pointer(content, path, now[path])
+    return content

@@ -70,7 +70,7 @@ def test_a_second_save_in_the_same_instant_wins(root: Path) -> None:
         application.stage(UPDATE, NEW)
         with pytest.raises(ForeignSaveError):
             application.swap(UPDATE)
-        application.sweep(UPDATE, unfinished=NEW)
+        application.remove_temporary(UPDATE, unfinished=NEW)
     assert (root / "a.md").read_bytes() == b"second\n"
     assert (root / TEMP).read_bytes() == b"first\n"
 
@@ -86,7 +86,7 @@ def test_a_file_made_anew_while_the_deletion_is_undone_stays(root: Path) -> None
     with Directory(str(root)) as directory, Application(directory, disk) as application:
         with pytest.raises(ForeignSaveError):
             application.swap(DELETE)
-        application.sweep(DELETE)
+        application.remove_temporary(DELETE)
     assert (root / "a.md").read_bytes() == b"made anew\n"
     assert (root / TEMP).read_bytes() == b"changed\n"
 
@@ -97,7 +97,7 @@ def test_what_is_gone_or_there_already_is_foreign(root: Path, application: Appli
     (root / "a.md").unlink()
     with pytest.raises(ForeignSaveError):
         application.swap(UPDATE)
-    application.sweep(UPDATE)
+    application.remove_temporary(UPDATE)
     (root / "s").mkdir()
     (root / "s" / "n.md").write_bytes(NEW)
     application.stage(CREATE, NEW)
@@ -114,4 +114,4 @@ def test_a_descriptor_is_not_fsynced_again_after_a_failure(root: Path) -> None:
         with pytest.raises(OSError, match="Input/output"):
             application.stage(UPDATE, NEW)
         assert disk.countdown.names.count("fsync") == 1
-        application.sweep(UPDATE, unfinished=NEW)
+        application.remove_temporary(UPDATE, unfinished=NEW)

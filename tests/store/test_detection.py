@@ -55,7 +55,7 @@ def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
         watched.bench.save("a.md", topic("a"))
         assert watched.reading.files(watched.real)[0] == {"a.md"}
         watched.inspect()
-        watched.detection.doubt()
+        watched.detection.request_full_checks()
         assert watched.detection.pending() == {watched.real}
         watched.bench.save("a.md", topic("c"))
         watched.inspect()

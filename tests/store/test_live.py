@@ -69,7 +69,7 @@ def _link(_: Watched, file: Path, other: Path) -> None:
 
 
 def _lost(watched: Watched, _file: Path, _other: Path) -> None:
-    watched.detection.tell(watched.real, None)
+    watched.detection.note_change(watched.real, None)
 
 
 def _tended(watched: Watched, _file: Path, _other: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_start_finds_what_an_earlier_daemon_kept(bench: Bench) -> None:
             writer.save()
         (overdue,), _ = again.late_saves(bench.directory, LATER)
         assert overdue.body == C
-        again.remove(bench.directory, overdue)
+        again.remove_saved(bench.directory, overdue)
 
 
 def test_a_file_that_is_too_large_stays_and_is_told_of(bench: Bench) -> None:

@@ -215,7 +215,7 @@ async def test_catalogues_are_seen_to_while_it_runs(tmp_path: Path) -> None:
             await group.start(home.store.run)
             await home.write("a.md", topic("a"))
             await home.store.snapshot(home.directory)
-            home.store._detection.use(None)  # now nobody tells
+            home.store._detection.use_watch(None)  # now nobody tells
             (home.real / "b.md").write_bytes(topic("b"))
             with anyio.fail_after(60):
                 while len(home.events.got) < 2:

@@ -41,20 +41,20 @@ class Watched:
         self.replaced = Replaced(real_disk())
         changes = bench.keeping(self.replaced).changes
         self.commits = Commits(bench.journal, changes, external, self.detection, self.replaced)
-        self.watch = Watch(self.detection.tell, lambda: None)
-        self.detection.use(self.watch)
+        self.watch = Watch(self.detection.note_change, lambda: None)
+        self.detection.use_watch(self.watch)
 
     def close(self) -> None:
         """End the watch."""
-        self.detection.use(None)
+        self.detection.use_watch(None)
         self.watch.close()
         self.replaced.close()
 
     def again(self) -> None:
         """Lose the watch and begin with another one."""
         self.watch.close()
-        self.watch = Watch(self.detection.tell, lambda: None)
-        self.detection.use(self.watch)
+        self.watch = Watch(self.detection.note_change, lambda: None)
+        self.detection.use_watch(self.watch)
 
     def inspect(self, *, patient: bool = False) -> Detected:
         """Look at what others did."""

@@ -1,0 +1,138 @@
+"""``MEMORY.md``, updated in the set that changes the memories to which its lines point.
+
+Afterwards each line leads to a memory and each memory has a line, but for lines that a person wrote
+and for directories of very many memories. Nothing here writes.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from msgspec import Struct
+
+from memd.core import limits
+from memd.core.names import INDEX, TEAM
+from memd.core.values import IMPORT, OUTSIDE, Pointer
+from memd.documents import document, index
+from memd.documents.index import Entries, read
+from memd.state.changes import Step
+from memd.store.tree import LiveTree
+
+_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
+_MARKED_ORIGINS = (OUTSIDE, IMPORT)  # index lines of such memories end with a mark
+
+
+class MemorySteps(Struct, frozen=True):
+    """The steps of a set that change memories, and the texts before and after each by hash."""
+
+    steps: Sequence[Step]
+    bodies: Mapping[str, bytes]
+
+
+def updated_index(
+    content: bytes | None, pointers: Mapping[str, Pointer], tree: LiveTree, changes: MemorySteps
+) -> tuple[bytes | None, str]:
+    """Return the index ``content`` updated for a set, and why it lacks lines, "" if it does not.
+
+    ``pointers`` are lines that the draft gives; other new lines are made from the memories' heads.
+    In a directory of many memories only those of the set get a line: prompts load the first 200
+    lines at most, so a thousand generated ones would be useless.
+    """
+    own_steps = [step for step in changes.steps if not step.path.startswith(TEAM)]
+    new_texts = {step.path: changes.bodies[step.after] for step in own_steps if step.after}
+    deleted = {step.path for step in own_steps if not step.after}
+    entries = read(content or b"")
+    existing = tree.among(entries.named | pointers.keys()) - deleted
+    must_have_line = new_texts.keys() | (pointers.keys() & existing)
+    created = sum(step.before is None for step in own_steps)
+    memories = tree.files() - {header.path for header in tree.team()}
+    if len(memories) + created - len(deleted) <= limits.INDEX_ENTRIES:
+        must_have_line |= memories - deleted
+    missing = must_have_line - {line.paths[0] for line in entries.lines}
+    given = {path: pointers[path] for path in missing & pointers.keys()}
+    new_lines = _lines_from_heads(missing - given.keys(), tree, new_texts) | given
+    written_by_person = frozenset[str]()
+    if not entries.named <= existing:
+        written_by_person = _lines_of_person(entries, existing, deleted, tree)
+    full = index.reconcile(content, must_have_line, new_lines, existing, written_by_person)
+    if full is not None:
+        # A line that came without a step of its memory may lack the mark.
+        other_lines_changed = content != tree.index() or not missing.issubset(new_texts)
+        marks = _outside_marks(tree, changes, everywhere=other_lines_changed)
+        full = index.with_marks(full, marks)
+    if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
+        return full, ""
+    # Too large with the new lines: only drop the lines that lead nowhere.
+    return index.reconcile(content, (), {}, existing | must_have_line, written_by_person), _FULL
+
+
+def matches_files(tree: LiveTree) -> bool:
+    """Say whether the live index has exactly the lines that the directory's files ask for.
+
+    If not, files came or went without memd, and an older index would be wrong as well.
+    """
+    expected, _ = updated_index(tree.index(), {}, tree, MemorySteps((), {}))
+    return expected == tree.index()
+
+
+def _outside_marks(tree: LiveTree, changes: MemorySteps, *, everywhere: bool) -> dict[str, bool]:
+    """Return by path whether an index line needs the mark of a memory from outside or an import.
+
+    A memory that is no longer from there has ``False``. With ``everywhere`` all memories of the
+    directory are included, else only those of the set.
+    """
+    marks: dict[str, bool] = {}
+    if everywhere:
+        headers = tree.headers()
+        marks = {header.path: True for header in headers if header.origin in _MARKED_ORIGINS}
+    for step in changes.steps:
+        was_marked = _has_marked_origin(step.path, step.before, changes.bodies)
+        is_marked = _has_marked_origin(step.path, step.after, changes.bodies)
+        if was_marked or is_marked:
+            marks[step.path] = is_marked
+    return marks
+
+
+def _has_marked_origin(path: str, text_hash: str | None, bodies: Mapping[str, bytes]) -> bool:
+    """Say whether the text with this hash is of a memory from outside; ``None`` is no text."""
+    if text_hash is None:
+        return False
+    return document.parse(bodies[text_hash], path).origin in _MARKED_ORIGINS
+
+
+def _lines_of_person(
+    entries: Entries, existing: AbstractSet[str], deleted: AbstractSet[str], tree: LiveTree
+) -> frozenset[str]:
+    """Return the targets of index lines that lead to no memory, and never did as far as memd knows.
+
+    A person may have written such a line, so it stays; but only if the live index has it already.
+    """
+    live_targets = read(tree.index() or b"").named
+    dangling = [
+        line
+        for line in entries.lines
+        if existing.isdisjoint(line.paths) and live_targets.issuperset(line.paths)
+    ]
+    targets = {path for line in dangling for path in line.paths}
+    never_known = tree.unknown(targets) - deleted
+    # A link may stand for several paths; one that memd knows is enough to drop the line.
+    return frozenset(line.paths[0] for line in dangling if never_known.issuperset(line.paths))
+
+
+def _lines_from_heads(
+    paths: Collection[str], tree: LiveTree, new_texts: Mapping[str, bytes]
+) -> dict[str, Pointer]:
+    """Return index lines made from the name and the description in the heads of memories.
+
+    The result may also have lines of other memories.
+    """
+    lines: dict[str, Pointer] = {}
+    for path in paths:
+        if path in new_texts:
+            name, description, *_ = document.parse(new_texts[path], path).fields
+            lines[path] = Pointer(name, description)
+    if len(lines) < len(paths):  # reading all headers is slow, and seldom needed
+        live_lines = {
+            header.path: Pointer(header.name, header.description) for header in tree.headers()
+        }
+        lines = live_lines | lines
+    return lines
