@@ -57,8 +57,8 @@ def updated_index(
     if full is not None:
         # A line that came without a step of its memory may lack the mark.
         other_lines_changed = content != tree.index() or not missing.issubset(new_texts)
-        marks = _outside_marks(tree, changes, everywhere=other_lines_changed)
-        full = index.with_marks(full, marks)
+        outside = _outside_marks(tree, changes, everywhere=other_lines_changed)
+        full = index.with_marks(full, outside)
     if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
         return full, ""
     # Too large with the new lines: only drop the lines that lead nowhere.
@@ -80,16 +80,18 @@ def _outside_marks(tree: LiveTree, changes: MemorySteps, *, everywhere: bool) ->
     A memory that is no longer from there has ``False``. With ``everywhere`` all memories of the
     directory are included, else only those of the set.
     """
-    marks: dict[str, bool] = {}
+    is_marked_by_path: dict[str, bool] = {}
     if everywhere:
         headers = tree.headers()
-        marks = {header.path: True for header in headers if header.origin in _MARKED_ORIGINS}
+        is_marked_by_path = {
+            header.path: True for header in headers if header.origin in _MARKED_ORIGINS
+        }
     for step in changes.steps:
         was_marked = _has_marked_origin(step.path, step.before, changes.bodies)
         is_marked = _has_marked_origin(step.path, step.after, changes.bodies)
         if was_marked or is_marked:
-            marks[step.path] = is_marked
-    return marks
+            is_marked_by_path[step.path] = is_marked
+    return is_marked_by_path
 
 
 def _has_marked_origin(path: str, text_hash: str | None, bodies: Mapping[str, bytes]) -> bool:
