@@ -74,7 +74,7 @@ async def quick_checks(services: Services, problems: tuple[str, ...]) -> list[Ch
         _problems_check("settings", services.places.config, problems),
         await _stored_check(services),
         _problems_check("recovery", "nothing was left half done", tuple(services.notes)),
-        _problems_check("watching", noticed, services.store.watching()),
+        _problems_check("watching", noticed, services.store.watch_problems()),
         await _memberships_check(services),
         await _clock_check(services),
     ]

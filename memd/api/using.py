@@ -128,7 +128,7 @@ async def project_list(
 
     def project_page() -> tuple[list[ListedProject], str | None]:
         joined = {os.path.realpath(each.directory) for each in services.memberships.all()}
-        measured = services.store.reading.measured
+        measured = services.store.reading.count_and_bytes
         shape = partial(_listed_project, measured=measured, joined=joined, waiting=waiting)
         rows = sorted(((-each.at, 0.0, each.directory), each) for each in known)
         return _page(_working_places(_after(rows, after)), limit, shape)

@@ -1,7 +1,6 @@
-"""What a change set may contain: the checks that stand before the journal. Pure.
+"""Checks of what a change set may contain: names, sizes, types and secrets. Pure.
 
-A draft comes in with the tree that it was made from; a list of steps comes out, each with what
-was there before. Nothing here touches a file, so a refusal leaves no trace.
+They run before the set is recorded, and nothing here touches a file, so a refusal leaves no trace.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from memd.core.text import decode
 from memd.core.values import Effect, FileEdit, MemoryType, Suggestion
 from memd.documents import document, secrets
 
-_NEAR_LINES = 100  # around a change: credentials of several lines are shorter
+_NEAR_LINES = 100  # searched around a change: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"
 
 
@@ -144,8 +143,10 @@ def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
         raise TooManyFilesError(len(edits), limits.CHANGE_FILES)
     seen: set[str] = set()
     for edit in edits:
-        derived = edit.path == TEAM_INDEX and restores  # with a person's own lines
-        if (edit.path != INDEX or edit.base is None) and not derived:
+        # The team's index is derived, but a person's own lines in it may come back.
+        is_index = edit.path == INDEX and edit.base is not None
+        is_restored_team_index = edit.path == TEAM_INDEX and restores
+        if not is_index and not is_restored_team_index:
             if not restores:
                 check_name(edit.path)
             if not in_catalogue(edit.path):
@@ -179,7 +180,9 @@ def check_size(path: str, content: bytes, limit: int = limits.MEMORY_BYTES) -> N
 
 def check_shared(path: str, content: bytes) -> None:
     """Refuse a memory below ``team/`` without a type that a team shares. Raises NotSharedError."""
-    kind = document.parse(content, path).type if path.startswith(TEAM) else MemoryType.PROJECT
+    if not path.startswith(TEAM):
+        return
+    kind = document.parse(content, path).type
     if kind in (None, MemoryType.USER):
         raise NotSharedError(path, kind.value if kind else "none")
 
@@ -193,19 +196,19 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     in_name = secrets.find(path) if before is None else ()
     if in_name:
         raise SecretInNameError(in_name[0].rule)
+    # A search of a large text is slow, so the changed part is searched first.
     if len(after) > limits.MEMORY_BYTES and not secrets.find(_changed_part(before or b"", after)):
         return
-    text = decode(after)
-    result = secrets.find(text)
-    if not result:
+    new_text = decode(after)
+    new_secrets = secrets.find(new_text)
+    if not new_secrets:
         return
     old_text = decode(before or b"")
-    old_lines = old_text.split("\n")
-    old = {(item.rule, old_lines[item.line - 1]) for item in secrets.find(old_text)}
-    lines = text.split("\n")
-    for item in result:
-        if (item.rule, lines[item.line - 1]) not in old:
-            raise SecretRefusedError(path, item.rule, item.line)
+    old_lines, new_lines = old_text.split("\n"), new_text.split("\n")
+    old_secret_lines = {(each.rule, old_lines[each.line - 1]) for each in secrets.find(old_text)}
+    for secret in new_secrets:
+        if (secret.rule, new_lines[secret.line - 1]) not in old_secret_lines:
+            raise SecretRefusedError(path, secret.rule, secret.line)
 
 
 def storable(effects: Iterable[Effect]) -> tuple[Effect, ...]:
@@ -229,5 +232,7 @@ def _changed_part(before: bytes, after: bytes) -> str:
 
 def _common_start(one: Sequence[bytes], other: Sequence[bytes]) -> int:
     """Return how many lines two texts have in common at their beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+    for number, (line, other_line) in enumerate(zip(one, other, strict=False)):
+        if line != other_line:
+            return number
+    return min(len(one), len(other))

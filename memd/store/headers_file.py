@@ -34,10 +34,11 @@ class HeadersFiles:
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             with open(os.open(self._path(directory), flags), "rb") as file:
                 status = os.fstat(file.fileno())
-                ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-                body = file.read() if ours else b""
+                is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+                body = file.read() if is_ours else b""
             title = _title(directory)
             data = body[len(title) + _CHECKSUM_BYTES :]
+            # Another title is of an older format, or of a directory with the same file name.
             if body.startswith(title + _checksum(data)):
                 return {header.path: header for header in _DECODER.decode(data)}
         return {}
@@ -46,7 +47,8 @@ class HeadersFiles:
         """Write the headers of a directory to its cache file; say whether that worked."""
         path = self._path(directory)
         temporary = f"{path}.{os.getpid()}.tmp"
-        data = msgspec.msgpack.encode([each for each in headers if each.mtime_ns in _NUMBERS])
+        storable = [header for header in headers if header.mtime_ns in _NUMBERS]
+        data = msgspec.msgpack.encode(storable)
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -65,13 +67,16 @@ class HeadersFiles:
             shutil.rmtree(self._folder)
 
     def _path(self, directory: str) -> str:
-        key = hashlib.sha256(os.fsencode(directory)).hexdigest()[:32]
-        return f"{self._folder}/{key}"
+        """Return the path of a directory's cache file."""
+        name = hashlib.sha256(os.fsencode(directory)).hexdigest()[:32]
+        return f"{self._folder}/{name}"
 
 
 def _title(directory: str) -> bytes:
+    """Return the first bytes of a directory's cache file: the format and the directory."""
     return _FORMAT + os.fsencode(directory) + b"\0"
 
 
 def _checksum(data: bytes) -> bytes:
+    """Return the bytes that show whether the headers were stored whole."""
     return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "little")

@@ -23,11 +23,12 @@ LOGGED = 1024  # changed paths of a directory; a reader that missed more gets al
 
 
 class Live:
-    """Headers of one directory by path, the log of their changes, and the index.
+    """The catalogue of one directory: headers by path, the log of their changes, and the index.
 
-    ``watch_number`` is the watch under which all was read, ``None`` for none; ``used`` is the time
-    of the last use in monotonic seconds. ``unsaved``: headers changed since they were written down.
-    ``young`` are paths whose status may hide a change. ``index_known``: the index is still current.
+    ``watch_number`` is the number of the watch under which all was read, ``None`` if there was
+    none. ``used`` is the time of the last use in monotonic seconds. ``unsaved`` says that headers
+    changed since they were stored on the disk, ``index_known`` that the index is still current.
+    ``young`` are paths that could be saved again with the same file status.
     """
 
     def __init__(self) -> None:
@@ -43,8 +44,10 @@ class Live:
         self._index: StoredFile | None = None
         self._index_trouble: tuple[str, ...] = ()
         self._sorted: tuple[Header, ...] | None = None
-        self._first = self._mark = next(_VERSIONS)
-        self._log: OrderedDict[str, int] = OrderedDict()  # what changed last comes last
+        # Changes after ``_oldest_mark`` are all in the log; ``_mark`` is the newest mark.
+        self._oldest_mark = self._mark = next(_VERSIONS)
+        # The mark of each path's last change; the path that changed last comes last.
+        self._log: OrderedDict[str, int] = OrderedDict()
 
     def scan(
         self,
@@ -54,10 +57,10 @@ class Live:
         enter: Callable[[str], None] | None = None,
         stored: Mapping[str, Header] | None = None,
     ) -> bool:
-        """Read the headers of all files that may have changed; say whether anything did.
+        """List the directory and read the headers of files that may have changed.
 
-        Arguments are as in ``catalogue.scan``; ``stored`` are headers of an earlier process. Raises
-        what listing a directory does.
+        Say whether anything changed. Arguments are as in ``catalogue.scan``; ``stored`` are headers
+        of an earlier process. Raises what listing a directory does.
         """
         known = self.headers or stored or {}
         result = catalogue.scan(opened, known, self.young | set(doubted), at=at, enter=enter)
@@ -66,10 +69,14 @@ class Live:
         self._troubles = {path: reported for path, reported in result.troubles.items() if reported}
         self.index_known = False
         existed, self._exists = self._exists, True
-        return self._changed((*result.changed, *gone)) or not existed
+        any_header = self._log_changes((*result.changed, *gone))
+        return any_header or not existed
 
     def check(self, opened: Directory, paths: Collection[str], at: float) -> bool:
-        """Read some paths again, whatever their file status; say whether anything changed."""
+        """Read the headers of some paths again, whatever their file status.
+
+        Say whether any changed. A young file counts as changed, since its status cannot tell.
+        """
         changed: list[str] = []
         for path in paths:
             if path in INDEXES:
@@ -85,13 +92,13 @@ class Live:
                     self.young.add(path)
             if old != new or path in self.young:
                 changed.append(path)
-        return self._changed(changed)
+        return self._log_changes(changed)
 
     def clear(self) -> bool:
         """Empty the catalogue because the directory is gone; say whether there was one."""
         gone, self.headers, self._troubles = tuple(self.headers), {}, {}
         self._index, self.index_known, self._index_trouble = None, True, ()
-        self._changed(gone)
+        self._log_changes(gone)
         existed, self._exists = self._exists, False
         return existed
 
@@ -111,8 +118,11 @@ class Live:
         return self._index.content if self._index else None
 
     def since(self, directory: str, mark: int) -> Catalogue:
-        """Return the headers that changed since a mark, or all of them if the mark is unknown."""
-        whole = not self._first <= mark <= self._mark
+        """Return the headers that changed since a mark, or all of them if the mark is unknown.
+
+        ``directory`` is the path that the caller uses, for the result.
+        """
+        whole = not self._oldest_mark <= mark <= self._mark
         paths = self.headers if whole else [path for path, at in self._log.items() if at > mark]
         changed = tuple(self.headers[path] for path in paths if path in self.headers)
         gone = tuple(path for path in paths if path not in self.headers)
@@ -153,18 +163,22 @@ class Live:
                 self._troubles[path] = (error.sentence,)
             return None
 
-    def _changed(self, paths: Collection[str]) -> bool:
-        """Log that these paths changed, under a new mark; say whether there are any."""
+    def _log_changes(self, paths: Collection[str]) -> bool:
+        """Log that these paths changed, under a new mark; say whether there are any.
+
+        A reader whose mark is older than the log gets all headers.
+        """
         if not paths:
             return False
         self._mark = next(_VERSIONS)
-        for path in paths if len(paths) <= LOGGED else ():
-            self._log[path] = self._mark
-            self._log.move_to_end(path)
         if len(paths) > LOGGED:
             self._log.clear()
-            self._first = self._mark
-        while len(self._log) > LOGGED:
-            _, self._first = self._log.popitem(last=False)
+            self._oldest_mark = self._mark
+        else:
+            for path in paths:
+                self._log[path] = self._mark
+                self._log.move_to_end(path)
+            while len(self._log) > LOGGED:
+                _, self._oldest_mark = self._log.popitem(last=False)
         self._sorted, self.unsaved = None, True
         return True

@@ -13,7 +13,6 @@ import stat
 from collections.abc import Collection
 from contextlib import suppress
 from glob import escape, glob
-from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -28,11 +27,11 @@ from memd.store.replaced import Replaced
 from memd.store.undo import ChangeNotFoundError
 
 PURGED = "[purged]"
-_LEAST = 4  # characters of a pattern: a shorter one stands in nearly every text
+_LEAST_CHARACTERS = 4  # of a pattern: a shorter one stands in nearly every text
 _HASH = re.compile("[0-9a-f]{64}")
 _LOGS = "memd.log*"
-_ASIDE = (".damaged-*", COPIED)
-_ONE = "give exactly one of change, path and pattern"
+_PUT_ASIDE = (".damaged-*", COPIED)  # how the names of state files end that were put aside
+_NOT_ONE = "give exactly one of change, path and pattern"
 
 
 class PurgeRefusedError(WrongParameterError):
@@ -49,8 +48,8 @@ class Pattern:
     """
 
     def __init__(self, text: str, *, is_regex: bool = False) -> None:
-        if len(text.strip()) < _LEAST:
-            why = f"the pattern has fewer than {_LEAST} characters"
+        if len(text.strip()) < _LEAST_CHARACTERS:
+            why = f"the pattern has fewer than {_LEAST_CHARACTERS} characters"
             raise PurgeRefusedError(why)
         # The plain text, and the text as JSON and as YAML write it within quotes.
         forms = dict.fromkeys((text, json.dumps(text)[1:-1], text.replace("'", "''")))
@@ -77,14 +76,15 @@ class Pattern:
                 value = json.loads(text)
                 clean = self._cleaned_value(value)
                 return text if clean == value else json.dumps(clean)
-        if _HASH.fullmatch(text) or not self.within(text):
+        if _HASH.fullmatch(text) or not self.within(text):  # a hash names a body of the journal
             return text
         return str(self._regex.sub(PURGED, _encodable(text)))
 
     def blanked(self, body: bytes) -> bytes:
-        """Return a body with each match replaced by stars of the same length."""
-        result: list[Any] = list(self._regex.finditer(decode(body)))
-        for text in sorted({match.group() for match in result}, key=len, reverse=True):
+        """Return a body with each match replaced by stars of the same length in bytes."""
+        matches: list[Any] = list(self._regex.finditer(decode(body)))
+        # The longest first: a shorter match may be a part of it.
+        for text in sorted({match.group() for match in matches}, key=len, reverse=True):
             part = text.encode("utf-8", "surrogateescape")
             body = body.replace(part, b"*" * len(part))
         return body
@@ -153,20 +153,20 @@ class Purger:
         Raises ChangeNotFoundError, StateUnusableError and OSError. What was removed before an error
         stays removed; the same call again removes the rest.
         """
-        pattern, hashes = what.pattern, self._hashes(what)
+        pattern, hashes = what.pattern, self._hashes_of(what)
         bodies = self._purge.removable(hashes)
-        cleaned = pattern.cleaned if pattern else _same
-        texts = self._purge.texts(cleaned) if pattern else {}
+        clean = pattern.cleaned if pattern else _unchanged
+        texts = self._purge.texts(clean) if pattern else {}
         live = self._live_paths(pattern, hashes)
         files = self._remove_copies(dry_run=dry_run)
         if pattern:
             files += self._blank_logs(pattern, dry_run=dry_run)
         if not dry_run:
-            self._purge.remove([body.hash for body in bodies], cleaned)
-            self._reading.forget()
+            self._purge.remove([body.hash for body in bodies], clean)
+            self._reading.forget()  # cached headers may hold the text as well
         return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
 
-    def _hashes(self, what: PurgeRequest) -> frozenset[str]:
+    def _hashes_of(self, what: PurgeRequest) -> frozenset[str]:
         """Return the hashes of all bodies that a request covers. Raises ChangeNotFoundError."""
         if what.pattern:
             return self._purge.holding(what.pattern.holds)
@@ -179,9 +179,10 @@ class Purger:
 
     def _live_paths(self, pattern: Pattern | None, hashes: Collection[str]) -> tuple[str, ...]:
         """Return the paths of live and replaced files that still have the purged text."""
-        result = [file for file in self._purge.files() if self._still_has(file, pattern, hashes)]
-        retained = [path for path in self._replaced.paths() if _holds(path, pattern, hashes)]
-        return (*(f"{file.directory}/{file.path}" for file in result), *retained)
+        live = [file for file in self._purge.files() if self._still_has(file, pattern, hashes)]
+        live_paths = [f"{file.directory}/{file.path}" for file in live]
+        replaced = [path for path in self._replaced.paths() if _has_text(path, pattern, hashes)]
+        return (*live_paths, *replaced)
 
     def _still_has(self, file: LiveFile, pattern: Pattern | None, hashes: Collection[str]) -> bool:
         """Say whether a live file has the purged text in its body or its path."""
@@ -194,22 +195,28 @@ class Purger:
         content = None
         if not file.stored:  # the journal lacks its text, so its hash was not found
             with suppress(OSError, MemdError):
-                content = self._reading.live(file.directory, file.path)
+                content = self._reading.live_bytes(file.directory, file.path)
         return content is not None and pattern.holds(content)
 
     def _remove_copies(self, *, dry_run: bool) -> list[PurgedFile]:
-        """Remove damaged state files and copies put aside: their contents are not searched."""
-        result = []
-        names = chain.from_iterable(glob(f"{escape(self._database)}{each}") for each in _ASIDE)
-        for path in sorted(names):
-            result.append(PurgedFile(path, _hash(path)))
+        """Remove state files that were put aside as damaged or as copies; return them.
+
+        They cannot be searched for the text, so all of them go.
+        """
+        purged = []
+        paths = [path for ending in _PUT_ASIDE for path in glob(escape(self._database) + ending)]
+        for path in sorted(paths):
+            purged.append(PurgedFile(path, _hash_of_file(path)))
             if not dry_run:
                 os.unlink(path)
-        return result
+        return purged
 
     def _blank_logs(self, pattern: Pattern, *, dry_run: bool) -> list[PurgedFile]:
-        """Blank the pattern in the log files in place: another thread may be appending to them."""
-        result = []
+        """Blank the pattern in the log files and return those that had it.
+
+        It is done in place, with the same length, since another thread may be appending.
+        """
+        purged = []
         for path in sorted(glob(f"{escape(self._folder)}/{_LOGS}")):
             if not stat.S_ISREG(os.lstat(path).st_mode):
                 continue
@@ -218,41 +225,46 @@ class Purger:
                 blank = pattern.blanked(body)
                 if blank == body:
                     continue
-                result.append(PurgedFile(path, sha256(body)))
+                purged.append(PurgedFile(path, sha256(body)))
                 if not dry_run:
                     file.seek(0)
                     file.write(blank)
                     file.flush()
                     os.fsync(file.fileno())
-        return result
+        return purged
 
 
 def purge_request(
     directory: str, change: str, path: str, pattern: str, *, is_regex: bool = False
 ) -> PurgeRequest:
-    """Return the request of a purge. Raises PurgeRefusedError and PatternRefusedError."""
-    if sum(map(bool, (change, path, pattern))) != 1:
-        raise PurgeRefusedError(_ONE)
+    """Return the request to purge a change, a path or a pattern; the other two are "".
+
+    Raises PurgeRefusedError and PatternRefusedError.
+    """
+    given = [text for text in (change, path, pattern) if text]
+    if len(given) != 1:
+        raise PurgeRefusedError(_NOT_ONE)
     compiled = Pattern(pattern, is_regex=is_regex) if pattern else None
     return PurgeRequest(os.path.realpath(directory), change, path, compiled)
 
 
-def _holds(path: str, pattern: Pattern | None, hashes: Collection[str]) -> bool:
-    """Say whether a file has one of the hashes, or holds the pattern."""
+def _has_text(path: str, pattern: Pattern | None, hashes: Collection[str]) -> bool:
+    """Say whether a file's bytes have one of the hashes, or hold the pattern."""
     try:
         with open(path, "rb") as file:
             body = file.read(limits.READ_BYTES)
-    except OSError:
+    except OSError:  # gone by now
         return False
     return sha256(body) in hashes or (pattern is not None and pattern.holds(body))
 
 
-def _hash(path: str) -> str:
+def _hash_of_file(path: str) -> str:
+    """Return the SHA-256 of a file of any size, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _same(text: str) -> str:
+def _unchanged(text: str) -> str:
     """Return the text unchanged: without a pattern nothing is cleaned."""
     return text
 

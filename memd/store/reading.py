@@ -47,30 +47,30 @@ class MemoryNotFoundError(MemdError):
 
 
 class CurrentSnapshot(Struct, frozen=True):
-    """A snapshot, the real path of its directory, and whether it differs from the last one."""
+    """A snapshot of a directory, and whether it differs from the last one (``changed``)."""
 
     snapshot: Snapshot
     real_path: str
-    news: bool
+    changed: bool
 
 
 class DirectoryReader:
     """Reads below any memory directory. All methods block and may run in any thread.
 
-    ``news`` is called, in the reading thread, with the real path of a directory that changed and
-    with the path that the caller used. ``files`` keeps headers on the disk, if given.
+    ``on_change`` is called, in the reading thread, with the real path of a directory that changed
+    and with the path that the caller used. ``files`` stores headers on the disk, if given.
     """
 
     def __init__(
         self,
         clock: Clock,
-        news: Callable[[str, str], None] = lambda _real, _directory: None,
+        on_change: Callable[[str, str], None] = lambda _real_path, _directory: None,
         files: HeadersFiles | None = None,
     ) -> None:
         self._clock = clock
-        self._news = news
+        self._on_change = on_change
         self._files = files
-        self._lives: OrderedDict[str, Live] = OrderedDict()
+        self._lives: OrderedDict[str, Live] = OrderedDict()  # by real path; used last comes last
         self._lock = threading.Lock()
         self._watch: Watch | None = None
         self.dirty = Dirty()
@@ -108,7 +108,7 @@ class DirectoryReader:
         with self._current(directory) as (live, _):
             return live.files()
 
-    def measured(self, directory: str) -> tuple[int, int]:
+    def count_and_bytes(self, directory: str) -> tuple[int, int]:
         """Return the number of memories in a directory and their total bytes.
 
         No catalogue is made for it, since that could drop the one of another directory. Raises
@@ -130,16 +130,17 @@ class DirectoryReader:
 
     def snapshot(self, directory: str) -> CurrentSnapshot:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
-        real_path, changed = os.path.realpath(directory), False
-        with self._current(directory) as (live, news):
+        real_path, index_changed = os.path.realpath(directory), False
+        with self._current(directory) as (live, headers_changed):
+            # Without a watch nothing reports a change of the index.
             if live.watch_number is None or not live.index_known:
                 try:
                     with Directory(real_path) as opened:
-                        changed = live.read_index(opened)
+                        index_changed = live.read_index(opened)
                 except DirectoryMissingError:
-                    changed = live.clear()
+                    index_changed = live.clear()
             snapshot = Snapshot(directory, live.listed(), live.index, live.problems)
-        return CurrentSnapshot(snapshot, real_path, news or changed)
+        return CurrentSnapshot(snapshot, real_path, headers_changed or index_changed)
 
     def tend(self) -> None:
         """Write changed headers to the disk, and drop catalogues unused for half an hour."""
@@ -165,13 +166,13 @@ class DirectoryReader:
         """Return those of the memories that exist; raises what reading a file raises."""
         try:
             with Directory(directory) as opened:
-                result = [(path, self._read_file(opened, path)) for path in paths]
+                files = [(path, self._read_file(opened, path)) for path in paths]
         except DirectoryMissingError:
             return ()
-        there = [(path, file) for path, file in result if file is not None]
-        for _, file in there:
-            self.recent.add(file.hash, file.content)
-        return tuple(memory_file(path, file) for path, file in there)
+        existing = [(path, file) for path, file in files if file is not None]
+        for _, file in existing:
+            self.recent.add(file.hash, file.content)  # the caller may edit this very text
+        return tuple(memory_file(path, file) for path, file in existing)
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return those of the memories that exist and can be read."""
@@ -194,10 +195,10 @@ class DirectoryReader:
         with Directory(directory) as opened:
             yield LiveTree(opened, self.listing(os.path.realpath(directory)))
 
-    def live(self, directory: str, path: str) -> bytes | None:
+    def live_bytes(self, directory: str, path: str) -> bytes | None:
         """Return the bytes of a memory, or ``None``; raises what reading raises."""
-        result = self.read(directory, (path,))
-        return result[0].content if result else None
+        memories = self.read(directory, (path,))
+        return memories[0].content if memories else None
 
     def _read_file(self, directory: Directory, path: str) -> StoredFile | None:
         """Return one file, if its name is allowed or a scan found it. Raises NameRefusedError."""
@@ -216,20 +217,21 @@ class DirectoryReader:
         if not directory.startswith("/"):
             Directory(directory)  # raises PathRefusedError
         real_path = os.path.realpath(directory)
-        with self._held(real_path) as live:
+        with self._locked(real_path) as live:
             try:
-                news = self._refresh(real_path, live)
+                changed = self._refresh(real_path, live)
             except BaseException:
+                # The paths that the watch named were taken but perhaps not read.
                 self.dirty.note(real_path, None)
                 raise
-            yield live, news
-        if news:
-            self._news(real_path, directory)
+            yield live, changed
+        if changed:
+            self._on_change(real_path, directory)
 
     @contextmanager
-    def _held(self, real_path: str) -> Iterator[Live]:
+    def _locked(self, real_path: str) -> Iterator[Live]:
         """Yield a directory's catalogue, locked and in memory; made if there is none."""
-        while True:
+        while True:  # until no other thread has dropped it before it was locked
             with self._lock:
                 live = self._lives.setdefault(real_path, Live())
                 live.used = self._clock.monotonic()
@@ -255,7 +257,8 @@ class DirectoryReader:
         if self._files is None or not live.unsaved:
             return
         with live.lock:
-            headers = [each for path, each in live.headers.items() if path not in live.young]
+            # The status of a young file says too little: the next process must read it again.
+            headers = [header for path, header in live.headers.items() if path not in live.young]
             live.unsaved = False
         self._files.save(real_path, headers)
 
@@ -264,7 +267,7 @@ class DirectoryReader:
         watch, at = self._watch, self._clock.now()
         watch_number = watch.add(real_path) if watch else None
         if watch:
-            watch.catch_up()
+            watch.catch_up()  # a change made before this call must be seen by it
         paths = self.dirty.take(real_path)
         everything = watch_number is None or watch_number != live.watch_number or paths is None
         self.cache.add(hit=not (everything or paths))
@@ -275,23 +278,29 @@ class DirectoryReader:
         try:
             with Directory(real_path) as opened:
                 if everything:
-                    news = self._scan(real_path, live, opened, paths or frozenset(), at)
+                    changed = self._scan(real_path, live, opened, paths or frozenset(), at)
                 else:
-                    news = live.check(opened, paths or (), at)
+                    changed = live.check(opened, paths or (), at)
         except DirectoryMissingError:
             return live.clear()
-        live.watch_number = watch_number if watch and watch.add(real_path) == watch_number else None
-        return news
+        # The catalogue is trusted only if the watch missed nothing while it was read.
+        unbroken = watch is not None and watch.add(real_path) == watch_number
+        live.watch_number = watch_number if unbroken else None
+        return changed
 
     def _scan(
         self, real_path: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
     ) -> bool:
-        """Scan a directory, starting from the stored headers of an earlier process."""
+        """Scan a directory and say whether it changed; ``doubted`` paths are read in any case.
+
+        The first scan starts from the stored headers of an earlier process.
+        """
         watch = self._watch
         stored = self._files.load(real_path) if self._files and not live.headers else None
 
-        def enter(folder: str) -> None:
+        def watch_folder(folder: str) -> None:
+            """Watch a folder before it is listed, so that no change is missed."""
             if watch:
                 watch.enter(real_path, folder)
 
-        return live.scan(opened, doubted, at, enter, stored)
+        return live.scan(opened, doubted, at, watch_folder, stored)

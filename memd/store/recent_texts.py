@@ -19,13 +19,16 @@ class RecentTexts:
         self._bodies: dict[str, bytes] = {}
         self._lock = Lock()
 
-    def add(self, key: str, body: bytes) -> None:
-        """Remember a text no larger than a memory may be; drop the oldest when over ``most``."""
+    def add(self, text_hash: str, body: bytes) -> None:
+        """Remember a text by its hash; when there are too many bytes, drop the oldest texts.
+
+        A text larger than a memory may be is not remembered: an edit of it would be refused.
+        """
         if len(body) > limits.MEMORY_BYTES:
             return
         with self._lock:
-            self._size += len(body) - len(self._bodies.pop(key, b""))
-            self._bodies[key] = body
+            self._size += len(body) - len(self._bodies.pop(text_hash, b""))
+            self._bodies[text_hash] = body
             while self._size > self._most:
                 self._size -= len(self._bodies.pop(next(iter(self._bodies))))
 
@@ -35,7 +38,7 @@ class RecentTexts:
             self._bodies.clear()
             self._size = 0
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, text_hash: str) -> bytes | None:
         """Return the text with this hash, or ``None``."""
         with self._lock:
-            return self._bodies.get(key)
+            return self._bodies.get(text_hash)

@@ -54,7 +54,7 @@ from memd.watch.watch import Watch
 T = TypeVar("T")
 _TEND_SECONDS = 30.0  # between two calls of ``DirectoryReader.tend``
 _JUST_NOW_SECONDS = 5.0  # from a tool's write to the hook that tells of it
-_DOUBT_TURNS = 20  # of ``_tend``, between two comparisons of all files, in case a watch missed one
+_FULL_CHECK_TURNS = 20  # of ``_tend``, between comparisons of all files: a watch may miss a change
 
 
 class Store:
@@ -74,8 +74,9 @@ class Store:
     ) -> None:
         self._journal = Journal(database)
         files = HeadersFiles(headers) if headers else None
-        reading = self._reading = DirectoryReader(clock, self._news, files)
-        self._past = Past(self._journal, reading.live, TeamTable(database).author)
+        # Its methods block, and may be called in any thread.
+        reading = self.reading = DirectoryReader(clock, self._directory_changed, files)
+        self._past = Past(self._journal, reading.live_bytes, TeamTable(database).author)
         disk = disk or real_disk()
         replaced = self._replaced = Replaced(disk)
         self._changes = Changes(self._journal, disk, reading.recent, replaced, reading.listing)
@@ -88,10 +89,10 @@ class Store:
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
         self._token: EventLoopToken | None = None  # of the event loop, while ``run`` runs
-        self._hinted = anyio.Event()
+        self._check_requested = anyio.Event()
         self._group: TaskGroup | None = None  # of ``run``'s tasks
-        self._spelled: Recent[str, str] = Recent()  # by real path: the path that callers use
-        self._unseen: Recent[str, str] = Recent()  # by real path: why it could not be looked at
+        self._callers_paths: Recent[str, str] = Recent()  # by real path: the path that callers use
+        self._check_errors: Recent[str, str] = Recent()  # by real path: why the last check failed
 
     async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
         """Return where a directory keeps its memories; ``environ`` is what the client forwarded.
@@ -105,18 +106,10 @@ class Store:
         root = project.root if project else None
         return await to_thread.run_sync(self._configuration.current, root)
 
-    @property
-    def reading(self) -> DirectoryReader:
-        """Return the reader of memory directories, whose methods block in any thread."""
-        return self._reading
-
     async def where(
         self, cwd: str, environ: Mapping[str, str]
     ) -> tuple[Project, Settings, tuple[str, ...]]:
-        """Return ``project`` and its ``settings`` in one visit to a worker thread.
-
-        Raises NoProjectError (1009).
-        """
+        """Return ``project`` and ``settings`` in one worker thread; raises as they do."""
         return await to_thread.run_sync(self.projects.where, cwd, environ)
 
     async def directories(self) -> tuple[str, ...]:
@@ -131,24 +124,24 @@ class Store:
         """Return headers and index; a missing directory counts as empty.
 
         Raises PathRefusedError and DirectoryUnusableError. If it differs from the last snapshot,
-        a look for external edits is requested; this never delays the answer.
+        a check for external edits is requested; this never delays the answer.
         """
-        current = await to_thread.run_sync(self._reading.snapshot, directory)
-        if current.news:
-            self._spelled[current.real_path] = directory
-            self._hint(current.real_path)
+        current = await to_thread.run_sync(self.reading.snapshot, directory)
+        if current.changed:
+            self._callers_paths[current.real_path] = directory
+            self._request_check(current.real_path)
         return current.snapshot
 
     async def read(self, directory: str, path: str) -> MemoryFile:
         """Return one memory. Raises MemoryNotFoundError and what ``DirectoryReader.read`` does."""
-        result = await to_thread.run_sync(self._reading.read, directory, (path,))
+        result = await to_thread.run_sync(self.reading.read, directory, (path,))
         if not result:
             raise MemoryNotFoundError(path)
         return result[0]
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return several memories in the given order, without those that cannot be read."""
-        return await to_thread.run_sync(self._reading.read_many, directory, tuple(paths))
+        return await to_thread.run_sync(self.reading.read_many, directory, tuple(paths))
 
     async def commit(
         self, directory: str, plan: Plan, by: Provenance, *, request_id: str = ""
@@ -179,47 +172,50 @@ class Store:
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
         wanted = replace(only or Filter(), directory=directory, path=path)
-        question = partial(Past.changes, only=wanted, limit=limit, before=before)
-        return await self.consult(question, directory)
+        query = partial(Past.changes, only=wanted, limit=limit, before=before)
+        return await self.consult(query, directory)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Detect external edits until cancelled: at once, then on each hint. It owns the watch."""
+        """Check directories for external edits until cancelled: at once, then on each request."""
         self._token = current_token()
         watch = self._watch = Watch(self._detection.note_change, self._wake)
         self._detection.use_watch(watch)
         for directory in await to_thread.run_sync(self._commits.directories):
             self._detection.request_check(directory)
-        self._hinted.set()
+        self._check_requested.set()
         task_status.started()
         try:
             async with anyio.create_task_group() as self._group:
                 self._group.start_soon(self._tend)
                 while True:
-                    await self._hinted.wait()
+                    await self._check_requested.wait()
+                    # By then most programs have ended their save.
                     await self._clock.sleep(limits.LOOK_SECONDS)
-                    self._hinted = anyio.Event()
+                    # A new event before the checks: a request during them needs one more round.
+                    self._check_requested = anyio.Event()
                     for directory in sorted(self._detection.pending()):
-                        await self._look_again(directory)
+                        await self._check_directory(directory)
         finally:
             self._watch = self._token = self._group = None
             self._detection.use_watch(None)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
-                await to_thread.run_sync(self._reading.tend)
+                await to_thread.run_sync(self.reading.tend)
                 self._replaced.close()
 
     async def _tend(self) -> None:
-        """Tend the catalogues; every ten minutes request a comparison of all files."""
+        """Store and drop catalogues every 30 s; request full checks every ten minutes."""
         for turn in count(1):
             await self._clock.sleep(_TEND_SECONDS)
-            await to_thread.run_sync(self._reading.tend)
-            if turn % _DOUBT_TURNS == 0:
+            await to_thread.run_sync(self.reading.tend)
+            if turn % _FULL_CHECK_TURNS == 0:
                 self._detection.request_full_checks()
-                self._hinted.set()
+                self._check_requested.set()
 
-    def watching(self) -> tuple[str, ...]:
+    def watch_problems(self) -> tuple[str, ...]:
         """Return a sentence for each directory whose external edits are only seen at its use."""
-        return (*(self._watch.problems() if self._watch else ()), *self._unseen.values())
+        not_watched = self._watch.problems() if self._watch else ()
+        return (*not_watched, *self._check_errors.values())
 
     async def purge(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove text for good from all that memd stores, or return what would be removed.
@@ -236,8 +232,8 @@ class Store:
     async def attribute(
         self, directory: str, paths: Collection[str], by: Provenance
     ) -> CommitResult:
-        """Record who just wrote memories without memd, and index them; raises as ``commit``."""
-        real_path = await self._real(directory)
+        """Record that ``by`` just wrote memories without memd; index them. Raises as ``commit``."""
+        real_path = await self._real_path(directory)
         async with self._lock(real_path):
             await self._detect(real_path, claim=True)
             since = self._clock.now() - _JUST_NOW_SECONDS
@@ -246,14 +242,15 @@ class Store:
             )
         return await self.commit(directory, partial(pointing_to, paths), by)
 
-    async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
-        """Run a query of the history in a worker thread, after a look at a directory if given.
+    async def consult(self, query: Callable[[Past], T], directory: str = "") -> T:
+        """Run a query of the history in a worker thread and return its result.
 
-        Raises what the query raises.
+        If a directory is given, it is first checked for external edits. Nothing is pruned from the
+        history meanwhile. Raises what the query raises.
         """
         if directory:
-            await self._look_if_free(directory)
-        return await to_thread.run_sync(self._journal.unpruned, partial(question, self._past))
+            await self._check_if_free(directory)
+        return await to_thread.run_sync(self._journal.unpruned, partial(query, self._past))
 
     async def still(
         self, directory: str, work: Callable[[StillDirectory], T], *, history: bool = False
@@ -262,7 +259,7 @@ class Store:
 
         With ``history`` external edits are recorded first. Raises what the work raises.
         """
-        real_path = await self._real(directory)
+        real_path = await self._real_path(directory)
         async with self._lock(real_path):
             if history:
                 with suppress(OSError, MemdError):
@@ -282,28 +279,30 @@ class Store:
 
         Raises what making the plan raises, and what ``commit`` raises.
         """
-        return await self._commit(
-            directory, lambda: plan(self._past), by, request_id, dry_run=dry_run
-        )
+        make_plan = partial(plan, self._past)
+        return await self._commit(directory, make_plan, by, request_id, dry_run=dry_run)
 
     async def _commit(
         self,
         directory: str,
-        plan: Callable[[], Plan],
+        make_plan: Callable[[], Plan],
         by: Provenance,
         request_id: str,
         *,
         dry_run: bool = False,
     ) -> CommitResult:
-        """Commit or rehearse a plan under the directory's lock, and publish the change."""
-        real_path = await self._real(directory)
-        until = self._clock.monotonic() + limits.WRITER_SECONDS
+        """Commit or rehearse a plan, which is made anew for each attempt; publish the change.
+
+        For two seconds it waits for programs that have the same files open for writing.
+        """
+        real_path = await self._real_path(directory)
+        wait_until = self._clock.monotonic() + limits.WRITER_SECONDS
 
         def work() -> CommitResult:
             at, now = self._clock.now(), self._clock.monotonic()
-            writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
-            request = ChangeRequest(real_path, plan(), by, at, request_id, now, writers)
-            return (self._changes.rehearse if dry_run else self._commits.change)(request)
+            writers = OpenFiles.WAIT if now < wait_until else OpenFiles.EMPTIED
+            request = ChangeRequest(real_path, make_plan(), by, at, request_id, now, writers)
+            return self._changes.rehearse(request) if dry_run else self._commits.change(request)
 
         committed: CommitResult | None = None
         while committed is None:
@@ -314,77 +313,86 @@ class Store:
             except BeingWrittenError:  # most programs finish their save in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
         if committed.change and not committed.repeated:
-            self._hint(real_path)
+            self._request_check(real_path)  # a program may save into the file just replaced
             self._events.publish(event_of(directory, committed, by))
         return committed
 
     def _lock(self, real_path: str) -> anyio.Lock:
+        """Return the lock that whoever changes a directory holds."""
         return self._locks.setdefault(real_path, anyio.Lock())
 
-    async def _real(self, directory: str) -> str:
+    async def _real_path(self, directory: str) -> str:
         """Return a directory's real path; remember the path that the caller used, for events."""
         real_path = await to_thread.run_sync(os.path.realpath, directory)
-        self._spelled[real_path] = directory
+        self._callers_paths[real_path] = directory
         return real_path
 
     async def _detect(
         self, real_path: str, *, patient: bool = False, claim: bool = False
     ) -> str | None:
-        """Journal external edits and late saves (lock held); return the id of the last change."""
+        """Journal external edits and late saves of a directory, and publish them.
 
-        def inspect() -> tuple[Detected, list[CommitResult], bool]:
+        The caller holds the directory's lock. If some files had to be left, a later check is
+        planned. ``patient`` and ``claim`` are as in ``DetectionScope``. Returns the id of the last
+        change that was journalled, or ``None``.
+        """
+
+        def work() -> tuple[Detected, list[CommitResult], bool]:
             at = self._clock.now()
             detected = self._detection.detect(real_path, at, patient=patient, claim=claim)
-            return detected, *self._commits.commit_late_saves(
-                real_path, at, self._clock.monotonic()
-            )
+            now = self._clock.monotonic()
+            return detected, *self._commits.commit_late_saves(real_path, at, now)
 
-        detected, saved, again = await to_thread.run_sync(inspect)
-        self._unseen.pop(real_path, None)
+        detected, late_saves, again = await to_thread.run_sync(work)
+        self._check_errors.pop(real_path, None)
         pause = self._detection.pause(real_path, again=again or bool(detected.unsettled))
         if pause == 0:
-            self._hint(real_path)
+            self._request_check(real_path)
         elif pause and self._group:
-            self._group.start_soon(self._hint_after, real_path, pause)
-        changes = [detected.change.result()] if detected.change else []
-        for result in (*changes, *saved):
-            self._events.publish(
-                event_of(self._spelled.get(real_path, real_path), result, EXTERNAL)
-            )
-        return (*changes, *saved)[-1].change if changes or saved else None
+            self._group.start_soon(self._request_check_after, real_path, pause)
+        results = [detected.change.result()] if detected.change else []
+        results += late_saves
+        directory = self._callers_paths.get(real_path, real_path)
+        for result in results:
+            self._events.publish(event_of(directory, result, EXTERNAL))
+        return results[-1].change if results else None
 
-    async def _look_again(self, real_path: str) -> None:
-        """Look for external edits after a hint; an error becomes a sentence of ``watching``."""
+    async def _check_directory(self, real_path: str) -> None:
+        """Check a directory as was requested; an error becomes a sentence of ``watch_problems``.
+
+        A file that looks half saved is left once, and taken as it is by the next check.
+        """
         try:
             async with self._lock(real_path):
-                await self._detect(
-                    real_path, patient=not self._detection.may_be_half_saved(real_path)
-                )
+                patient = not self._detection.may_be_half_saved(real_path)
+                await self._detect(real_path, patient=patient)
         except (OSError, MemdError) as error:
-            self._unseen[real_path] = f"{real_path} cannot be looked at: {error}"
+            self._check_errors[real_path] = f"{real_path} cannot be looked at: {error}"
 
-    async def _look_if_free(self, directory: str) -> None:
-        """Look for external edits, unless a commit holds the lock: it has looked already."""
-        real_path = await self._real(directory)
+    async def _check_if_free(self, directory: str) -> None:
+        """Check for external edits, unless a commit holds the lock: it has just checked."""
+        real_path = await self._real_path(directory)
         if not self._lock(real_path).locked():
-            await self._look_again(real_path)
+            await self._check_directory(real_path)
 
-    def _news(self, real_path: str, directory: str) -> None:
-        """Request a look at a directory, from any thread but the event loop's."""
-        self._spelled.setdefault(real_path, directory)
+    def _directory_changed(self, real_path: str, directory: str) -> None:
+        """Request a check of a directory, from any thread but the event loop's."""
+        self._callers_paths.setdefault(real_path, directory)
         self._detection.request_check(real_path)
         self._wake()
 
-    async def _hint_after(self, real_path: str, pause: float) -> None:
+    async def _request_check_after(self, real_path: str, pause: float) -> None:
+        """Request a check of a directory after ``pause`` seconds."""
         await self._clock.sleep(pause)
-        self._hint(real_path)
+        self._request_check(real_path)
 
-    def _hint(self, real_path: str) -> None:
+    def _request_check(self, real_path: str) -> None:
+        """Request a check of a directory and wake ``run``, from the event loop's thread."""
         self._detection.request_check(real_path)
-        self._hinted.set()
+        self._check_requested.set()
 
     def _wake(self) -> None:
         """Wake ``run``, from any thread but the event loop's."""
         if (token := self._token) is not None:
             # A lambda, since ``run`` replaces the event: the one current in the loop must be set.
-            from_thread.run_sync(lambda: self._hinted.set(), token=token)  # noqa: PLW0108
+            from_thread.run_sync(lambda: self._check_requested.set(), token=token)  # noqa: PLW0108

@@ -47,7 +47,10 @@ class StillFile(Struct, frozen=True):
 
 
 class StillDirectory:
-    """The files of a directory and its history. Reading raises DirectoryUnusableError."""
+    """The files of a directory and its history, while memd changes neither.
+
+    Reading raises DirectoryUnusableError.
+    """
 
     def __init__(self, directory: str, journal: Journal) -> None:
         self._directory = directory
@@ -64,13 +67,14 @@ class StillDirectory:
     def changes(self) -> Iterator[Change]:
         """Yield the applied changes of the directory, oldest first."""
         history = JournalHistory(self._journal)
-        for first in range(1, history.last(self._directory) + 1, _PAGE):
+        newest = history.last(self._directory)
+        for first in range(1, newest + 1, _PAGE):
             for record in history.between(self._directory, first, first + _PAGE - 1):
                 yield record.change()
 
-    def text(self, key: str) -> bytes | None:
+    def text(self, text_hash: str) -> bytes | None:
         """Return the text with this hash, or ``None`` if the journal no longer has it."""
-        return self._journal.blob(key)
+        return self._journal.blob(text_hash)
 
 
 def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
@@ -85,18 +89,22 @@ def files_of(path: str, wanted: Callable[[str], bool]) -> Iterator[StillFile]:
         return
     with directory:
         problems: dict[str, str] = {}
-        for name in sorted({*_paths(directory, problems), *problems}):
-            if not wanted(name):
+        readable = set(_markdown_paths(directory, problems))  # fills ``problems`` as well
+        for file_path in sorted(readable | problems.keys()):
+            if not wanted(file_path):
                 continue
-            if name in problems:
-                yield StillFile(name, problem=problems[name])
-            elif (result := read_settled(directory, name)) is not None:
-                yield result
+            if file_path in problems:
+                yield StillFile(file_path, problem=problems[file_path])
+            elif (file := read_settled(directory, file_path)) is not None:
+                yield file
 
 
-def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
-    """Yield the paths of Markdown files; add to ``problems`` what cannot be read, with why."""
-    folders = [""]
+def _markdown_paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
+    """Yield the paths of Markdown files in the directory and its folders.
+
+    Each path that cannot be read is added to ``problems``, with the reason.
+    """
+    folders = [""]  # still to be listed, by path
     while folders:
         folder = folders.pop()
         if folder.count("/") >= WALK_DEPTH:
@@ -104,7 +112,7 @@ def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
             continue
         try:
             with directory.folder(folder) as fd:
-                for name, is_folder, is_link in _listed(fd, folder):
+                for name, is_folder, is_link in _visible_entries(fd, folder):
                     path = f"{folder}/{name}" if folder else name
                     if not is_text(path):
                         if is_folder or path.endswith(SUFFIX):
@@ -119,8 +127,11 @@ def _paths(directory: Directory, problems: dict[str, str]) -> Iterator[str]:
             problems[folder] = error.sentence
 
 
-def _listed(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
-    """Return (name, is a folder, is a link) for each visible entry of an open folder."""
+def _visible_entries(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
+    """Return (name, is a folder, is a link) for each visible entry of an open folder.
+
+    ``fd`` is the folder's descriptor, ``None`` if the folder is gone. Raises FileUnreadableError.
+    """
     if fd is None:
         return []
     try:
@@ -135,15 +146,18 @@ def _listed(fd: int | None, folder: str) -> list[tuple[str, bool, bool]]:
 
 
 def read_settled(directory: Directory, path: str) -> StillFile | None:
-    """Return a file that did not change while it was read, or ``None`` if it is gone."""
+    """Return a file that did not change while it was read, or ``None`` if it is gone.
+
+    After five tries the result has a problem instead of the content.
+    """
     try:
         for _ in range(_TRIES):
-            result = directory.read(path, limits.READ_BYTES)
-            if result is None:
+            content_and_status = directory.read(path, limits.READ_BYTES)
+            if content_and_status is None:
                 return None
-            content, status = result
-            after = directory.stat(path)
-            if after is not None and fingerprint(after) == fingerprint(status):
+            content, status = content_and_status
+            status_after = directory.stat(path)
+            if status_after is not None and fingerprint(status_after) == fingerprint(status):
                 return StillFile(path, content, status.st_mtime_ns)
     except MemdError as error:
         return StillFile(path, problem=error.sentence)

@@ -40,14 +40,14 @@ class Listing(Struct, frozen=True):
     files: Callable[[], tuple[frozenset[str], bool]]
 
 
+# Returns those of some paths under which memd knows or once knew a memory.
 Known = Callable[[Collection[str]], frozenset[str]]
 
 
 class LiveTree:
-    """The Tree of ``core/values.py`` over an open directory. Blocks.
+    """The tree of an open directory that a plan reads (``Tree`` in ``core/values.py``). Blocks.
 
-    ``listed`` lists it; without one the directory is scanned. ``known`` returns those of some paths
-    under which memd knows or once knew a memory. Reading raises PathRefusedError,
+    ``listed`` lists the directory; without one it is scanned. Reading raises PathRefusedError,
     FileTooLargeError and FileUnreadableError.
     """
 
@@ -58,10 +58,10 @@ class LiveTree:
         self._known = known
         self._listed = listed or _scanned(directory)
         self._headers: tuple[Header, ...] | None = None
-        self._results: dict[str, StoredFile | None] = {}
+        self._files_read: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
         self._team: tuple[Header, ...] | None = None
-        self._trouble: str | None = None  # of the index; ``None`` until it was read
+        self._index_trouble: str | None = None  # ``None`` until the index was read
 
     def headers(self) -> tuple[Header, ...]:
         """Return the headers of all memories, newest first."""
@@ -73,40 +73,40 @@ class LiveTree:
         """Return one memory or ``None``. Raises NameRefusedError for a name no memory can have."""
         if not in_catalogue(path):
             check_name(path, index=True)
-        result = self.file(path)
-        return None if result is None else memory_file(path, result)
+        file = self.file(path)
+        return None if file is None else memory_file(path, file)
 
     def index(self) -> bytes | None:
         """Return the raw index, or ``None`` if there is none or it is too large to be loaded."""
         if self.index_trouble():
             return None
-        result = self.file(INDEX)
-        return None if result is None else result.content
+        file = self.file(INDEX)
+        return None if file is None else file.content
 
     def index_trouble(self) -> str:
         """Return why the index cannot be rewritten, or "" if it can."""
-        if self._trouble is None:
+        if self._index_trouble is None:
             try:
                 self.file(INDEX)
-                self._trouble = ""
+                self._index_trouble = ""
             except FileTooLargeError as error:
-                self._trouble = error.sentence
-        return self._trouble
+                self._index_trouble = error.sentence
+        return self._index_trouble
 
     def file(self, path: str) -> StoredFile | None:
         """Return a file as it was when this tree first read it, or ``None`` if there was none."""
-        if path not in self._results:
-            self._results[path] = read_file(self._directory, path)
-        return self._results[path]
+        if path not in self._files_read:
+            self._files_read[path] = read_file(self._directory, path)
+        return self._files_read[path]
 
     def paths_read(self) -> tuple[str, ...]:
         """Return the paths that this tree has read, also those without a file."""
-        return tuple(self._results)
+        return tuple(self._files_read)
 
     def is_empty(self, path: str) -> bool:
         """Say whether there was a file of zero bytes when this tree first read it."""
-        result = self._results.get(path)
-        return result is not None and not result.content
+        file = self._files_read.get(path)
+        return file is not None and not file.content
 
     def files(self) -> frozenset[str]:
         """Return the paths of all memories."""
@@ -115,7 +115,10 @@ class LiveTree:
         return self._files
 
     def team(self) -> tuple[Header, ...]:
-        """Return the headers below ``team/``; without that folder no header is read."""
+        """Return the headers below ``team/``; without that folder no header is read.
+
+        Reading the headers of a whole directory is slow, and few directories have such a folder.
+        """
         if self._team is None:
             self._team = ()
             with suppress(MemdError), self._directory.folder(TEAM[:-1]) as folder:
@@ -128,8 +131,11 @@ class LiveTree:
 
         If some folder could not be read, any path below a folder counts: the index keeps its line.
         """
-        files, unclear = self._listed.files()
-        return files.intersection(paths) | {path for path in paths if unclear and "/" in path}
+        files, some_missing = self._listed.files()
+        existing = files.intersection(paths)
+        if some_missing:
+            existing |= {path for path in paths if "/" in path}
+        return existing
 
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
         """Return those of ``paths`` under which memd never knew of a memory."""
@@ -140,8 +146,8 @@ def _scanned(directory: Directory) -> Listing:
     """Return a listing that scans the directory at each call."""
 
     def headers() -> tuple[Header, ...]:
-        result = catalogue.scan(directory, {}).headers
-        return tuple(sorted(result.values(), key=newest_first))
+        by_path = catalogue.scan(directory, {}).headers
+        return tuple(sorted(by_path.values(), key=newest_first))
 
     def files() -> tuple[frozenset[str], bool]:
         problems: list[str] = []
@@ -152,17 +158,17 @@ def _scanned(directory: Directory) -> Listing:
 
 def read_file(directory: Directory, path: str) -> StoredFile | None:
     """Return a file of a memory directory as it is now, or ``None``."""
-    answer = directory.read(path, limits.READ_BYTES)
-    if answer is None:
+    content_and_status = directory.read(path, limits.READ_BYTES)
+    if content_and_status is None:
         return None
-    content, status = answer
-    key = catalogue.fingerprint(status)
-    return StoredFile(content, sha256(content), key, status.st_mtime_ns, status.st_mode & 0o777)
+    content, status = content_and_status
+    mode = status.st_mode & 0o777
+    fingerprint = catalogue.fingerprint(status)
+    return StoredFile(content, sha256(content), fingerprint, status.st_mtime_ns, mode)
 
 
-def memory_file(path: str, result: StoredFile) -> MemoryFile:
-    """Return a file's bytes as a memory, parsed leniently."""
-    parsed = document.parse(result.content, path)
-    key = result.fingerprint
-    header = catalogue.header_from(path, parsed.fields, key, damaged=parsed.damaged)
-    return MemoryFile(header, result.content, result.hash, parsed.body)
+def memory_file(path: str, file: StoredFile) -> MemoryFile:
+    """Return a file as a memory, with its header and body; a damaged head raises no error."""
+    parsed = document.parse(file.content, path)
+    header = catalogue.header_from(path, parsed.fields, file.fingerprint, damaged=parsed.damaged)
+    return MemoryFile(header, file.content, file.hash, parsed.body)

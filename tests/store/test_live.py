@@ -150,7 +150,7 @@ def test_deltas_lead_to_what_is_there(story: list[tuple[str, str, str, bool]]) -
 def test_a_foreign_mark_is_not_known() -> None:
     """Neither no mark, nor one of an earlier or later catalogue, is taken for one of this one."""
     older, live = Live(), Live()
-    older._changed(["x"])
+    older._log_changes(["x"])
     newer = Live()
     for foreign in (-1, 0, mark_of(older), mark_of(newer)):
         assert live.since("/d", foreign).whole
@@ -171,7 +171,7 @@ def test_a_full_log_forgets_and_says_so(rounds: list[tuple[set[int], int]]) -> N
     for few, many in rounds:
         paths = {f"{number}.md" for number in (*few, *range(many))}
         given_out.append((mark_of(live), set()))
-        assert live._changed(sorted(paths)) == bool(paths)
+        assert live._log_changes(sorted(paths)) == bool(paths)
         for _, missed in given_out:
             missed.update(paths)
     for mark, missed in given_out:

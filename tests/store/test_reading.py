@@ -58,7 +58,7 @@ def test_a_catalogue_that_nobody_uses_is_dropped_and_comes_back(tmp_path: Path) 
         watched.clock.advance(1)
         watched.reading.tend()
         assert watched.reading.in_use() == ()
-        assert watched.reading.live(watched.real, "über.md") == topic("u")
+        assert watched.reading.live_bytes(watched.real, "über.md") == topic("u")
         assert watched.reading.catalogue(watched.real, mark).whole
 
 
@@ -68,7 +68,7 @@ def test_the_catalogues_used_last_are_kept(tmp_path: Path) -> None:
     places = [tmp_path / str(number) for number in range(DIRECTORIES + 2)]
     for place in places:
         place.mkdir()
-    with reading._held(str(places[0])):
+    with reading._locked(str(places[0])):
         for place in places[1:]:
             reading.catalogue(str(place))
         assert len(reading.in_use()) == DIRECTORIES + 1

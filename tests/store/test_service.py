@@ -166,9 +166,9 @@ async def test_hints_are_followed_while_it_runs(tmp_path: Path) -> None:
             (home.real / "a.md").unlink()
             event = await home.events.wait(3)
             assert event.params["files"] == [{"path": "a.md", "action": "deleted"}]
-            assert home.store.watching() == ()
+            assert home.store.watch_problems() == ()
             group.cancel_scope.cancel()
-        assert home.store.watching() == ()
+        assert home.store.watch_problems() == ()
 
 
 async def test_a_directory_that_cannot_be_looked_at_is_named(home: Home) -> None:
@@ -177,12 +177,12 @@ async def test_a_directory_that_cannot_be_looked_at_is_named(home: Home) -> None
     moved = home.real.rename(home.real.parent / "moved")
     home.real.write_bytes(b"no directory")
     assert len(await home.store.history(home.directory)) == 1
-    (problem,) = home.store.watching()
+    (problem,) = home.store.watch_problems()
     assert str(home.real) in problem
     home.real.unlink()
     moved.rename(home.real)
     await home.store.history(home.directory)
-    assert home.store.watching() == ()
+    assert home.store.watch_problems() == ()
 
 
 async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:
@@ -233,5 +233,5 @@ async def test_many_directories_leave_a_bounded_number_of_locks(tmp_path: Path) 
         store = Home(tmp_path, database).store
         for number in range(limits.DIRECTORIES + 20):
             await store.history(f"{tmp_path}/none-{number}")
-    held = (store._locks, store._spelled)
+    held = (store._locks, store._callers_paths)
     assert [len(each) for each in held] == [limits.DIRECTORIES] * 2
