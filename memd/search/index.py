@@ -299,7 +299,7 @@ def mark(path: str, fingerprint: Fingerprint) -> int:
 
 def _spaced(result: Iterable[str]) -> str:
     """Return words as one text with a space behind each."""
-    return "".join(f"{word} " for word in result)
+    return " ".join((*result, ""))
 
 
 def _sentence(error: Exception) -> str:

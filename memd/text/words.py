@@ -48,9 +48,11 @@ _MODAL = re.compile(r"(?<=[a-z0-9,] )May\b")  # a month: capitalised and not ope
 _NAMES = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 _YEAR = r"(?:19|20)\d\d"
 _YEAR_LAST = re.compile(rf" {_YEAR}(?![-/.]?\d)")  # only then the slower half of the next is needed
+# The alternatives stand behind the year, so that the regex engine only looks at each 1 and 2.
 _YEAR_FIRST = re.compile(
-    r"(?P<y1>(?:19|20)(?<!\d\d\d)\d\d)[-/.](?P<m1>0?[1-9]|1[0-2])[-/.](?P<d1>0?[1-9]|[12]\d|3[01])(?!\d)"
-    r"|(?P<y2>(?:19|20)(?<!\d\d\d)\d\d)\s?年\s?(?P<m2>1[0-2]|0?[1-9])\s?月\s?(?P<d2>[12]\d|3[01]|0?[1-9])\s?[日号]"
+    r"(?P<y>(?:19|20)(?<!\d\d\d)\d\d)(?:"
+    r"[-/.](?P<m1>0?[1-9]|1[0-2])[-/.](?P<d1>0?[1-9]|[12]\d|3[01])(?!\d)"
+    r"|\s?年\s?(?P<m2>1[0-2]|0?[1-9])\s?月\s?(?P<d2>[12]\d|3[01]|0?[1-9])\s?[日号])"
 )
 _YEAR_BEHIND = re.compile(
     rf"\b(?P<m3>{_NAMES})\.?\s+(?P<d3>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?,?\s+(?P<y3>{_YEAR})\b"
