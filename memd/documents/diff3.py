@@ -1,11 +1,11 @@
-"""Three-way merge of lines: what both sides left, what one changed, what both changed. Pure.
+"""Three-way merge of two texts (``ours``, ``theirs``) that began with the same ``base``. Pure.
 
 Rules of this file
-- Lines are matched by patience: common ends first, then lines that both sides have exactly once,
-  so that a blank line is never taken for another one far away. What that leaves is compared in
+- Lines are matched by patience diff: common ends first, then lines that both texts have exactly
+  once, so that a blank line is never taken for another one far away. What is left is compared in
   full where it is small; else it counts as changed. So the time is bounded for any input.
 - Between two lines that all three texts share lies a *chunk*. A chunk that only one side changed,
-  or both in the same way, is settled here; any other is put to the caller, who may give up.
+  or both in the same way, is merged here; any other is passed to the caller, who may give up.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,7 @@ _SMALL = 40_000  # pairs of lines: 200 against 200, a few milliseconds at worst
 
 
 class Chunk(Struct, frozen=True):
-    """Lines between two that all three texts share; ``last`` when nothing comes after them."""
+    """What each text has between two lines that all three share; ``last`` at the texts' end."""
 
     base: tuple[bytes, ...]
     ours: tuple[bytes, ...]
@@ -32,7 +32,10 @@ class Chunk(Struct, frozen=True):
 
 
 class SplitText(Struct, frozen=True):
-    """A text as lines that all end; ``ended`` says whether the last one did, ``bom`` is a BOM."""
+    """A text as lines that all have a line end; ``ended`` says whether the last one had it before.
+
+    ``bom`` is the byte order mark before the first line, or empty.
+    """
 
     lines: tuple[bytes, ...]
     ended: bool
@@ -40,7 +43,7 @@ class SplitText(Struct, frozen=True):
 
     @classmethod
     def of(cls, content: bytes) -> "SplitText":
-        """Take a text apart."""
+        """Split a text into lines."""
         bom = BOM if content.startswith(BOM) else b""
         lines = content[len(bom) :].splitlines(keepends=True)
         ended = not lines or lines[-1].endswith((b"\n", b"\r"))
@@ -49,11 +52,15 @@ class SplitText(Struct, frozen=True):
         return cls(tuple(lines), ended, bom)
 
 
+# Returns the merged lines of a chunk that both sides changed, or ``None`` for a conflict.
 Resolve = Callable[[Chunk], Sequence[bytes] | None]
 
 
 def pick(base: T, ours: T, theirs: T) -> tuple[T] | None:
-    """Return what remains where at most one side changed, or both alike; else ``None``."""
+    """Return the value to use if at most one side changed it, or both alike; else ``None``.
+
+    The value is in a tuple, since it may be ``None`` or empty itself.
+    """
     if ours in (base, theirs):
         return (theirs,)
     return (ours,) if theirs == base else None
@@ -64,12 +71,12 @@ def merge(
 ) -> list[bytes] | None:
     """Return the merged lines; ``None`` when ``resolve`` gives up on a chunk that both changed."""
     merged: list[bytes] = []
-    for part in _parts(base, ours, theirs):
+    for part in _shared_lines_and_chunks(base, ours, theirs):
         if isinstance(part, bytes):
             merged.append(part)
             continue
-        settled = pick(part.base, part.ours, part.theirs)
-        lines = settled[0] if settled else resolve(part)
+        picked = pick(part.base, part.ours, part.theirs)
+        lines = picked[0] if picked else resolve(part)
         if lines is None:
             return None
         merged += lines
@@ -77,8 +84,9 @@ def merge(
 
 
 def joined(base: SplitText, ours: SplitText, theirs: SplitText, lines: Sequence[bytes]) -> bytes:
-    """Return merged lines as bytes; the last line ends unless it does on neither side."""
-    bom = (pick(base.bom, ours.bom, theirs.bom) or (ours.bom,))[0]
+    """Return merged lines as bytes; the last line has no end if neither side had one."""
+    picked = pick(base.bom, ours.bom, theirs.bom)
+    bom = picked[0] if picked else ours.bom
     content = b"".join(lines)
     if not (ours.ended or theirs.ended):
         content = content.removesuffix(b"\n").removesuffix(b"\r")
@@ -86,11 +94,16 @@ def joined(base: SplitText, ours: SplitText, theirs: SplitText, lines: Sequence[
 
 
 def matches(a: Sequence[bytes], b: Sequence[bytes]) -> list[tuple[int, int]]:
-    """Return pairs of equal lines, both numbers rising."""
+    """Return which lines of ``a`` are matched with which lines of ``b``, as pairs of numbers.
+
+    Both numbers rise from pair to pair.
+    """
     pairs: list[tuple[int, int]] = []
-    left = [(0, len(a), 0, len(b))]
-    while left:
-        a0, a1, b0, b1 = left.pop()
+    # Stretches still to be compared: a[a0:a1] with b[b0:b1].
+    stretches = [(0, len(a), 0, len(b))]
+    while stretches:
+        a0, a1, b0, b1 = stretches.pop()
+        # Common lines at the beginning and at the end of both.
         while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
             pairs.append((a0, b0))
             a0, b0 = a0 + 1, b0 + 1
@@ -99,10 +112,12 @@ def matches(a: Sequence[bytes], b: Sequence[bytes]) -> list[tuple[int, int]]:
             pairs.append((a1, b1))
         anchors = _anchors(a, b, (a0, a1, b0, b1))
         if anchors:
-            ends = [*anchors, (a1, b1)]
-            starts = [(a0, b0), *((i + 1, j + 1) for i, j in anchors)]
             pairs += anchors
-            left += [(i, k, j, m) for (i, j), (k, m) in zip(starts, ends, strict=True)]
+            # Go on with the stretches before, between and behind the anchors.
+            starts = [(a0, b0), *((i + 1, j + 1) for i, j in anchors)]
+            ends = [*anchors, (a1, b1)]
+            for (a_start, b_start), (a_end, b_end) in zip(starts, ends, strict=True):
+                stretches.append((a_start, a_end, b_start, b_end))
         elif 0 < (a1 - a0) * (b1 - b0) <= _SMALL:
             full = SequenceMatcher(None, a[a0:a1], b[b0:b1], autojunk=False)
             for i, j, size in full.get_matching_blocks():
@@ -110,42 +125,61 @@ def matches(a: Sequence[bytes], b: Sequence[bytes]) -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
-def _parts(
+def _shared_lines_and_chunks(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> list[bytes | Chunk]:
-    """Return shared lines and, between them, the chunks that differ."""
+    """Return the lines that all three texts share and, between them, the chunks that differ."""
     in_ours, in_theirs = dict(matches(base, ours)), dict(matches(base, theirs))
+    # Numbers of each shared line in the three texts.
     shared = [(i, in_ours[i], in_theirs[i]) for i in sorted(in_ours.keys() & in_theirs.keys())]
     parts: list[bytes | Chunk] = []
-    b = o = t = 0
+    base_start = ours_start = theirs_start = 0
     for i, j, k in [*shared, (len(base), len(ours), len(theirs))]:
         last = i == len(base)
-        if (b, o, t) != (i, j, k):
-            parts.append(Chunk(tuple(base[b:i]), tuple(ours[o:j]), tuple(theirs[t:k]), last))
+        if (base_start, ours_start, theirs_start) != (i, j, k):
+            chunk = Chunk(
+                tuple(base[base_start:i]),
+                tuple(ours[ours_start:j]),
+                tuple(theirs[theirs_start:k]),
+                last,
+            )
+            parts.append(chunk)
         if not last:
             parts.append(base[i])
-        b, o, t = i + 1, j + 1, k + 1
+        base_start, ours_start, theirs_start = i + 1, j + 1, k + 1
     return parts
 
 
 def _anchors(
-    a: Sequence[bytes], b: Sequence[bytes], where: tuple[int, int, int, int]
+    a: Sequence[bytes], b: Sequence[bytes], stretch: tuple[int, int, int, int]
 ) -> list[tuple[int, int]]:
-    """Return the longest rising row of lines that both stretches have exactly once."""
-    a0, a1, b0, b1 = where
+    """Return the longest list of lines that stand in both stretches once and in the same order.
+
+    A line is a pair of its numbers in ``a`` and ``b``. The stretches are a[a0:a1] and b[b0:b1].
+    """
+    a0, a1, b0, b1 = stretch
     in_a, in_b = Counter(a[a0:a1]), Counter(b[b0:b1])
-    places = {b[j]: j for j in range(b0, b1) if in_b[b[j]] == 1}
-    pairs = [(i, places[a[i]]) for i in range(a0, a1) if in_a[a[i]] == 1 and a[i] in places]
-    tails: list[int] = []
-    ends: list[int] = []
-    before: list[int] = []
-    for number, (_, j) in enumerate(pairs):
-        at = bisect_left(tails, j)
-        before.append(ends[at - 1] if at else -1)
-        tails[at:], ends[at:] = [j, *tails[at + 1 :]], [number, *ends[at + 1 :]]
-    row: list[tuple[int, int]] = []
-    number = ends[-1] if ends else -1
-    while number >= 0:
-        row.append(pairs[number])
-        number = before[number]
-    return row[::-1]
+    once_in_b = {b[j]: j for j in range(b0, b1) if in_b[b[j]] == 1}
+    pairs = [(i, once_in_b[a[i]]) for i in range(a0, a1) if in_a[a[i]] == 1 and a[i] in once_in_b]
+    return _longest_rising(pairs)
+
+
+def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest subsequence of ``pairs`` whose second numbers rise (patience sorting).
+
+    A subsequence of each length is remembered by its last pair, the one with the least number.
+    """
+    last_numbers: list[int] = []  # by length - 1: the second number of that last pair
+    last_pairs: list[int] = []  # by length - 1: its position in ``pairs``
+    previous: list[int] = []  # by position: the pair before it in its subsequence, -1 for none
+    for position, (_, number) in enumerate(pairs):
+        length = bisect_left(last_numbers, number)  # of the longest subsequence it can continue
+        previous.append(last_pairs[length - 1] if length else -1)
+        last_numbers[length : length + 1] = [number]
+        last_pairs[length : length + 1] = [position]
+    longest: list[tuple[int, int]] = []
+    position = last_pairs[-1] if last_pairs else -1
+    while position >= 0:
+        longest.append(pairs[position])
+        position = previous[position]
+    return longest[::-1]

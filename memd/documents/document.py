@@ -74,13 +74,16 @@ class Document(Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """Return whose words the memory says it holds, "" where that is not to be known."""
+        """Return whose words the memory says it holds, "" if it does not say or is damaged."""
         origin = "" if self.damaged else self.metadata.get("origin", "")
         return origin if origin in ORIGINS else ""
 
 
 class _Fields(Struct, frozen=True):
-    """What stands in a frontmatter. ``problem`` says why it is not valid, "" when it is."""
+    """The values of a frontmatter by key. ``problem`` says why it is not valid, "" if it is.
+
+    ``damaged`` says that some of its lines could not be read.
+    """
 
     values: Mapping[str, Any]
     problem: str
@@ -93,18 +96,20 @@ def parse(content: bytes, path: str) -> Document:
     ``path`` gives the name when the frontmatter does not.
     """
     fenced = split(content)
-    fields = _read(fenced)
+    fields = _read_fields(fenced)
     values = fields.values
-    nested = values.get("metadata")
-    table: Mapping[str, Any] = nested if isinstance(nested, dict) else {}
+    metadata = values.get("metadata")
+    nested: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
     name = " ".join(_text(values.get("name", "")).split())
+    file_name = path.rpartition("/")[2].removesuffix(".md")
     return Document(
-        name=name or path.rpartition("/")[2].removesuffix(".md"),
+        name=name or file_name,
         description=" ".join(_text(values.get("description", "")).split()),
-        type=_type(table.get("type")) or _type(values.get("type")),
+        # Below ``metadata`` in Claude Code's layout, at the top in the older one.
+        type=_memory_type(nested.get("type")) or _memory_type(values.get("type")),
         body=decode(content) if fenced is None or fields.damaged else _body(content, fenced),
         damaged=fields.damaged,
-        metadata=_flat(values) | {key: _text(value) for key, value in table.items()},
+        metadata=_top_metadata(values) | {key: _text(value) for key, value in nested.items()},
     )
 
 
@@ -121,7 +126,7 @@ def validate(content: bytes, path: str) -> Document:
     except UnicodeDecodeError as error:
         problems.append(f"it is not UTF-8 at byte {error.start}")
     fenced = split(content)
-    fields = _read(fenced)
+    fields = _read_fields(fenced)
     if fenced is None:
         problems.append("it has no frontmatter between two lines '---'")
     elif fields.problem:
@@ -135,13 +140,16 @@ def validate(content: bytes, path: str) -> Document:
 
 
 def strict(content: bytes, base: bytes | None, path: str) -> bytes:
-    """Return a memory with its head as memd writes it, whatever lines a writer put there.
+    """Return a memory with its head in memd's own layout, whatever lines a writer put there.
 
-    ``base`` is what it was before. A head that stands as it was, or that every reader understands
-    alike, keeps its bytes. The result may still lack what a memory needs.
+    ``base`` is the memory before, ``None`` if it is new. A head that did not change keeps its
+    bytes, and so does a valid head of a new memory that every reader of YAML understands alike. The
+    result may still lack fields that a memory needs.
     """
     fenced, old = split(content), split(base or b"")
-    if fenced is None or (base and old and content[: fenced.body] == base[: old.body]):
+    if fenced is None:
+        return content
+    if base and old and content[: fenced.body] == base[: old.body]:  # the same head
         return content
     known: dict[str, str] = {}
     if base is not None and not (before := parse(base, path)).damaged:
@@ -155,9 +163,9 @@ def strict(content: bytes, base: bytes | None, path: str) -> bytes:
 def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
     """Return the memory with these fields set and every other byte as it was.
 
-    Keys are ``name``, ``description`` or ``metadata.<key>`` (the flat key where a file has that
-    one). A file without frontmatter gets one. Raises FrontmatterNotEditableError when it is
-    damaged, or when the change cannot be made without touching what is not ours.
+    Keys are ``name``, ``description`` or ``metadata.<key>``, which is set at the top of a file that
+    has it there. A file without frontmatter gets one. Raises FrontmatterNotEditableError if the
+    frontmatter is damaged, or if the change would change other fields as well.
     """
     fenced = split(content)
     if fenced is None:
@@ -170,7 +178,8 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
         why = "it does not parse"
         raise FrontmatterNotEditableError(why)
     changed = edit(content, fenced, fields)
-    if _facts(parse(changed, "")) != _expected(before, fields):
+    # Read it back: a line that was misjudged must not become a damaged memory.
+    if _all_fields(parse(changed, "")) != _expected_fields(before, fields):
         why = "the other fields would not stay as they are"
         raise FrontmatterNotEditableError(why)
     return changed
@@ -190,25 +199,27 @@ def with_body(content: bytes, body: str) -> bytes:
 
 
 def mapping(raw: str) -> Mapping[str, Any] | None:
-    """Return what a head's text between the fences says, ``None`` for what must not be read.
+    """Return the YAML mapping in the text between the fences, ``None`` if it must not be loaded.
 
-    Values are texts as they stand there, and lists and mappings of these.
+    Its values are texts as they were written, and lists and mappings of these.
     """
-    return None if problem(raw) else _loaded(raw)
+    return None if problem(raw) else _load_yaml(raw)
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | None:
-    """Return what two writers made of one memory (``memory_merge.py``), ``None`` for a conflict.
+    """Return two versions of one memory merged (``memory_merge.py``), ``None`` for a conflict.
 
-    A result that breaks the format where a side did not is a conflict.
+    If the result breaks the format and one of the versions did not, that is a conflict, too.
     """
     merged = memory_merge.merge(base, ours, theirs)
     if merged is None or _is_valid(merged, path):
         return merged
-    return None if _is_valid(ours, path) or _is_valid(theirs, path) else merged
+    merge_broke_it = _is_valid(ours, path) or _is_valid(theirs, path)
+    return None if merge_broke_it else merged
 
 
 def _is_valid(content: bytes, path: str) -> bool:
+    """Say whether a memory may be written through memd, as ``validate`` decides."""
     try:
         validate(content, path)
     except InvalidMemoryError:
@@ -216,30 +227,30 @@ def _is_valid(content: bytes, path: str) -> bool:
     return True
 
 
-def _read(fenced: Fenced | None) -> _Fields:
+def _read_fields(fenced: Fenced | None) -> _Fields:
     """Return the fields between the fences: by simple lines, by YAML, or leniently."""
     if fenced is None:
         return _Fields({}, "", damaged=False)
     why = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
-    if not why and fenced.end - fenced.start <= limits.FRONTMATTER_BYTES:
-        simple = plain(fenced.lines)
+    is_small = fenced.end - fenced.start <= limits.FRONTMATTER_BYTES
+    if not why and is_small:
+        simple = plain(fenced.lines)  # much faster than YAML, and mostly enough
         if simple is not None:
             return _Fields(simple, "", damaged=False)
     raw = "\n".join(fenced.lines)
     why = why or problem(raw)
     if not why:
-        loaded = _loaded(raw)
+        loaded = _load_yaml(raw)
         if loaded is not None:
             return _Fields(loaded, "", damaged=False)
         why = "it is not valid YAML"
     values, understood = lenient(fenced.lines)
-    size = fenced.end - fenced.start
-    whole = fenced.closed and size <= limits.FRONTMATTER_BYTES
-    return _Fields(values, why, damaged=not (understood and whole))
+    is_readable = understood and fenced.closed and is_small
+    return _Fields(values, why, damaged=not is_readable)
 
 
-def _loaded(raw: str) -> Mapping[str, Any] | None:
-    """Return what YAML makes of a text in which ``problem`` finds nothing."""
+def _load_yaml(raw: str) -> Mapping[str, Any] | None:
+    """Return the mapping in a YAML text that ``problem`` let pass, ``None`` if it is not valid."""
     try:
         return _YAML.load(raw, Loader=frontmatter.LOADER) or {}
     except frontmatter.ERRORS:
@@ -247,18 +258,22 @@ def _loaded(raw: str) -> Mapping[str, Any] | None:
 
 
 def _body(content: bytes, fenced: Fenced) -> str:
+    """Return the text after the frontmatter, without the blank line between them."""
     text = content[fenced.body :].decode("utf-8", errors="replace")
     return text.removeprefix("\r\n") if text.startswith("\r\n") else text.removeprefix("\n")
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the top fields as texts, but for name, description and the table."""
-    flat = {key: _text(value) for key, value in values.items()}
+def _top_metadata(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields at the top of a head as texts, but for name and description.
+
+    ``metadata`` itself is left out, unless a file has a text there.
+    """
+    fields = {key: _text(value) for key, value in values.items()}
     for key in ("name", "description"):
-        flat.pop(key, None)
-    if isinstance(values.get("metadata"), dict) or not flat.get("metadata"):
-        flat.pop("metadata", None)
-    return flat
+        fields.pop(key, None)
+    if isinstance(values.get("metadata"), dict) or not fields.get("metadata"):
+        fields.pop("metadata", None)
+    return fields
 
 
 def _text(value: Any) -> str:
@@ -271,7 +286,8 @@ def _text(value: Any) -> str:
     return str(value).encode("utf-8", errors="replace").decode()
 
 
-def _type(value: Any) -> MemoryType | None:
+def _memory_type(value: Any) -> MemoryType | None:
+    """Return the memory type that a YAML value names, ``None`` if it names none."""
     try:
         return MemoryType(str(value).strip().lower())
     except ValueError:
@@ -294,15 +310,17 @@ def _missing(document: Document, values: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _facts(document: Document) -> dict[str, Any]:
-    facts: dict[str, Any] = {f"metadata.{key}": text for key, text in document.metadata.items()}
-    facts |= {"name": document.name, "description": document.description}
-    return facts | {"body": document.body, "damaged": document.damaged}
+def _all_fields(document: Document) -> dict[str, Any]:
+    """Return all that a memory says, as one mapping that can be compared."""
+    fields: dict[str, Any] = {f"metadata.{key}": text for key, text in document.metadata.items()}
+    fields |= {"name": document.name, "description": document.description}
+    return fields | {"body": document.body, "damaged": document.damaged}
 
 
-def _expected(before: Document, fields: Mapping[str, str]) -> dict[str, Any]:
-    wanted = {
-        key if key in ("name", "description") or "." in key else f"metadata.{key}": value
-        for key, value in fields.items()
-    }
-    return _facts(before) | {key: " ".join(value.split()) for key, value in wanted.items()}
+def _expected_fields(before: Document, changes: Mapping[str, str]) -> dict[str, Any]:
+    """Return what ``_all_fields`` returns if just these fields of a memory have changed."""
+    expected = _all_fields(before)
+    for key, value in changes.items():
+        is_full_key = key in ("name", "description") or "." in key
+        expected[key if is_full_key else f"metadata.{key}"] = " ".join(value.split())
+    return expected

@@ -1,4 +1,4 @@
-"""The index of a memory directory: loading it for a prompt, keeping it true, the manifest. Pure.
+"""The index of a memory directory: loading it for a prompt, updating it, the manifest. Pure.
 
 Rules of this file
 - An *entry* is a line that is a pointer and nothing else: a bullet, a link to a memory, perhaps a
@@ -36,10 +36,10 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later
 
 
 class LoadedIndex(Struct, frozen=True):
-    """What a prompt gets of the index: ``text`` with a warning line when it is ``cut``.
+    """The part of an index that a prompt gets: ``text``, with a warning line if it was cut.
 
-    ``lines`` and ``bytes`` are the real size of the trimmed text; ``cut`` is "", "lines" or
-    "bytes", the limit that decided where it ends.
+    ``lines`` and ``bytes`` are the size before that. ``cut`` names the limit that decided where the
+    text ends, "lines" or "bytes"; "" if it is whole.
     """
 
     text: str
@@ -58,10 +58,8 @@ def load(content: bytes | None) -> LoadedIndex:
     size = len(text.encode())
     retained, cut = text, ""
     if lines > limits.INDEX_LINES:
-        retained, cut = (
-            "\n".join(text.split("\n", limits.INDEX_LINES)[: limits.INDEX_LINES]),
-            "lines",
-        )
+        first_lines = text.split("\n", limits.INDEX_LINES)[: limits.INDEX_LINES]
+        retained, cut = "\n".join(first_lines), "lines"
     encoded = retained.encode()
     if len(encoded) > limits.INDEX_BYTES:
         end = encoded.rfind(b"\n", 0, limits.INDEX_BYTES + 1)
@@ -79,43 +77,46 @@ def reconcile(
     others: AbstractSet[str] = frozenset(),
     unknown: AbstractSet[str] = frozenset(),
 ) -> bytes | None:
-    """Return the index in which every pointer resolves and every file has exactly one.
+    """Return the index with exactly one entry for each of ``files``, and none that leads nowhere.
 
-    Entries of what is neither among the files nor the ``others`` go, of several for one file the
-    first stays; those of the ``unknown``, where memd never had a file, are a person's and stay as
-    they are. Files without one get theirs at the end, in the order of ``files`` (sorted when
-    that is a set) with the line of ``wanted`` or the file's name. ``None`` when there is no index
-    and none is needed.
+    - An entry stays if its path is among ``files`` or ``others``. Of several entries for one file
+      the first stays.
+    - Entries of ``unknown`` paths, where memd never had a file, are a person's and stay.
+    - Files without an entry get one at the end, with the pointer of ``wanted`` or the file's name.
+      They come in the order of ``files``, sorted if that is a set.
+
+    The result is ``None`` if there is no index and none is needed.
     """
     raw = content or b""
-    there = frozenset(files) | others
-    seen, gone = _settled(read(raw).lines, there, unknown)
+    existing = frozenset(files) | others
+    listed, removed = _listed_and_removed(read(raw).lines, existing, unknown)
     order = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
-    missing = [path for path in order if path not in seen and not path.startswith(TEAM)]
+    missing = [path for path in order if path not in listed and not path.startswith(TEAM)]
     if content is None and not missing:
         return None
     retained = raw
-    if gone:
-        retained = b"".join(
-            text for n, text in enumerate(raw.splitlines(keepends=True)) if n not in gone
-        )
+    if removed:
+        lines = enumerate(raw.splitlines(keepends=True))
+        retained = b"".join(line for number, line in lines if number not in removed)
     eol = b"\r\n" if b"\r\n" in raw else b"\n"
     if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
         retained += eol
-    added = (pointer_line(path, wanted.get(path) or _named(path)) for path in missing)
+    added = (pointer_line(path, wanted.get(path) or _pointer_from_name(path)) for path in missing)
     return retained + b"".join(line.encode() + eol for line in added)
 
 
 def derive(content: bytes | None, wanted: Mapping[str, Pointer]) -> bytes | None:
     """Return an index of these memories alone, in their order; a person's own lines come after.
 
-    ``None`` where there is nothing to write.
+    The entries of ``content`` are replaced by ``wanted``, its other lines are the person's. The
+    result is ``None`` if it would be empty.
     """
     raw = (content or b"").removeprefix(BOM)
-    gone = {line.number for line in read(raw).lines}
-    own = [line for n, line in enumerate(raw.splitlines(keepends=True)) if n not in gone]
-    lines = (f"{pointer_line(path, pointer)}\n".encode() for path, pointer in wanted.items())
-    return b"".join((*lines, *own)) or None
+    old_entries = {line.number for line in read(raw).lines}
+    raw_lines = enumerate(raw.splitlines(keepends=True))
+    own = [line for number, line in raw_lines if number not in old_entries]
+    new_entries = [f"{pointer_line(path, pointer)}\n".encode() for path, pointer in wanted.items()]
+    return b"".join((*new_entries, *own)) or None
 
 
 def own_lines(raw: bytes) -> list[bytes]:
@@ -149,9 +150,10 @@ def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:
         line = lines[entry.number]
         text = line.rstrip()
         bare = text.removesuffix(_OUTSIDE)
-        wanted = next((outside[path] for path in entry.paths if path in outside), bare != text)
-        if wanted != (bare != text):
-            lines[entry.number] = bare + _OUTSIDE * wanted + line[len(text) :]
+        has_mark = bare != text
+        wants_mark = next((outside[path] for path in entry.paths if path in outside), has_mark)
+        if wants_mark != has_mark:
+            lines[entry.number] = bare + _OUTSIDE * wants_mark + line[len(text) :]
     return b"".join(lines)
 
 
@@ -159,25 +161,29 @@ def manifest(headers: Sequence[Header]) -> str:
     """Return one line per memory, in the order given, of the first 200.
 
     ``- [type] path (ISO 8601 mtime in UTC): description (origin)``, without the parts that are
-    missing; the origin is told of what came from outside, an import or the team.
+    missing; only memories from outside, an import or the team have an origin here.
     """
-    return "\n".join(_manifest_line(result) for result in headers[: limits.MANIFEST_ENTRIES])
+    return "\n".join(_manifest_line(header) for header in headers[: limits.MANIFEST_ENTRIES])
 
 
-def _settled(
-    lines: Iterable[EntryLine], there: AbstractSet[str], unknown: AbstractSet[str]
+def _listed_and_removed(
+    lines: Iterable[EntryLine], existing: AbstractSet[str], unknown: AbstractSet[str]
 ) -> tuple[frozenset[str], frozenset[int]]:
-    """Return what the entries mean, and the numbers of those that do not stay."""
-    seen: set[str] = set()
-    gone: set[int] = set()
+    """Return the paths of the entries, and the numbers of the entries that do not stay.
+
+    An entry goes if its file does not exist or an earlier entry has it. Those of the team stay.
+    """
+    listed: set[str] = set()
+    removed: set[int] = set()
     for line in lines:
-        path = line.path(there)
+        path = line.path(existing)
         if path in unknown:
             continue
-        if path in seen or not (path in there or path.startswith(TEAM)):
-            gone.add(line.number)
-        seen.add(path)
-    return frozenset(seen), frozenset(gone)
+        leads_somewhere = path in existing or path.startswith(TEAM)
+        if path in listed or not leads_somewhere:
+            removed.add(line.number)
+        listed.add(path)
+    return frozenset(listed), frozenset(removed)
 
 
 def _warning(lines: int, size: int) -> str:
@@ -193,16 +199,18 @@ def _warning(lines: int, size: int) -> str:
     )
 
 
-def _named(path: str) -> Pointer:
+def _pointer_from_name(path: str) -> Pointer:
+    """Return the pointer of a file without a title: its name in words, and no hook."""
     words = path.rpartition("/")[2].removesuffix(".md").replace("_", " ").replace("-", " ").strip()
     return Pointer(words[:1].upper() + words[1:] or path, "")
 
 
-def _manifest_line(result: Header) -> str:
+def _manifest_line(header: Header) -> str:
     """Return the line of one memory in the manifest."""
-    kind = f"[{result.type.value}] " if result.type else ""
-    path = " ".join(without_directions(result.path).splitlines())
-    at = iso_time(min(max(result.mtime_ns / 1e9, 0), _LAST_SECOND))
-    words = one_line(result.description, _DESCRIPTION_CHARACTERS)
-    origin = f" ({result.origin})" if result.origin in FOREIGN else ""
-    return f"- {kind}{path} ({at}){f': {words}' if words else ''}{origin}"
+    kind = f"[{header.type.value}] " if header.type else ""
+    path = " ".join(without_directions(header.path).splitlines())  # a name may have line ends
+    seconds = min(max(header.mtime_ns / 1e9, 0), _LAST_SECOND)
+    words = one_line(header.description, _DESCRIPTION_CHARACTERS)
+    description = f": {words}" if words else ""
+    origin = f" ({header.origin})" if header.origin in FOREIGN else ""
+    return f"- {kind}{path} ({iso_time(seconds)}){description}{origin}"

@@ -18,7 +18,11 @@ _TOKEN = b"\0"  # begins what stands for the entry of a path while lines are mer
 
 
 class _Index(Struct, frozen=True):
-    """An index whose entries are tokens among its lines, so that only what they point to counts."""
+    """An index whose entries are tokens among its lines, so that only what they point to counts.
+
+    ``tokens`` are its lines, each entry replaced by its token. ``entries`` has the line of each
+    entry and what it says, by token.
+    """
 
     text: SplitText
     tokens: tuple[bytes, ...]
@@ -26,99 +30,116 @@ class _Index(Struct, frozen=True):
 
     @classmethod
     def of(cls, content: bytes) -> "_Index":
-        """Take an index apart."""
+        """Replace the entries of an index by tokens."""
         text = SplitText.of(content)
         tokens = list(text.lines)
-        result: dict[bytes, tuple[bytes, IndexEntry]] = {}
+        by_token: dict[bytes, tuple[bytes, IndexEntry]] = {}
         for entry in entries(content):
-            token = tokens[entry.line] = _TOKEN + entry.path.encode()
-            result.setdefault(token, (text.lines[entry.line], entry))
-        return cls(text, tuple(tokens), result)
+            token = _TOKEN + entry.path.encode()
+            tokens[entry.line] = token
+            by_token.setdefault(token, (text.lines[entry.line], entry))
+        return cls(text, tuple(tokens), by_token)
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Merge three indexes by their entries; ``None`` where both rewrote the same words."""
-    settled = pick(base, ours, theirs)
-    if settled:
-        return settled[0]
+    picked = pick(base, ours, theirs)
+    if picked:
+        return picked[0]
     sides = a, b, c = _Index.of(base), _Index.of(ours), _Index.of(theirs)
     merged = diff3.merge(a.tokens, b.tokens, c.tokens, _resolve_entries)
     if merged is None:
         return None
-    known, mine, live = (set(side.entries) for side in sides)
+    in_base, in_ours, in_theirs = (set(side.entries) for side in sides)
+    removed = in_base - (in_ours & in_theirs)  # by at least one side
     lines: list[bytes] = []
-    for line in _once(merged, gone=known - (mine & live)):
-        result = _entry(line, sides) if _is_token(line) else line
-        if result is None:
+    for token_or_line in _once(merged, removed):
+        line = _entry_line(token_or_line, sides) if _is_token(token_or_line) else token_or_line
+        if line is None:
             return None
-        lines.append(result)
+        lines.append(line)
     return diff3.joined(a.text, b.text, c.text, lines)
 
 
 def _resolve_entries(chunk: Chunk) -> Sequence[bytes] | None:
-    """Unite the entries of a chunk that both sides changed; ``None`` is a conflict."""
-    hand = [
+    """Unite the entries of a chunk that both sides changed; ``None`` is a conflict.
+
+    Lines that a person wrote are merged as text: both sides may add some, but if both changed old
+    ones in different ways, that is a conflict.
+    """
+    base_text, ours_text, theirs_text = (
         tuple(line for line in side if not _is_token(line))
         for side in (chunk.base, chunk.ours, chunk.theirs)
-    ]
-    text = pick(*hand)
-    if text is None and hand[0]:
+    )
+    picked = pick(base_text, ours_text, theirs_text)
+    if picked is None and base_text:
         return None
-    if text is None:
+    # The side whose text stays also gives the order.
+    if picked is None:
         frame = chunk.theirs + chunk.ours
     else:
-        frame = chunk.theirs if text[0] == hand[2] else chunk.ours
+        frame = chunk.theirs if picked[0] == theirs_text else chunk.ours
     base, ours, theirs = (
         set(filter(_is_token, side)) for side in (chunk.base, chunk.ours, chunk.theirs)
     )
-    wanted = (theirs - (base - ours)) | (ours - base)
+    removed_by_us, added_by_us = base - ours, ours - base
+    wanted = (theirs - removed_by_us) | added_by_us
     lines = [line for line in frame if line in wanted or not _is_token(line)]
     for side in (chunk.theirs, chunk.ours):
         for number, line in enumerate(side):
             if line in wanted and line not in lines:
-                before = side[number - 1] if number else None
-                lines.insert(_place(lines, before), line)
+                line_before = side[number - 1] if number else None
+                lines.insert(_place_of_entry(lines, line_before), line)
     return lines
 
 
-def _place(lines: Sequence[bytes], before: bytes | None) -> int:
-    """Return where an entry goes: behind the line that it stood behind, else at the end.
+def _place_of_entry(lines: Sequence[bytes], line_before: bytes | None) -> int:
+    """Return the position for an entry in ``lines``: behind ``line_before``, else at the end.
 
-    One that stood first goes behind the entries that stand first here.
+    ``None`` means that the entry was the first line; it goes behind the entries that are first.
     """
-    if before is None:
+    if line_before is None:
         return next((n for n, line in enumerate(lines) if not _is_token(line)), len(lines))
-    return lines.index(before) + 1 if before in lines else len(lines)
+    return lines.index(line_before) + 1 if line_before in lines else len(lines)
 
 
 def _is_token(line: bytes) -> bool:
+    """Say whether this is the token of an entry; a real line has a line end."""
     return line.startswith(_TOKEN) and not line.endswith((b"\n", b"\r"))
 
 
-def _once(lines: Sequence[bytes], gone: Collection[bytes]) -> list[bytes]:
-    """Return the lines without entries that one side removed, and each other entry once."""
-    seen = set(gone)
+def _once(lines: Sequence[bytes], removed: Collection[bytes]) -> list[bytes]:
+    """Return the lines without the ``removed`` entries, and with each other entry once."""
+    skipped = set(removed)
     retained: list[bytes] = []
     for line in lines:
         if _is_token(line):
-            if line in seen:
+            if line in skipped:
                 continue
-            seen.add(line)
+            skipped.add(line)
         retained.append(line)
     return retained
 
 
-def _entry(token: bytes, sides: Sequence[_Index]) -> bytes | None:
-    """Return the line of an entry; the live one where both sides added it."""
+def _entry_line(token: bytes, sides: Sequence[_Index]) -> bytes | None:
+    """Return the merged line of an entry, ``None`` if both sides changed the same words.
+
+    Where both sides added the entry, it is their line.
+    """
     base, ours, theirs = (side.entries.get(token) for side in sides)
     if ours is None or theirs is None or base is None:
-        result = theirs or ours or base
-        return result[0] if result else None
-    settled = pick(base[0], ours[0], theirs[0])
-    if settled:
-        return settled[0]
-    titles = pick(base[1].title, ours[1].title, theirs[1].title)
-    hooks = pick(base[1].hook, ours[1].hook, theirs[1].hook)
+        line_and_entry = theirs or ours or base
+        return line_and_entry[0] if line_and_entry else None
+    (base_line, base_entry), (ours_line, ours_entry), (theirs_line, theirs_entry) = (
+        base,
+        ours,
+        theirs,
+    )
+    picked = pick(base_line, ours_line, theirs_line)
+    if picked:
+        return picked[0]
+    titles = pick(base_entry.title, ours_entry.title, theirs_entry.title)
+    hooks = pick(base_entry.hook, ours_entry.hook, theirs_entry.hook)
     if titles is None or hooks is None:
         return None
-    return with_pointer(theirs[0], theirs[1].path, Pointer(titles[0], hooks[0]))
+    return with_pointer(theirs_line, theirs_entry.path, Pointer(titles[0], hooks[0]))

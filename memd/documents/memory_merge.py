@@ -1,7 +1,7 @@
-"""Merging what two writers made of one memory that both had read. Pure.
+"""Merging the versions that two writers made of one memory which both had read. Pure.
 
-``base`` is what both had read, ``theirs`` is what stands there now, ``ours`` is what is to be
-written. ``None`` is a conflict: both changed the same lines, and neither may win unseen.
+``base`` is the text that both had read, ``theirs`` is the live text, ``ours`` is the text that is
+to be written. ``None`` is a conflict: both changed the same lines, and neither may win unseen.
 
 Rules of this file
 - Lines that only one side touched are that side's; the same change on both sides is one change;
@@ -30,108 +30,135 @@ _KEY = re.compile(rb"[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*:")
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Merge three versions; frontmatter, where all three have it, is merged apart from the body."""
-    settled = pick(base, ours, theirs)
-    if settled:
-        return settled[0]
-    heads = [head for head in map(split, (base, ours, theirs)) if head and head.closed]
+    picked = pick(base, ours, theirs)
+    if picked:
+        return picked[0]
     texts = (base, ours, theirs)
+    heads = [head for head in map(split, texts) if head and head.closed]
     if len(heads) < len(texts):
         return _merge_text(*texts)
     head = _merge_fenced(texts, heads)
-    body = _merge_text(*(text[at.body :] for text, at in zip(texts, heads, strict=True)))
+    bodies = (text[span.body :] for text, span in zip(texts, heads, strict=True))
+    body = _merge_text(*bodies)
     if head is None or body is None:
         return None
-    return head + (b"\n" if body and not head.endswith(b"\n") else b"") + body
+    line_end = b"\n" if body and not head.endswith(b"\n") else b""
+    return head + line_end + body
 
 
 def _merge_fenced(texts: Sequence[bytes], heads: Sequence[Fenced]) -> bytes | None:
-    """Merge all up to the body: the opening fence, what stands between, and the closing one."""
+    """Merge the parts before the body: the opening fence, the lines below it, the closing fence."""
     parts = [
-        (text[: at.start], text[at.start : at.end], text[at.end : at.body])
-        for text, at in zip(texts, heads, strict=True)
+        (text[: span.start], text[span.start : span.end], text[span.end : span.body])
+        for text, span in zip(texts, heads, strict=True)
     ]
-    opening, inner, closing = zip(*parts, strict=True)
-    first, last = pick(*opening), pick(*closing)
-    head = _merge_head(*inner)
-    return None if first is None or last is None or head is None else first[0] + head + last[0]
+    openings, inner_lines, closings = zip(*parts, strict=True)
+    opening, closing = pick(*openings), pick(*closings)
+    inner = _merge_head(*inner_lines)
+    if opening is None or closing is None or inner is None:
+        return None
+    merged: bytes = opening[0] + inner + closing[0]
+    return merged
 
 
 def _merge_text(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Merge bodies line by line; ``None`` is a conflict."""
     a, b, c = SplitText.of(base), SplitText.of(ours), SplitText.of(theirs)
     merged = diff3.merge(a.lines, b.lines, c.lines, _resolve_text)
     return None if merged is None else diff3.joined(a, b, c, merged)
 
 
 def _resolve_text(chunk: Chunk) -> Sequence[bytes] | None:
-    """Merge a chunk that both sides changed; ``None`` is a conflict."""
-    ours, theirs = _added(chunk.base, chunk.ours), _added(chunk.base, chunk.theirs)
-    if ours is not None and theirs is not None:
-        return chunk.base + _both(theirs, ours)
-    if chunk.last and theirs is not None:
-        return _both(chunk.ours, theirs)
-    if chunk.last and ours is not None:
-        return _both(chunk.theirs, ours)
+    """Merge a chunk of a body that both sides changed; ``None`` is a conflict."""
+    ours_added = _added_lines(chunk.base, chunk.ours)
+    theirs_added = _added_lines(chunk.base, chunk.theirs)
+    if ours_added is not None and theirs_added is not None:
+        return chunk.base + _both_additions(theirs_added, ours_added)
+    # At the end of a memory an addition stays, though the other side changed the lines before it.
+    if chunk.last and theirs_added is not None:
+        return _both_additions(chunk.ours, theirs_added)
+    if chunk.last and ours_added is not None:
+        return _both_additions(chunk.theirs, ours_added)
+    # One side may have made the other's edit, and added more lines behind it.
     for less, more in ((chunk.ours, chunk.theirs), (chunk.theirs, chunk.ours)):
-        new = _added(less, more)
-        if less and new and not set(new) & set(chunk.base):
-            return more  # the same edit, and more behind it
+        new_lines = _added_lines(less, more)
+        if less and new_lines and not set(new_lines) & set(chunk.base):
+            return more
     return None
 
 
-def _added(before: tuple[bytes, ...], after: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
-    """Return what stands behind the lines of before, or ``None`` when it does not begin so."""
+def _added_lines(before: tuple[bytes, ...], after: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+    """Return the lines that ``after`` has behind those of ``before``.
+
+    ``None`` means that ``after`` does not begin with the lines of ``before``.
+    """
     return after[len(before) :] if after[: len(before)] == before else None
 
 
-def _both(first: tuple[bytes, ...], second: tuple[bytes, ...]) -> tuple[bytes, ...]:
+def _both_additions(first: tuple[bytes, ...], second: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """Return both additions; one that begins or ends the other was made on both sides."""
     small, large = sorted((first, second), key=len)
-    if small in (large[: len(small)], large[len(large) - len(small) :]):
+    large_end = large[len(large) - len(small) :]
+    if small in (large[: len(small)], large_end):
         return large
     return first + second
 
 
 def _merge_head(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Return the merged lines between the fences, or ``None`` for a conflict."""
-    settled = pick(base, ours, theirs)
-    if settled:
-        return settled[0]
+    picked = pick(base, ours, theirs)
+    if picked:
+        return picked[0]
     versions = [text.splitlines(keepends=True) for text in (base, ours, theirs)]
-    stamps = [_stamps(lines) for lines in versions]
-    newest, other = versions[2], versions[1]
-    if stamps[1].get(b"modified", b"") > stamps[2].get(b"modified", b""):
+    _, ours_lines, theirs_lines = versions
+    newest, other = theirs_lines, ours_lines
+    if _stamps(ours_lines).get(b"modified", b"") > _stamps(theirs_lines).get(b"modified", b""):
         newest, other = other, newest
-    merged = _merged(*([line for line in lines if not _is_stamp(line)] for lines in versions))
+    without_stamps = ([line for line in lines if not _is_stamp(line)] for lines in versions)
+    merged = _merge_fields(*without_stamps)
     if merged is None:
         return None
+    # All stamps of the newer version, and those that only the older one has.
     known = _stamps(newest)
-    for source in (newest, [line for line in other if _key(line) not in known]):
+    for source in (newest, [line for line in other if _stamp_key(line) not in known]):
         for number, line in enumerate(source):
             if _is_stamp(line):
-                merged.insert(_place(merged, source[number - 1] if number else b"", line), line)
+                line_before = source[number - 1] if number else b""
+                merged.insert(_place_of_stamp(merged, line_before, line), line)
     return b"".join(merged)
 
 
-def _merged(
+def _merge_fields(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> list[bytes] | None:
-    """Merge lines of heads without stamps, key by key where the keys are the same."""
-    keys = [[_KEY.match(line) for line in lines] for lines in (base, ours, theirs)]
-    names = [[match and match[0] for match in row] for row in keys]
-    if None in names[0] or names[0] != names[1] or names[0] != names[2]:
+    """Merge the lines of heads without stamps; ``None`` is a conflict.
+
+    If all three have the same keys, each line is merged by itself, though its neighbours changed.
+    """
+    base_keys, ours_keys, theirs_keys = (_keys(lines) for lines in (base, ours, theirs))
+    if None in base_keys or base_keys != ours_keys or base_keys != theirs_keys:
         return diff3.merge(base, ours, theirs, _give_up)
     picked = [pick(*lines) for lines in zip(base, ours, theirs, strict=True)]
     return None if None in picked else [line[0] for line in picked if line]
 
 
+def _keys(lines: Sequence[bytes]) -> list[bytes | None]:
+    """Return the key at the beginning of each line with its indent, ``None`` for another line."""
+    matches = (_KEY.match(line) for line in lines)
+    return [match[0] if match else None for match in matches]
+
+
 def _give_up(_: Chunk) -> None:
-    return None
+    """Make a conflict of a chunk that both sides changed."""
 
 
-def _place(merged: Sequence[bytes], before: bytes, stamp: bytes) -> int:
-    """Return where a stamp goes: after the line it stood behind, else at the end of its block."""
-    if before in merged:
-        return merged.index(before) + 1
+def _place_of_stamp(merged: Sequence[bytes], line_before: bytes, stamp: bytes) -> int:
+    """Return where a stamp goes: behind ``line_before``, else at the end of its block.
+
+    The block of an indented stamp is ``metadata``, that of another one the whole head.
+    """
+    if line_before in merged:
+        return merged.index(line_before) + 1
     if not stamp.startswith((b" ", b"\t")):
         return len(merged)
     block = [n for n, line in enumerate(merged) if line.startswith((b" ", b"\t", b"metadata:"))]
@@ -139,14 +166,17 @@ def _place(merged: Sequence[bytes], before: bytes, stamp: bytes) -> int:
 
 
 def _stamps(lines: Sequence[bytes]) -> dict[bytes, bytes]:
-    result = (_STAMP.fullmatch(line) for line in lines)
-    return {match[1]: match[2].strip(b"\"'") for match in result if match}
+    """Return the stamps among these lines: each key with its value, without quotes."""
+    matches = (_STAMP.fullmatch(line) for line in lines)
+    return {match[1]: match[2].strip(b"\"'") for match in matches if match}
 
 
 def _is_stamp(line: bytes) -> bool:
+    """Say whether a line sets ``modified`` or ``originSessionId``."""
     return _STAMP.fullmatch(line) is not None
 
 
-def _key(line: bytes) -> bytes:
+def _stamp_key(line: bytes) -> bytes:
+    """Return the key of a stamp, b"" for another line."""
     match = _STAMP.fullmatch(line)
     return match[1] if match else b""

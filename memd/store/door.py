@@ -70,6 +70,7 @@ class SecretInNameError(SecretRefusedError):
     hint = "name the file by what it is about instead of the secret"
 
     def __init__(self, rule: str) -> None:
+        # Not the init of SecretRefusedError, whose sentence has the path.
         MemdError.__init__(
             self,
             f"the name of the file looks like a secret ({rule}); nothing was written",
