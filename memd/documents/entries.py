@@ -1,7 +1,7 @@
-"""The entries of an index: which lines are pointers, to what, and how one is written. Pure.
+"""The entries of an index: which lines lead to memories, to which ones, and their form. Pure.
 
-From one commit to the next nearly all lines of an index are the same, so what a line says is
-remembered, and so are the last few readings.
+From one commit to the next nearly all lines of an index are the same, so the paths of a line are
+cached, and so are the last few indexes as a whole.
 """
 
 import re
@@ -41,7 +41,10 @@ _LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
 
 
 class EntryLine(Struct, frozen=True):
-    """Where an entry stands, from 0; ``paths`` is what its link may mean, Markdown's first."""
+    """The number of an entry's line, from 0, and the ``paths`` that its link may mean.
+
+    The path that Markdown means comes first.
+    """
 
     number: int
     paths: tuple[str, ...]
@@ -54,7 +57,7 @@ class EntryLine(Struct, frozen=True):
 
 
 class Entries(Struct, frozen=True):
-    """The entries of an index in its order; ``named`` is every path that a link may mean."""
+    """The entries of an index in its order; ``named`` are all paths that their links may mean."""
 
     lines: tuple[EntryLine, ...]
     named: frozenset[str]
@@ -71,14 +74,14 @@ class IndexEntry(Struct, frozen=True):
 
 @lru_cache(_READINGS)
 def read(content: bytes) -> Entries:
-    """Return the entries of an index."""
-    raw = content.splitlines(keepends=True)
-    marked = b"```" in content or b"~~~" in content
-    code = _code(raw) if marked else frozenset[int]()
+    """Return the entries of an index: its lines that are a link to a memory, outside of code."""
+    raw_lines = content.splitlines(keepends=True)
+    has_fence = b"```" in content or b"~~~" in content
+    in_code = _lines_in_code(raw_lines) if has_fence else frozenset[int]()
     lines = tuple(
         EntryLine(number, paths)
-        for number, line in enumerate(raw)
-        if b"](" in line and number not in code and (paths := _paths(line))
+        for number, line in enumerate(raw_lines)
+        if b"](" in line and number not in in_code and (paths := _paths(line))
     )
     return Entries(lines, frozenset(path for line in lines for path in line.paths))
 
@@ -94,7 +97,10 @@ def pointers(content: bytes | None) -> dict[str, Pointer]:
 
 
 def each(content: bytes) -> Iterator[IndexEntry]:
-    """Yield the pointers of an index, in its order; reading the words of many takes a while."""
+    """Yield the pointers of an index, in its order.
+
+    They are read one by one, since the words of many take a while.
+    """
     lines = content.splitlines(keepends=True)
     for line in read(content).lines:
         _, title, _, hook = _parts(lines[line.number])
@@ -106,10 +112,11 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
 
     The bullet, the link as it was written and every other line stay.
     """
-    result = [entry for entry in read(content).lines if path in entry.paths]
-    if not result:
+    candidates = [entry for entry in read(content).lines if path in entry.paths]
+    if not candidates:
         return content
-    entry = min(result, key=lambda line: line.paths.index(path))
+    # A link may mean several paths; the entry that most likely means this one is changed.
+    entry = min(candidates, key=lambda line: line.paths.index(path))
     lines = content.splitlines(keepends=True)
     old = lines[entry.number]
     bullet, _, target, _ = _parts(old)
@@ -125,7 +132,10 @@ def pointer_line(path: str, pointer: Pointer) -> str:
 
 
 def _parts(raw: bytes) -> tuple[str, str, str, str]:
-    """Return bullet, title, target and hook of an entry's line: the title and the hook as read."""
+    """Return bullet, title, link target and hook of an entry's line.
+
+    Title and hook are as a reader of Markdown sees them, the other two as they are written.
+    """
     match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
     parts = match.groupdict("") if match else dict.fromkeys(_ENTRY.groupindex, "")
     title = _ESCAPED.sub(r"\1", parts["title"]).strip()
@@ -143,47 +153,54 @@ def _composed(bullet: str, target: str, pointer: Pointer) -> str:
 
 
 def _percent(match: re.Match[str]) -> str:
+    """Return the matched characters percent-encoded, as in an address."""
     return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
 def _paths(raw: bytes) -> tuple[str, ...]:
-    """Return what the link of a line may mean, nothing for a line that is no entry."""
-    return _known_paths(raw) if len(raw) <= _LONG_LINE else _line_paths(raw)
+    """Return the paths that the link of a line may mean; none if the line is no entry."""
+    return _cached_paths(raw) if len(raw) <= _LONG_LINE else _read_paths(raw)
 
 
-def _line_paths(raw: bytes) -> tuple[str, ...]:
+def _read_paths(raw: bytes) -> tuple[str, ...]:
+    """Return what ``_paths`` returns, without its cache."""
     match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
     return () if match is None else _meanings(match["target"])
 
 
-_known_paths = lru_cache(_LINES)(_line_paths)
+_cached_paths = lru_cache(_LINES)(_read_paths)
 
 
 def _meanings(target: str) -> tuple[str, ...]:
-    """Return what a link's target may name, Markdown's meaning first; nothing for no memory."""
-    text = target[1:-1].strip()
+    """Return the paths of memories that a link's target may mean, Markdown's meaning first.
+
+    People write paths with and without percent-encoding, and names that have ``#`` or ``?``.
+    """
+    text = target[1:-1].strip()  # without its parentheses
     if text.startswith("<"):
         text = text[1:].removesuffix(">")
     else:
         text = _ESCAPED.sub(r"\1", _LINK_TITLE.sub("", text))
     if _LEADS_OUT.match(text):
         return ()
-    bare = re.split(r"[#?]", text, maxsplit=1)[0]
-    meanings = (unquote(bare), bare, unquote(text), text)
-    return tuple(filter(in_catalogue, dict.fromkeys(_HERE.sub("", path) for path in meanings)))
+    before_fragment = re.split(r"[#?]", text, maxsplit=1)[0]
+    meanings = (unquote(before_fragment), before_fragment, unquote(text), text)
+    distinct_paths = dict.fromkeys(_HERE.sub("", path) for path in meanings)
+    return tuple(path for path in distinct_paths if in_catalogue(path))
 
 
-def _code(lines: list[bytes]) -> frozenset[int]:
-    """Return the numbers of the lines in closed code blocks: they show, they do not point."""
+def _lines_in_code(lines: list[bytes]) -> frozenset[int]:
+    """Return the numbers of the lines in closed code blocks: links there are only examples."""
     inside: set[int] = set()
-    opened, mark = 0, b""
+    start, open_fence = 0, b""
     for number, line in enumerate(lines):
         match = _FENCE.match(line)
         if match is None:
             continue
-        if not mark:
-            opened, mark = number, match[1]
-        elif match[1].startswith(mark):
-            inside.update(range(opened, number + 1))
-            mark = b""
+        fence = match[1]
+        if not open_fence:
+            start, open_fence = number, fence
+        elif fence.startswith(open_fence):  # at least as long as the one that opened the block
+            inside.update(range(start, number + 1))
+            open_fence = b""
     return frozenset(inside)

@@ -1,10 +1,10 @@
-"""Frontmatter: where it lies in a file, and what its lines say. Pure; the door of PyYAML.
+"""Frontmatter: finding it in a file and reading its lines. Pure; the door of PyYAML.
 
 Rules of this file
-- ``key: value`` lines are read here without YAML, several times faster and with the same answer
-  (``plain``); what looks different in any way is left to YAML. ``quick`` reads a whole head in the
-  layout that Claude Code and memd write, for the first scan of a large directory.
-- ``lenient`` reads what people write and YAML refuses (``description: note: this``).
+- ``key: value`` lines are read here without YAML, several times faster and with the same result
+  (``plain``); other lines are left to YAML. ``quick`` reads a whole head in the layout that Claude
+  Code and memd write, for the first scan of a large directory.
+- ``lenient`` reads lines that people write and YAML refuses (``description: note: this``).
 - Nothing reaches PyYAML before ``problem`` has let it pass. Measured: 30,000 brackets end the
   process in the C loader, a 674-byte chain of merges costs a minute, and tags make dates, sets and
   errors of many classes. So a text is checked by size and brackets, then as a stream of events,
@@ -62,10 +62,11 @@ _TYPES: dict[bytes, MemoryType] = {kind.encode(): kind for kind in MemoryType}
 
 
 class Fenced(Struct, frozen=True):
-    """Where the frontmatter lies: byte offsets of its first line, its closing fence, the body.
+    """The place of the frontmatter in a file, and its ``lines`` without the fences.
 
-    Without a closing fence in the first 30 lines ``closed`` is false and ``lines`` holds what is
-    there of those lines.
+    ``start``, ``end`` and ``body`` are the byte offsets of its first line, its closing fence and
+    the body. Without a closing fence in the first 30 lines ``closed`` is false, and ``lines`` are
+    those of the 30 that exist.
     """
 
     start: int
@@ -78,7 +79,8 @@ class Fenced(Struct, frozen=True):
 def split(content: bytes) -> Fenced | None:
     """Find the frontmatter; ``None`` when the file does not begin with a fence.
 
-    Looks at the first 30 lines and ``HEAD_BYTES`` only, so that a head gives the whole's answer.
+    Only the first 30 lines within ``HEAD_BYTES`` are read, so the head of a file gives the same
+    result as all of it.
     """
     start = len(BOM) if content.startswith(BOM) else 0
     if not content.startswith(FENCE, start):
@@ -89,51 +91,57 @@ def split(content: bytes) -> Fenced | None:
         lines.pop()  # cut in the middle
     if not lines or lines[0].rstrip() != FENCE:
         return None
-    first = at = start + len(lines[0])
+    first_line = offset = start + len(lines[0])
     inner: list[str] = []
     for line in lines[1:]:
         if line.rstrip() == FENCE:
-            return Fenced(first, at, at + len(line), closed=True, lines=tuple(inner))
+            body = offset + len(line)
+            return Fenced(first_line, offset, body, closed=True, lines=tuple(inner))
         inner.append(line.rstrip(b"\r\n").decode("utf-8", errors="replace"))
-        at += len(line)
-    return Fenced(first, at, at, closed=False, lines=tuple(inner))
+        offset += len(line)
+    return Fenced(first_line, offset, offset, closed=False, lines=tuple(inner))
 
 
 def plain(lines: tuple[str, ...]) -> dict[str, Any] | None:
-    """Read simple lines as YAML would, values as strings; ``None`` when YAML must be asked.
+    """Return the fields of simple lines as YAML would read them, ``None`` if YAML must read them.
 
-    Understood are ``key: value``, quotes without escapes, and one level under ``metadata:``.
+    Simple are ``key: value``, quotes without escapes, and one level below ``metadata:``. A key that
+    stands twice is left to YAML.
     """
     top: dict[str, Any] = {}
-    block: dict[str, Any] | None = None
-    indent = ""
+    block: dict[str, Any] | None = None  # the fields below ``metadata:``, while in it
+    indent = ""  # of the fields in the block; "" until the first one
     for line in lines:
         match = _KEY_LINE.fullmatch(line)
         if match is None:
             return None
-        spaces, key, value = match[1], match[2], (match[3] or "").strip(" ")
-        read = simple(value)
-        if read is None:
+        spaces, key, raw_value = match[1], match[2], (match[3] or "").strip(" ")
+        value = simple(raw_value)
+        if value is None:
             return None
         if spaces:
             if block is None or (indent and spaces != indent) or key in block:
                 return None
-            indent, block[key] = spaces, read
+            indent, block[key] = spaces, value
             top["metadata"] = block
         else:
             if key in top:
                 return None
-            top[key] = read
-            block = {} if key == "metadata" and not value else None
+            top[key] = value
+            block = {} if key == "metadata" and not raw_value else None
             indent = ""
     return top
 
 
 def lenient(lines: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
-    """Read what looks like ``key: value``; say whether every line did (or was empty, a comment)."""
+    """Return the fields of all lines that look like ``key: value``, and whether all lines do.
+
+    Empty lines and comments count as such lines. Values lose the quotes around them; fields may be
+    nested one level deep.
+    """
     top: dict[str, Any] = {}
     understood = True
-    parent, indent = "", ""
+    parent, indent = "", ""  # the key that indented lines belong to, and their indent
     for line in lines:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -155,9 +163,9 @@ def lenient(lines: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
 
 
 def scalar(value: str) -> str:
-    """Write a value on one line so that every reader of YAML reads this text back.
+    """Return a value as one line of YAML that every reader reads back as this text.
 
-    White space is folded; quotes stand only where a plain text would be misread.
+    White space is folded. Quotes are added only if the text would be misread without them.
     """
     text = _SURROGATE.sub("\ufffd", " ".join(value.split()))
     if text and _is_plain(text) and (_STAMP.fullmatch(text) or not _MISREAD.fullmatch(text)):
@@ -174,12 +182,15 @@ def scalar(value: str) -> str:
 def unquoted(value: str) -> str:
     """Return a value without the pair of quotes around it, if it has one."""
     text = value.strip()
-    pair = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    return text[1:-1] if pair else text
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else text
 
 
 def quick(head: bytes) -> Fields | None:
-    """Return the fields of a memory's header, ``None`` where more must be looked at."""
+    """Return the fields of a memory's header, if its head has the usual layout; else ``None``.
+
+    One regular expression reads it, several times faster than ``split`` and ``plain``.
+    """
     match = _HEAD.match(head)
     if match is None or match.end() > limits.FRONTMATTER_BYTES:
         return None
@@ -192,7 +203,7 @@ def quick(head: bytes) -> Fields | None:
 
 
 def problem(raw: str) -> str:
-    """Say in words why a frontmatter must not be loaded, "" when it may.
+    """Return the reason why YAML must not load a frontmatter, "" if it may.
 
     ``raw`` is the text between the fences. Never raises and never builds a value.
     """
@@ -201,30 +212,31 @@ def problem(raw: str) -> str:
     if raw.count("[") + raw.count("{") > _BRACKETS:
         return f"it has more than {_BRACKETS} brackets"
     try:
-        return _walk(raw)
+        return _check_events(raw)
     except ERRORS as error:
         mark = getattr(error, "problem_mark", None)
+        # YAML counts from 0, and the first line of the file is the fence.
         where = f" in line {mark.line + 2}" if mark is not None else ""
         return f"it is not valid YAML{where}"
 
 
 def _after_lines(head: bytes) -> int:
-    """Return the offset behind the lines that may hold a head."""
-    at = 0
+    """Return the offset behind the first 30 lines, among which a head must end."""
+    offset = 0
     for _ in range(limits.HEAD_LINES):
-        at = head.find(b"\n", at) + 1
-        if not at:
+        offset = head.find(b"\n", offset) + 1
+        if not offset:  # ``find`` returned -1: there are fewer lines
             return len(head)
-    return at
+    return offset
 
 
 def simple(value: str) -> str | None:
-    """Return what a value means, quoted or not, ``None`` when YAML must be asked."""
+    """Return the text of a YAML value, quoted or not, ``None`` if YAML must read it."""
     if not value or _is_plain(value):
         return value
     inner = value[1:-1]
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    if quoted and value[0] not in inner and inner.isprintable() and "\\" not in inner:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    if is_quoted and value[0] not in inner and inner.isprintable() and "\\" not in inner:
         return inner
     return None
 
@@ -242,7 +254,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _head_text(raw: bytes) -> str | None:
-    """Return the text of a raw value in a head, ``None`` if YAML must be asked."""
+    """Return the text of a raw value in a head, ``None`` if YAML must read it."""
     try:
         text = simple(raw.decode().strip(" "))
     except UnicodeDecodeError:
@@ -252,8 +264,11 @@ def _head_text(raw: bytes) -> str | None:
     return text
 
 
-def _walk(raw: str) -> str:
-    """Check the stream of YAML events; return why it is refused, "" if it is not."""
+def _check_events(raw: str) -> str:
+    """Check a YAML text event by event; return why it is refused, "" if it is not.
+
+    Events need neither recursion nor memory, unlike values. Raises what PyYAML raises.
+    """
     depth = nodes = documents = 0
     for event in yaml.parse(raw, Loader=LOADER):
         documents += isinstance(event, yaml.DocumentStartEvent)
@@ -261,8 +276,8 @@ def _walk(raw: str) -> str:
             return "it has more than one document"
         if isinstance(event, yaml.NodeEvent):
             nodes += 1
-            if words := _forbidden(event, root=not depth):
-                return words
+            if reason := _refusal(event, is_root=not depth):
+                return reason
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > limits.FRONTMATTER_DEPTH or nodes > limits.FRONTMATTER_NODES:
@@ -270,17 +285,17 @@ def _walk(raw: str) -> str:
     return ""
 
 
-def _forbidden(event: Any, *, root: bool) -> str:
-    """Return why a YAML event is refused, "" if it is not."""
-    words = ""
+def _refusal(event: Any, *, is_root: bool) -> str:
+    """Return why the event of a YAML node is refused, "" if it is not."""
+    reason = ""
     if isinstance(event, yaml.AliasEvent):
-        words = "it uses an alias"
+        reason = "it uses an alias"
     elif event.anchor is not None:
-        words = "it uses an anchor"
+        reason = "it uses an anchor"
     elif event.tag is not None:
-        words = "it uses a tag"
+        reason = "it uses a tag"
     elif isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
-        words = "it uses a merge key"
-    elif root and not isinstance(event, yaml.MappingStartEvent):
-        words = "it is not a mapping"
-    return words
+        reason = "it uses a merge key"
+    elif is_root and not isinstance(event, yaml.MappingStartEvent):
+        reason = "it is not a mapping"
+    return reason

@@ -1,7 +1,7 @@
-"""Surgical changes of frontmatter: lines of the named keys change, every other byte stays.
+"""Setting fields of a frontmatter: the lines of these keys change, every other byte stays. Pure.
 
-Pure. Works on lines of bytes, so that line ends, a BOM, comments, order and foreign bytes are never
-touched. ``document.py`` reads the result back before anybody gets it: what this file misjudges
+It works on lines of bytes, so that line ends, a BOM, comments, order and foreign bytes stay as they
+are. ``document.py`` reads the result back before anybody gets it: a line that is misjudged here
 becomes an error and not a damaged memory.
 """
 
@@ -14,8 +14,8 @@ from memd.documents.frontmatter import Fenced, scalar
 _TABLE = "metadata"
 _HEADER = re.compile(rb"""["']?metadata["']?[ \t]*:[ \t]*+(?:#.*)?\s*""")
 _INDENT = re.compile(rb"[ \t]*")
-_MANY = 2  # between type and the stamps: where keys that memd does not know stand
-# The order in which Claude Code stamps them.
+_UNKNOWN_RANK = 2  # keys that memd does not know come between type and the stamps
+# The order in which Claude Code writes its keys.
 _RANKS = {"node_type": 0, "type": 1, "originSessionId": 3, "modified": 4}
 
 
@@ -48,21 +48,25 @@ def edit(content: bytes, fenced: Fenced, fields: Mapping[str, str]) -> bytes:
 
 
 def _set_top(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
-    """Set a field at the top of a head, in place or where it belongs."""
+    """Set a field at the top of a head.
+
+    A new field goes in the usual order: name, description, other fields, ``metadata``.
+    """
     new = _line(b"", key, value)
     span = _find(lines, key, b"")
     if span is not None:
-        lines[span[0] : span[1]] = [new + _eol(lines[span[0]])]
+        first, end = span
+        lines[first:end] = [new + _eol(lines[first])]
         return
-    at = len(lines)
-    table, name = _find(lines, _TABLE, b""), _find(lines, "name", b"")
+    position = len(lines)
+    table_span, name_span = _find(lines, _TABLE, b""), _find(lines, "name", b"")
     if key == "name":
-        at = 0
+        position = 0
     elif key == "description":
-        at = name[1] if name else 0
-    elif table:
-        at = table[0]
-    lines.insert(at, new + eol)
+        position = name_span[1] if name_span else 0
+    elif table_span:
+        position = table_span[0]
+    lines.insert(position, new + eol)
 
 
 def _set_nested(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
@@ -74,63 +78,82 @@ def _set_nested(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
         else:
             lines += [_TABLE.encode() + b":" + eol, _line(b"  ", key, value) + eol]
         return
-    if not _HEADER.fullmatch(lines[span[0]]):
+    table_line, table_end = span
+    if not _HEADER.fullmatch(lines[table_line]):
         why = "its metadata is not written as a block of lines"
         raise FrontmatterNotEditableError(why)
-    block = lines[span[0] + 1 : span[1]]
+    block = lines[table_line + 1 : table_end]
     indent = next((_indent(line) for line in block if line.strip()), b"  ")
-    old = _find(block, key, indent)
-    if old is not None:
-        block[old[0] : old[1]] = [_line(indent, key, value) + _eol(block[old[0]])]
+    new = _line(indent, key, value)
+    old_span = _find(block, key, indent)
+    if old_span is not None:
+        first, end = old_span
+        block[first:end] = [new + _eol(block[first])]
     else:
-        block.insert(_place(block, key, indent), _line(indent, key, value) + eol)
-    lines[span[0] + 1 : span[1]] = block
+        block.insert(_position_of_new_key(block, key, indent), new + eol)
+    lines[table_line + 1 : table_end] = block
 
 
-def _place(block: list[bytes], key: str, indent: bytes) -> int:
-    """Return the line a new key goes to, by the order in which Claude Code writes them."""
-    rank = _RANKS.get(key, _MANY)
-    spans = [(_RANKS[other], span) for other in _RANKS if (span := _find(block, other, indent))]
-    if rank < _MANY:
-        return max((span[1] for other, span in spans if other < rank), default=0)
-    return min((span[0] for other, span in spans if other > rank), default=len(block))
+def _position_of_new_key(block: list[bytes], key: str, indent: bytes) -> int:
+    """Return the line a new key goes to, by the order in which Claude Code writes them.
+
+    A key of the beginning goes behind those before it, any other in front of those after it.
+    """
+    rank = _RANKS.get(key, _UNKNOWN_RANK)
+    ranked_spans = [
+        (known_rank, span)
+        for known_key, known_rank in _RANKS.items()
+        if (span := _find(block, known_key, indent))
+    ]
+    if rank < _UNKNOWN_RANK:
+        return max((end for other, (_, end) in ranked_spans if other < rank), default=0)
+    return min((first for other, (first, _) in ranked_spans if other > rank), default=len(block))
 
 
 def _find(lines: list[bytes], key: str, indent: bytes) -> tuple[int, int] | None:
-    """Return the lines of a key: its own and those of its value. The last one wins, as in YAML."""
-    shape = re.compile(
+    """Return the first line of a key and the line behind its value, ``None`` without the key.
+
+    Of several the last one counts, as in YAML.
+    """
+    key_line = re.compile(
         re.escape(indent) + rb"""(["']?)""" + re.escape(key.encode()) + rb"\1[ \t]*:(?:\s.*)?",
         re.DOTALL,
     )
-    result = [number for number, line in enumerate(lines) if shape.fullmatch(line)]
-    if not result:
+    numbers = [number for number, line in enumerate(lines) if key_line.fullmatch(line)]
+    if not numbers:
         return None
-    end = number = result[-1] + 1
+    first = numbers[-1]
+    end = number = first + 1
     while number < len(lines) and _continues(lines[number], indent):
         number += 1
-        if lines[number - 1].strip():
+        if lines[number - 1].strip():  # empty lines behind the value are not a part of it
             end = number
-    return result[-1], end
+    return first, end
 
 
 def _continues(line: bytes, indent: bytes) -> bool:
-    """Say whether a line belongs to the value of the key above it."""
+    """Say whether a line belongs to the value of a key above it, which has this indent."""
     text = line.strip()
-    if not text or text.startswith(b"#"):
-        return not text or len(_indent(line)) > len(indent)
-    return len(_indent(line)) > len(indent) or (
-        _indent(line) == indent and (text == b"-" or text.startswith(b"- "))
-    )
+    if not text:
+        return True
+    if len(_indent(line)) > len(indent):
+        return True
+    # YAML lets the items of a list stand directly below their key.
+    is_list_item = text == b"-" or text.startswith(b"- ")
+    return _indent(line) == indent and is_list_item
 
 
 def _line(indent: bytes, key: str, value: str) -> bytes:
+    """Return the line of a field, without a line end."""
     return indent + f"{key}: {scalar(value)}".encode()
 
 
 def _indent(line: bytes) -> bytes:
+    """Return the blanks and tabs at the beginning of a line."""
     match = _INDENT.match(line)
     return match[0] if match else b""
 
 
 def _eol(line: bytes) -> bytes:
+    """Return the line end of a line, a newline if it has none."""
     return line[len(line.rstrip(b"\r\n")) :] or b"\n"

@@ -1,9 +1,9 @@
-"""The head of a memory as memd writes it, from whatever lines stand above the body. Pure.
+"""Rewriting the head of a memory in memd's layout, whatever lines it has. Pure.
 
 Rules of this file
 - A line ``key: value`` means what a person reads there: a colon, a ``#channel``, quotes or a
   leading sign in a value cut nothing off, though YAML would. A value in one pair of quotes loses
-  them; what stands indented below a key goes on with its value.
+  them; indented lines below a key continue its value.
 - Every key stays, in its order. Name and type take the form that they must have.
 """
 
@@ -23,7 +23,10 @@ _DIGITS = 6
 
 
 def slug(name: str, otherwise: str = "") -> str:
-    """Return a name in small letters, digits and dashes; of another text where nothing is left."""
+    """Return a name in small letters, digits and dashes.
+
+    If nothing of it is left, ``otherwise`` is used in its place, or a hash of the name.
+    """
     for text in (name, otherwise):
         plain = unicodedata.normalize("NFKD", text[: 4 * _SLUG_CHARACTERS]).casefold()
         plain = re.sub(r"[\u0300-\u036f'\u2019]", "", plain)
@@ -34,25 +37,27 @@ def slug(name: str, otherwise: str = "") -> str:
 
 
 def rewritten(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
-    """Return a memory with its head written anew; as it is where it has none that ends.
+    """Return a memory with its head rewritten; a memory without a closed head as it is.
 
-    ``known`` are the fields that the memory had before, for what is not said again; keys below
-    ``metadata`` are ``metadata.<key>``.
+    ``known`` are the fields that the memory had before; those that the new head does not have stay.
+    Keys below ``metadata`` are ``metadata.<key>``.
     """
     fenced = split(content)
     if fenced is None or not fenced.closed:
         return content
     new = dict(_fields(fenced.lines))
+    # A key that is now at the top replaces the one that was below ``metadata``.
     old = {key: text for key, text in known.items() if key.rpartition(".")[2] not in new}
     fields = old | new
-    stem = path.rpartition("/")[2].removesuffix(".md")
+    file_name = path.rpartition("/")[2].removesuffix(".md")
     kind = fields.pop(f"{_TABLE}.type", "") or fields.get("type", "")
     fields.pop("type", "")
-    name, description = slug(fields.pop("name", ""), stem), fields.pop("description", "")
+    name, description = slug(fields.pop("name", ""), file_name), fields.pop("description", "")
     nested = {"node_type": "memory", "type": kind.strip().lower()}
-    for key in [key for key in fields if key.startswith(f"{_TABLE}.")]:
+    nested_keys = [key for key in fields if key.startswith(f"{_TABLE}.")]
+    for key in nested_keys:
         nested.setdefault(key.partition(".")[2], fields.pop(key))
-    nested |= {key: nested.pop(key) for key in _STAMPS if key in nested}
+    nested |= {key: nested.pop(key) for key in _STAMPS if key in nested}  # to the end
     top = {"name": name, "description": description, **fields}
     lines = [*(f"{key}: {scalar(value)}" for key, value in top.items()), f"{_TABLE}:"]
     lines += [f"  {key}: {scalar(value)}" for key, value in nested.items()]
@@ -61,28 +66,32 @@ def rewritten(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
 
 
 def _fields(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield each key of a head with its value."""
-    for key, values in _entries(lines):
-        text = "" if _BLOCK.fullmatch(values[0]) else values[0]
-        yield key, " ".join((_unquoted(text), *values[1:])).strip()
+    """Yield each key of a head with its value, which may continue on several lines."""
+    for key, (first, *continued) in _values_by_line(lines):
+        text = "" if _BLOCK.fullmatch(first) else first
+        yield key, " ".join((_unquoted(text), *continued)).strip()
 
 
-def _entries(lines: tuple[str, ...]) -> list[tuple[str, list[str]]]:
-    """Return each key with the texts of its line and of those that go on with it."""
+def _values_by_line(lines: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """Return each key with the text on its own line and on each line that continues the value."""
     entries: list[tuple[str, list[str]]] = []
-    table, inner = False, ""
+    in_table = False  # below ``metadata:``
+    table_indent = ""  # of the keys there; "" until the first one
     for line in lines:
         match = LENIENT_LINE.fullmatch(line)
         indent = match[1] if match else line[: len(line) - len(line.lstrip())]
+        value = (match[3] or "").strip() if match else ""
+        is_comment = not indent and line.startswith("#")
         if match and not indent:
-            table, inner = match[2] == _TABLE and not (match[3] or "").strip(), ""
-            if not table:
-                entries.append((match[2], [(match[3] or "").strip()]))
-        elif match and table and indent == (inner or indent):
-            inner = indent
-            entries.append((f"{_TABLE}.{match[2]}", [(match[3] or "").strip()]))
-        elif entries and line.strip() and not (not indent and line.startswith("#")):
-            entries[-1][1].append(line.strip().removeprefix("- "))
+            in_table, table_indent = match[2] == _TABLE and not value, ""
+            if not in_table:
+                entries.append((match[2], [value]))
+        elif match and in_table and indent == (table_indent or indent):
+            table_indent = indent
+            entries.append((f"{_TABLE}.{match[2]}", [value]))
+        elif entries and line.strip() and not is_comment:
+            _, texts = entries[-1]
+            texts.append(line.strip().removeprefix("- "))
     return entries
 
 

@@ -1,8 +1,8 @@
-"""What a text says when its broken lines are joined and its encoded runs decoded. Pure.
+"""Joining the broken lines of a text and decoding its base64 and hex, to find hidden tokens. Pure.
 
-A token that is wrapped over two lines, or stands there as base64 or hex, is a token all the same.
-What is put together here is looked at for the shapes of tokens only, never for what prose says:
-words that were on two lines make no sentence. Each piece knows where it came from.
+A token that is wrapped over two lines, or encoded, is a token all the same. The results are only
+searched for the shapes of tokens and not for prose, since words from two lines make no sentence.
+Each part of a result knows its place in the text.
 """
 
 import base64
@@ -34,7 +34,10 @@ _MOST = 16 * 1024  # characters of one run; a longer one is a file's content
 
 
 class DerivedPart(Struct, frozen=True):
-    """Characters of a derived text and where they come from; ``exact`` when one by one."""
+    """A part of a derived text that begins at ``start``, and its place in the first text.
+
+    ``exact`` says that the characters are the same; else they were decoded from that place.
+    """
 
     start: int
     source: int
@@ -43,43 +46,48 @@ class DerivedPart(Struct, frozen=True):
 
 
 class Derived(Struct, frozen=True):
-    """A text made from another one."""
+    """A text made from another one by joining and decoding; ``pieces`` are sorted by start."""
 
     text: str
     pieces: tuple[DerivedPart, ...]
 
     def source(self, start: int, end: int) -> tuple[int, int]:
-        """Return where in the first text a span of this one comes from."""
-        first, last = self._piece(start), self._piece(end - 1)
-        return (
-            first.source + (start - first.start if first.exact else 0),
-            last.source + (end - last.start) if last.exact else last.source_end,
-        )
+        """Return the span of the first text from which a span of this one was made.
 
-    def _piece(self, position: int) -> DerivedPart:
+        Of a decoded part it is all of the encoded run.
+        """
+        first, last = self._piece_at(start), self._piece_at(end - 1)
+        source_start = first.source + (start - first.start) if first.exact else first.source
+        source_end = last.source + (end - last.start) if last.exact else last.source_end
+        return source_start, source_end
+
+    def _piece_at(self, position: int) -> DerivedPart:
+        """Return the part that has the character at a position."""
         return self.pieces[bisect_right(self.pieces, position, key=lambda piece: piece.start) - 1]
 
 
 def derived(text: str) -> Derived:
-    """Return all that a text says when joined and decoded, each on lines of its own."""
-    parts: list[str] = []
-    pieces: list[DerivedPart] = []
+    """Return all joined lines and decoded runs of a text, each on lines of its own."""
+    texts: list[str] = []
+    all_pieces: list[DerivedPart] = []
     size = 0
-    for part, result in _parts(text):
-        pieces += [DerivedPart(size + p.start, p.source, p.source_end, p.exact) for p in result]
-        parts.append(part)
+    for part, pieces in _joined_and_decoded(text):
+        for piece in pieces:
+            start = size + piece.start
+            all_pieces.append(DerivedPart(start, piece.source, piece.source_end, piece.exact))
+        texts.append(part)
         size += len(part) + 1
-    return Derived("\n".join(parts), tuple(pieces))
+    return Derived("\n".join(texts), tuple(all_pieces))
 
 
-def _parts(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
+def _joined_and_decoded(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
     """Yield each joined or decoded text, with the parts that it was made from."""
     for match in compiled(_BROKEN).finditer(subject(text)):
         if _DIGIT.search(text, match.start(), match.end()) is None:
-            continue  # prose: no part of it has one
-        for spans in _windows(_lines(text, match.start(), match.end())):
-            own = "".join(text[start:end] for start, end in spans)
-            if not _LEAST <= len(own) <= _MOST or _DIGIT.search(own) is None:
+            continue  # prose: a token has a digit
+        for spans in _windows(_spans_between_seams(text, match.start(), match.end())):
+            characters = "".join(text[start:end] for start, end in spans)
+            if not _LEAST <= len(characters) <= _MOST or _DIGIT.search(characters) is None:
                 continue
             joined, pieces = _joined(text, spans)
             yield joined, pieces
@@ -90,8 +98,8 @@ def _parts(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
         yield decoded, (DerivedPart(0, *span, exact=False),)
 
 
-def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the parts of a run that its seams leave, as spans of the text."""
+def _spans_between_seams(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the spans of a broken run without the line ends and marks between its lines."""
     spans: list[tuple[int, int]] = []
     for seam in _SEAMS.finditer(text, start, end):
         spans.append((start, seam.start()))
@@ -100,51 +108,59 @@ def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _windows(spans: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Yield the parts that may be one token: two or three in a row, and all that there are.
+    """Yield the lines that may be one token together: two or three in a row, and all of them.
 
-    A word at the end of the line before, or at the beginning of the next, belongs to no token.
+    Not only all of them: a word at the end of the line before, or at the beginning of the next, may
+    not belong to the token.
     """
     count = len(spans)
-    ends = {(at, at + size) for at in range(count) for size in (2, 3) if at + size <= count}
-    for first, last in sorted(ends | {(0, count)}):
-        yield spans[first:last]
+    windows = {
+        (first, first + size) for first in range(count) for size in (2, 3) if first + size <= count
+    }
+    for first, end in sorted(windows | {(0, count)}):
+        yield spans[first:end]
 
 
 def _joined(text: str, spans: list[tuple[int, int]]) -> tuple[str, tuple[DerivedPart, ...]]:
-    """Return parts of a text put together, the first with what stands before it in its line."""
-    first = spans[0][0]
-    line = max(text.rfind("\n", 0, first) + 1, first - _BEFORE)
+    """Return spans of a text put together, and the parts of the result.
+
+    The words before the first span in its line come along: they may be the name of a credential.
+    """
+    (first_start, first_end), *others = spans
+    line_start = max(text.rfind("\n", 0, first_start) + 1, first_start - _BEFORE)
     pieces: list[DerivedPart] = []
     size = 0
-    for start, end in [(line, spans[0][1]), *spans[1:]]:
+    for start, end in [(line_start, first_end), *others]:
         pieces.append(DerivedPart(size, start, end, exact=True))
         size += end - start
     return "".join(text[p.source : p.source_end] for p in pieces), tuple(pieces)
 
 
 def _decoded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield what runs of base64 or hex say in printable ASCII, with the span of each run."""
+    """Yield the printable ASCII that runs of base64 or hex decode to, with the span of each run."""
     for match in compiled(_ENCODED).finditer(subject(text)):
         run = text[match.start() : match.end()].rstrip("=")
         if len(run) > _MOST or _DIGIT.search(run) is None:
             continue
         digits = _HEX.fullmatch(run)
-        result = _plain(binascii.unhexlify(digits[1])) if digits else ""
-        if not result and len(run) % 4 != 1:
+        decoded = _printable(binascii.unhexlify(digits[1])) if digits else ""
+        if not decoded and len(run) % 4 != 1:  # no base64 has such a length
             padded = (run + "=" * (-len(run) % 4)).encode()
-            result = _plain(base64.b64decode(padded.translate(_STANDARD)))
-        if result:
-            yield result, match.span()
+            decoded = _printable(base64.b64decode(padded.translate(_STANDARD)))
+        if decoded:
+            yield decoded, match.span()
 
 
-def _plain(body: bytes) -> str:
+def _printable(body: bytes) -> str:
+    """Return bytes as text, "" if they are not printable ASCII."""
     return body.decode("ascii") if _PRINTABLE.fullmatch(body) else ""
 
 
 def subject(text: str) -> str | bytes:
-    """Return a text as the library searches it fastest; a match is at the same place in both.
+    """Return a text in the form that google-re2 searches fastest: bytes, if it is ASCII.
 
-    For characters it has to count bytes before and behind each match.
+    In a text of characters the library has to count bytes around each match. In ASCII a match is at
+    the same place in both forms.
     """
     return text.encode() if text.isascii() else text
 

@@ -1,4 +1,4 @@
-"""What a value beside a credential's name looks like: a generated secret, or words. Pure.
+"""Decides whether a value beside a credential's name may be a secret or is ordinary words. Pure.
 
 ``auth: oauth2-pkce-s256`` and ``password hunter2-Prod-9981`` are both words, digits and dashes.
 They are told apart by their parts: a part is *ordinary* when people put it into identifiers
@@ -66,21 +66,29 @@ def assigned(value: str) -> bool:
 
 
 def password(value: str) -> bool:
-    """Say whether what stands behind "password:" may be one."""
+    """Say whether the value behind "password:" may be a password.
+
+    It is none if it is a path, a call, the name of an algorithm or several ordinary words.
+    """
     bare = value.rstrip(_ENDS)
     if _PLACE.match(value) or _CALL.match(value) or _is_digest(bare):
         return False
-    several = len(_PARTS.split(bare)) > 1
-    known = _ALGORITHM.fullmatch(bare) or _REFERENCE.fullmatch(bare)
-    return not (known or (several and _all_parts(bare, _is_common)))
+    if _ALGORITHM.fullmatch(bare) or _REFERENCE.fullmatch(bare):
+        return False
+    has_several_parts = len(_PARTS.split(bare)) > 1
+    return not (has_several_parts and _all_parts(bare, _is_common))
 
 
 def phrase(value: str) -> bool:
-    """Say whether a word that follows "password" after a blank may be one."""
+    """Say whether a word that follows "password" after a blank may be a password.
+
+    In prose most such words are not, so it must have a sign, or letters and digits mixed in a way
+    that no identifier has.
+    """
     bare = value.rstrip(_ENDS)
     if not _is_candidate(bare):
         return False
-    if _signed(bare):
+    if _has_sign(bare):
         return True
     digits = sum(letter.isdigit() for letter in bare)
     if digits == 1:
@@ -91,16 +99,16 @@ def phrase(value: str) -> bool:
 def login(value: str) -> bool:
     """Say whether a word that follows "login" or "secret" may be a password.
 
-    Both are words of everyday prose, and names of accounts and resources follow them: more is
-    asked, a sign or both cases with a mixture that no name has.
+    Both are words of everyday prose, and names of accounts and resources follow them. So the word
+    must have a sign, or be long, with capital and small letters, and pass ``phrase``.
     """
     bare = value.rstrip(_ENDS)
     if not _is_candidate(bare):
         return False
-    if _signed(bare):
+    if _has_sign(bare):
         return True
-    both = any(map(str.isupper, bare)) and any(map(str.islower, bare))
-    return len(bare) >= _LONG and both and phrase(bare)
+    has_both_cases = any(map(str.isupper, bare)) and any(map(str.islower, bare))
+    return len(bare) >= _LONG and has_both_cases and phrase(bare)
 
 
 def session(value: str) -> bool:
@@ -134,16 +142,21 @@ def _is_digest(value: str) -> bool:
     return bool(rest and _ALGORITHM.fullmatch(algorithm))
 
 
-def _signed(value: str) -> bool:
-    """Say whether a value has a sign where no punctuation stands."""
-    last = _LAST_SIGN.search(value)
-    mixed = any(map(str.isupper, value)) and any(map(str.islower, value))
-    return bool(_SIGN.search(value)) or (last is not None and mixed)
+def _has_sign(value: str) -> bool:
+    """Say whether a value has a sign like ``!`` or ``$`` where prose has none.
+
+    A sign at the end counts only beside capital and small letters: "really!" is prose.
+    """
+    if _SIGN.search(value):
+        return True
+    has_both_cases = any(map(str.isupper, value)) and any(map(str.islower, value))
+    return has_both_cases and _LAST_SIGN.search(value) is not None
 
 
-def _all_parts(value: str, ordinary: Callable[[str], bool]) -> bool:
+def _all_parts(value: str, is_ordinary: Callable[[str], bool]) -> bool:
+    """Say whether all parts of a value, split at dashes, dots and the like, are ordinary."""
     parts = [part for part in _PARTS.split(value) if part]
-    return bool(parts) and all(map(ordinary, parts))
+    return bool(parts) and all(map(is_ordinary, parts))
 
 
 def _is_common(part: str) -> bool:
@@ -158,14 +171,14 @@ def _is_named(part: str) -> bool:
 
 
 def _is_word(part: str) -> bool:
-    """Say whether a part reads as a word, or as words written together."""
+    """Say whether a part reads as a word, or as words written together: ``camelCase``."""
     if not _WORD.fullmatch(part):
         return False
     if not _ASCII.fullmatch(part):
         return True  # letters of a language with accents, or without vowels at all
-    humps = _HUMP.findall(part)
-    short = sum(len(hump) == 1 for hump in humps)
-    return short <= 1 and all(
+    humps = _HUMP.findall(part)  # the words within, each with its capital
+    single_letters = sum(len(hump) == 1 for hump in humps)
+    return single_letters <= 1 and all(
         len(hump) <= _ACRONYM or (_VOWEL.search(hump) and not _CLUSTER.search(hump))
         for hump in humps
     )
@@ -188,6 +201,7 @@ def _is_camel(value: str) -> bool:
 
 
 def _is_hump(word: str) -> bool:
+    """Say whether a part of a camel-case name is an acronym or reads as a word."""
     if word.isupper():
         return 1 < len(word) <= _ACRONYM
     return len(word) > 1 and _is_word(word) and not _TIGHT.search(word)

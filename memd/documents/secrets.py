@@ -1,11 +1,11 @@
-"""What looks like a credential.
+"""Finding and removing what looks like a credential in a text.
 
 Rules of this file
 - The rules are data (``secret_rules.toml``); this file only applies them.
-- A text is looked at in three forms: as it is, NFKC-normalised, and with invisible characters
-  removed as well, so that a full-width letter or a zero-width joint hides nothing. Of each, what
-  comes out of joined lines and decoded runs is looked at for the shapes of tokens as well.
-- An answer names the rule and the line, never the value.
+- A text is searched in three forms: as it is, NFKC-normalised, and with invisible characters
+  removed as well, so that a full-width letter or a zero-width joint hides nothing. In each form,
+  joined lines and decoded runs are searched as well, but only for the shapes of tokens.
+- A finding names the rule and the line, never the value.
 - Matching is linear in the text (google-re2 has no backtracking), and a rule whose words do not
   stand in the text is not tried at all.
 """
@@ -39,6 +39,8 @@ class Finding(Struct, frozen=True):
 
 
 class _Rule(Struct, frozen=True):
+    """A rule of ``secret_rules.toml``, which explains the fields."""
+
     id: str
     words: tuple[str, ...]
     pattern: str
@@ -51,6 +53,8 @@ class _Rule(Struct, frozen=True):
 
 
 class _Table(Struct, frozen=True):
+    """All of ``secret_rules.toml``: the rules, and patterns of values that are no credentials."""
+
     rules: tuple[_Rule, ...]
     placeholder: str
     syntax: str
@@ -61,13 +65,15 @@ class _Table(Struct, frozen=True):
 
 
 class _Name(Struct, frozen=True):
-    """What a pattern matched before a value, and what stands before that in the line."""
+    """The words in front of a value: ``own`` are matched by the pattern, ``before`` precede it."""
 
     before: str
     own: str
 
 
 class _Hit(Struct, frozen=True):
+    """Where the value of a rule's match lies in a text."""
+
     rule: str
     start: int
     end: int
@@ -85,14 +91,16 @@ _LONG = 64 * 1024  # characters of a text with which one rule takes a moment
 
 
 def find(text: str) -> tuple[Finding, ...]:
-    """Return what looks like a credential, by line and then the most telling rule first."""
-    result: dict[tuple[int, str], None] = {}
+    """Return what looks like a credential, by line and then the most specific rule first."""
+    findings: dict[tuple[int, str], None] = {}  # an ordered set of line and rule
     for form in _forms(text):
         # Rules come in the table's order: vendors' shapes before the general ones.
-        looked_at = form if form is text else _changed(text, form)
-        for hit in _hits(looked_at):
-            result[looked_at.count("\n", 0, hit.start) + 1, hit.rule] = None
-    return tuple(Finding(rule, line) for line, rule in sorted(result, key=lambda item: item[0]))
+        searched = form if form is text else _changed_lines(text, form)
+        for hit in _hits(searched):
+            line = searched.count("\n", 0, hit.start) + 1
+            findings[line, hit.rule] = None
+    by_line = sorted(findings, key=lambda line_and_rule: line_and_rule[0])
+    return tuple(Finding(rule, line) for line, rule in by_line)
 
 
 def scrub(text: str) -> str:
@@ -100,12 +108,12 @@ def scrub(text: str) -> str:
 
     Where one is only visible in a normalised form, that form is what comes back.
     """
-    return _scrubbed(text, lines=False)
+    return _scrubbed(text, keep_lines=False)
 
 
 def blank(text: str) -> str:
-    """Return a text as ``scrub`` does, with every line end where it was: line numbers stay."""
-    return _scrubbed(text, lines=True)
+    """Return what ``scrub`` returns, but keep all line ends, so that line numbers stay."""
+    return _scrubbed(text, keep_lines=True)
 
 
 def scrub_error(error: MemdError) -> None:
@@ -116,24 +124,28 @@ def scrub_error(error: MemdError) -> None:
     error.facts = {key: scrub(v) if isinstance(v, str) else v for key, v in facts}
 
 
-def _scrubbed(text: str, *, lines: bool) -> str:
+def _scrubbed(text: str, *, keep_lines: bool) -> str:
+    """Return a text with each credential replaced; see ``scrub`` and ``blank``."""
     hits = tuple(_hits(text))
-    text = result = _replace(text, hits, lines=lines) if hits else text
+    text = scrubbed = _replace(text, hits, keep_lines=keep_lines) if hits else text
+    # Credentials in plain sight are gone now. Another form is returned only for the rest.
     for form in _forms(text):
-        # What stands in the text as it is was found; only what is left may change its form.
         if form is not text and (hits := tuple(_hits(form))):
-            result = _replace(form, hits, lines=lines)
-    return result
+            scrubbed = _replace(form, hits, keep_lines=keep_lines)
+    return scrubbed
 
 
-def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool) -> str:
-    """Return a text with each hit replaced by the name of its rule."""
+def _replace(text: str, hits: tuple[_Hit, ...], *, keep_lines: bool) -> str:
+    """Return a text with each hit replaced by the name of its rule.
+
+    Of hits that overlap only the first is named. With ``keep_lines`` their line ends stay.
+    """
     parts: list[str] = []
-    position = 0
+    position = 0  # of the first character that is not handled yet
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if hit.start >= position:
             parts += [text[position : hit.start], f"[secret: {hit.rule}]"]
-        if lines:
+        if keep_lines:
             parts.append("\n" * text.count("\n", max(position, hit.start), hit.end))
         position = max(position, hit.end)
     return "".join((*parts, text[position:]))
@@ -152,10 +164,11 @@ def _forms(text: str) -> Iterator[str]:
         yield visible
 
 
-def _changed(text: str, form: str) -> str:
-    """Return a form with the lines empty that lie far from any that it changes.
+def _changed_lines(text: str, form: str) -> str:
+    """Return the lines of a form that differ from the text, and those near them; others empty.
 
-    Normalising makes and removes no line ends, so lines keep their numbers.
+    The text itself is searched already. Normalising makes and removes no line ends, so lines keep
+    their numbers.
     """
     lines = form.split("\n")
     near: set[int] = set()
@@ -166,17 +179,19 @@ def _changed(text: str, form: str) -> str:
 
 
 def _hits(text: str) -> Iterator[_Hit]:
-    """Yield what the rules find in a text, and in what it says joined and decoded."""
+    """Yield the hits of the rules in a text, and in its joined lines and decoded runs."""
     # A lone surrogate cannot be encoded for re2; it is no part of any credential.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    plain = tuple(_matches(text, _table().rules))
-    yield from plain
-    made = derived(text)
-    shapes = tuple(rule for rule in _table().rules if not rule.prose) if made.text else ()
-    for hit in _matches(made.text, shapes):
-        start, end = made.source(hit.start, hit.end)
+    plain_hits = tuple(_matches(text, _table().rules))
+    yield from plain_hits
+    joined_and_decoded = derived(text)
+    if not joined_and_decoded.text:
+        return
+    token_rules = tuple(rule for rule in _table().rules if not rule.prose)
+    for hit in _matches(joined_and_decoded.text, token_rules):
+        start, end = joined_and_decoded.source(hit.start, hit.end)
         # A token that is whole in its line would take the first word of the next one with it.
-        if not any(known.start < end and start < known.end for known in plain):
+        if not any(known.start < end and start < known.end for known in plain_hits):
             yield _Hit(hit.rule, start, end)
 
 
@@ -196,26 +211,30 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
         if rule.needs and compiled(rule.needs).search(searched) is None:
             continue
         for match in compiled(rule.pattern).finditer(searched):
-            group = match.lastindex or 0
+            group = match.lastindex or 0  # of the value; without a group it is all that matched
             value = text[match.start(group) : match.end(group)]
-            line = text.rfind("\n", 0, match.start()) + 1
-            before = text[max(line, match.start() - _BEFORE) : match.start()]
+            line_start = text.rfind("\n", 0, match.start()) + 1
+            before = text[max(line_start, match.start() - _BEFORE) : match.start()]
             name = _Name(before, text[match.start() : match.start(group)])
-            if _credible(value, name, rule):
+            if _may_be_credential(value, name, rule):
                 yield _Hit(rule.id, match.start(group), match.end(group))
 
 
-def _credible(value: str, name: _Name, rule: _Rule) -> bool:
-    """Say whether a matched value may be a credential of this rule."""
+def _may_be_credential(value: str, name: _Name, rule: _Rule) -> bool:
+    """Say whether a matched value may be a credential of this rule, and no example or identifier.
+
+    ``name`` are the words in front of it.
+    """
     table = _table()
     run = _RUN.search(value)
-    if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):
+    is_monotonous = run is not None and 3 * len(run.group()) > len(value)  # "xxxxxxxx" for a third
+    if len(set(value.lower())) < _VARIETY or is_monotonous:
         return False
     if compiled(table.placeholder).search(value):
         return False
     if not rule.signs and compiled(table.syntax).search(value):
         return False
-    if rule.value == _ASSIGNED and _strange(value, name, table):
+    if rule.value == _ASSIGNED and _is_identifier(value, name, table):
         return False
     return (
         (not rule.mixed or _MIXED.search(value) is not None)
@@ -226,22 +245,24 @@ def _credible(value: str, name: _Name, rule: _Rule) -> bool:
 
 
 def _fingerprint(value: str) -> str:
+    """Return the hash under which the table lists published example credentials."""
     return hashlib.sha256(value.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
 def _entropy(value: str) -> float:
-    counts = Counter(value).values()
-    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+    """Return the Shannon entropy of a value's characters, in bits per character."""
+    frequencies = [count / len(value) for count in Counter(value).values()]
+    return -sum(frequency * math.log2(frequency) for frequency in frequencies)
 
 
-def _strange(value: str, name: _Name, table: _Table) -> bool:
+def _is_identifier(value: str, name: _Name, table: _Table) -> bool:
     """Say whether a value is an identifier by its form, its name or the word before "key"."""
     word = _NAME_END.search(name.before)
-    own = f"{word.group() if word else ''}{name.own}"
+    whole_name = f"{word.group() if word else ''}{name.own}"
     return any(
         (
             compiled(table.ordinary).search(value),
-            compiled(table.names).search(own),
+            compiled(table.names).search(whole_name),
             compiled(table.identifiers).search(name.before + name.own),
         )
     )
@@ -249,12 +270,13 @@ def _strange(value: str, name: _Name, table: _Table) -> bool:
 
 @cache
 def _words() -> Callable[[str], frozenset[str]]:
-    """Return what says which words of rules stand in a text."""
+    """Return a function that returns which words of the rules occur in a text."""
     return regex.words_in(sorted({word for rule in _table().rules for word in rule.words}))
 
 
 @cache
 def _table() -> _Table:
+    """Return the rules, read from the file at the first call."""
     source = resources.files("memd.documents").joinpath("secret_rules.toml").read_bytes()
     tables = tomllib.loads(source.decode("utf-8"))
     return msgspec.convert({"rules": tables["rule"], **tables["values"]}, _Table)
