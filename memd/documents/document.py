@@ -55,7 +55,7 @@ class InvalidMemoryError(MemdError):
 
 
 class Document(Struct, frozen=True):
-    """A memory's parts. ``metadata`` has every key but name and description, nested ones flat.
+    """A memory's parts. ``metadata`` has all fields but name and description, without nesting.
 
     ``body`` is the text after the frontmatter and its blank line; all of it when damaged.
     """

@@ -92,14 +92,14 @@ _LONG = 64 * 1024  # characters of a text with which one rule takes a moment
 
 def find(text: str) -> tuple[Finding, ...]:
     """Return what looks like a credential, by line and then the most specific rule first."""
-    findings: dict[tuple[int, str], None] = {}  # an ordered set of line and rule
+    lines_and_rules: dict[tuple[int, str], None] = {}  # an ordered set of line and rule
     for form in _forms(text):
         # Rules come in the table's order: vendors' shapes before the general ones.
         searched = form if form is text else _changed_lines(text, form)
         for hit in _hits(searched):
             line = searched.count("\n", 0, hit.start) + 1
-            findings[line, hit.rule] = None
-    by_line = sorted(findings, key=lambda line_and_rule: line_and_rule[0])
+            lines_and_rules[line, hit.rule] = None
+    by_line = sorted(lines_and_rules, key=lambda line_and_rule: line_and_rule[0])
     return tuple(Finding(rule, line) for line, rule in by_line)
 
 

@@ -1,4 +1,4 @@
-"""New memories: in the layout of their format, and of one statement alone. Pure.
+"""Making new memories: from their fields, or from one statement alone. Pure.
 
 A file is named after plain words of its statement: no number and no token gets into a name.
 """
@@ -77,12 +77,12 @@ def worded(
     session: str,
     modified: str,
 ) -> WordedMemory:
-    """Return the memory of a statement, with the line that quotes the person as its last, if any.
+    """Return a new memory that says one statement, and ends with a quotation if there is one.
 
-    No path of ``taken``, in folded case, is used again. ``session`` and ``modified`` are stamped as
-    ``new`` stamps them. Reads word lists at the first call.
+    No path of ``taken``, in folded case, is used again. ``session`` and ``modified`` are as in
+    ``new``. Reads word lists at the first call.
     """
-    name = plain = _name(statement)
+    name = plain = _file_name(statement)
     path, number = f"{kind}_{name}{SUFFIX}", 1
     while path.casefold() in taken:
         number += 1
@@ -97,10 +97,11 @@ def worded(
     return WordedMemory(path, description, body, content, Pointer(title, hook))
 
 
-def _name(statement: str) -> str:
-    """Return a name of the first words of a statement, of its hash if there are too few."""
-    typed = [word.lower() for word in _WORD.findall(statement)]
-    named = [word for word in typed if word not in _ARTICLES][:_NAME_WORDS]
-    if len(words(" ".join(named))) >= _LEAST_WORDS:
-        return "-".join(named)
+def _file_name(statement: str) -> str:
+    """Return a file name made of the first words of a statement, or of its hash."""
+    all_words = [word.lower() for word in _WORD.findall(statement)]
+    name_words = [word for word in all_words if word not in _ARTICLES][:_NAME_WORDS]
+    # ``words`` leaves out words like "and" that say nothing.
+    if len(words(" ".join(name_words))) >= _LEAST_WORDS:
+        return "-".join(name_words)
     return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_HASH_CHARACTERS]}"
