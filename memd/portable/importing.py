@@ -17,8 +17,6 @@ from memd.core.names import printable
 from memd.core.text import decode
 from memd.core.values import Actor, Header, MemoryFile, Project, Provenance
 from memd.documents import secrets
-from memd.portable import kinds, memd_archive
-from memd.portable.archive import open_source
 from memd.portable.errors import KindUnknownError, SourceRefusedError
 from memd.portable.plan import ImportPlan, KnownFiles
 from memd.portable.values import (
@@ -109,6 +107,10 @@ def read_source(request: ImportRequest, staging: str) -> Iterator[ImportReading]
     history are read later. Raises the errors of ``open_source`` and the readers, KindUnknownError,
     and SourceRefusedError for conversations without ``learn``.
     """
+    # The readers of all kinds are 20 modules, which only a daemon that imports needs.
+    from memd.portable import kinds, memd_archive  # noqa: PLC0415
+    from memd.portable.archive import open_source  # noqa: PLC0415
+
     with open_source(request.source, staging) as source:
         kind = request.kind or kinds.recognised(source)
         if kind is None:

@@ -16,7 +16,6 @@ import secrets as tokens
 import shutil
 import stat
 import struct
-import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,7 +31,7 @@ from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode,
 _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
 _LEVEL = 6  # of zlib
 _GZIP_HEAD = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no time, no name, no system
-_BLOCK = tarfile.BLOCKSIZE
+_BLOCK = 512  # bytes; an archive consists of such blocks
 _LATEST = 8**11 - 1  # the latest time in seconds that a tar's header can have
 _LATEST_DAY = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _TAKEN = "something of this name came there meanwhile; nothing was overwritten"
@@ -237,6 +236,8 @@ def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 def _tar_header(name: str, size: int, mtime_ns: int) -> bytes:
     """Return the tar header of a file, with its time in whole seconds and no owner."""
+    import tarfile  # noqa: PLC0415 - 0.8 MB that only an export needs
+
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, FILE_MODE
     member.mtime = max(0, min(mtime_ns // 1_000_000_000, _LATEST))
