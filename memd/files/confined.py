@@ -1,9 +1,8 @@
-"""Reading beneath a folder on behalf of a model: listing, status, and text in pieces.
+"""Reading files of a project on behalf of a model: listing, status, and text in pieces.
 
-``directory.py`` opens memories for the daemon; this opens whatever a person has in a project, for
-a reader that is not trusted. Names are opened in the same way (``kernel.py``: no link is followed),
-and more is refused: a file with several names may be one from elsewhere, and a FIFO, a device or a
-socket is no file at all. What is refused is not listed either.
+The model is not trusted. Names are opened as in ``directory.py`` (no link is followed), and more is
+refused: a file with several names (hard links) may be one from elsewhere. Files that are refused
+are not listed either.
 """
 
 import os
@@ -26,7 +25,7 @@ _SEVERAL_NAMES = "the file has several names (hard links), and may be one from e
 
 
 class DirectoryEntry(Struct, frozen=True):
-    """A folder or a file: its name, size in bytes and mtime in ns."""
+    """A folder or a file; ``folder`` says which. The size is in bytes, the mtime in ns."""
 
     name: str
     folder: bool
@@ -35,7 +34,7 @@ class DirectoryEntry(Struct, frozen=True):
 
 
 class Confined:
-    """A folder whose contents may be read; a context manager that closes it.
+    """A folder below which files may be read; a context manager that closes it.
 
     ``openat2`` chooses how names are walked, as in ``Directory``. Raises DirectoryMissingError,
     DirectoryUnusableError and PathRefusedError.
@@ -78,19 +77,19 @@ class Confined:
         Links, FIFOs, devices, files of others and files with several names are left out.
         Raises PathRefusedError; an unreadable folder is an empty one.
         """
-        result: list[DirectoryEntry] = []
+        allowed: list[DirectoryEntry] = []
         with suppress(OSError, FileUnreadableError), self._directory.folder(folder) as fd:
             if fd is None:
-                return result
+                return allowed
             with os.scandir(fd) as entries:
                 for entry in islice(entries, limit):
                     yield_to_requests()
                     with suppress(FileNotFoundError):  # deleted while we looked
                         status = entry.stat(follow_symlinks=False)
-                        plain = stat.S_ISDIR(status.st_mode) or self._plain_file(status)
-                        if plain and names.is_text(entry.name):
-                            result.append(_entry(entry.name, status))
-        return sorted(result, key=lambda entry: entry.name)
+                        is_allowed = stat.S_ISDIR(status.st_mode) or self._is_allowed_file(status)
+                        if is_allowed and names.is_text(entry.name):
+                            allowed.append(_entry(entry.name, status))
+        return sorted(allowed, key=lambda entry: entry.name)
 
     def pieces(self, name: str, start: int = 0) -> Iterator[bytes] | None:
         """Return a file's text from byte ``start`` on, piece by piece; ``None`` without a file.
@@ -102,44 +101,51 @@ class Confined:
         return None if fd is None else _pieces(name, fd, start)
 
     def _open(self, name: str) -> int | None:
-        """Return a file's descriptor, ``None`` without a file. Raises PathRefusedError."""
+        """Return a descriptor of a file with one name, ``None`` if there is no file.
+
+        Raises PathRefusedError and FileUnreadableError.
+        """
         fd = self._directory.open(name)
         if fd is not None and os.fstat(fd).st_nlink > 1:
             os.close(fd)
             raise PathRefusedError(name, _SEVERAL_NAMES)
         return fd
 
-    def _plain_file(self, status: os.stat_result) -> bool:
+    def _is_allowed_file(self, status: os.stat_result) -> bool:
         """Say whether a status is that of a regular file with one name and an accepted owner."""
-        ours = status.st_uid in self._owners
-        return ours and stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        is_ours = status.st_uid in self._owners
+        return is_ours and stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def _entry(name: str, status: os.stat_result) -> DirectoryEntry:
+    """Return the entry of a folder or file with this status."""
     folder = stat.S_ISDIR(status.st_mode)
     return DirectoryEntry(name, folder, 0 if folder else status.st_size, status.st_mtime_ns)
 
 
 def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
-    """Yield a file's text in pieces of whole lines, then close its descriptor."""
-    retained = b""
-    skipping = False
+    """Yield a file's text in pieces of whole lines, then close its descriptor.
+
+    Of a line that is too long only the beginning is yielded. ``name`` is for the error.
+    """
+    pending = b""  # read, but not yet a whole line
+    skipping = False  # the rest of a line that is too long
     try:
         os.lseek(fd, start, os.SEEK_SET)
         while chunk := os.read(fd, PIECE_BYTES):
             if skipping:
-                _, end, chunk = chunk.partition(b"\n")
-                skipping = not end
-            retained += chunk
-            whole, end, rest = retained.rpartition(b"\n")
-            if end:
-                yield whole + end
-                retained = rest
-            elif len(retained) > LINE_BYTES:
-                yield retained[: LINE_BYTES - _MARGIN] + b"\n"
-                retained, skipping = b"", True
-        if retained:
-            yield retained
+                _, line_end, chunk = chunk.partition(b"\n")
+                skipping = not line_end
+            pending += chunk
+            whole_lines, line_end, rest = pending.rpartition(b"\n")
+            if line_end:
+                yield whole_lines + line_end
+                pending = rest
+            elif len(pending) > LINE_BYTES:
+                yield pending[: LINE_BYTES - _MARGIN] + b"\n"
+                pending, skipping = b"", True
+        if pending:
+            yield pending
     except OSError as error:
         raise FileUnreadableError(name, cause_of(error)) from error
     finally:

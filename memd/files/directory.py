@@ -4,8 +4,8 @@ Rules of this file
 - A name is never resolved first and opened afterwards: that loses symlink races. The kernel walks
   it beneath an open directory, following no link (``openat2``), or descriptors are walked with
   ``O_NOFOLLOW`` at each step; ``kernel.py`` holds both ways.
-- What was opened is asked with ``fstat`` what it is: a regular file of ours, within a size.
-  ``O_NONBLOCK`` keeps a FIFO from hanging the daemon.
+- After opening, ``fstat`` must show a regular file of ours, within a size. ``O_NONBLOCK`` keeps a
+  FIFO from hanging the daemon.
 - The memory directory itself may be reached through links; people keep it in a dotfiles checkout.
 - Hard links are read (backups make them); the writer replaces instead of writing through.
 - Every failure leaves as an error of this project; a name never raises a ``ValueError``.
@@ -33,7 +33,7 @@ from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
 _CHUNK = 64 * 1024
-_MORE = 4096  # asked for once a file was read, in case it has grown meanwhile
+_MORE = 4096  # bytes requested once a file was read, in case it has grown meanwhile
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _FOREIGN = "it belongs to another user"
@@ -65,7 +65,7 @@ class Directory:
         try:
             self._openat2 = kernel_walks() if openat2 is None else openat2
             if create:
-                _make(path)
+                _make_directory(path)
             self.fd = os.open(path, FOLDER)
         except FileNotFoundError as error:
             raise DirectoryMissingError(path) from error
@@ -96,12 +96,12 @@ class Directory:
         The walk follows no link. It adds a sentence to ``problems`` for each thing that it cannot
         look into, and goes on. It calls ``enter`` with each folder, "" first, before it lists it.
         """
-        result: list[str] = [] if problems is None else problems
-        folders = [""]
+        sentences: list[str] = [] if problems is None else problems
+        folders = [""]  # still to be listed, by path
         while folders:
             folder = folders.pop()
             if folder.count("/") >= WALK_DEPTH:
-                result.append(f"{names.printable(folder)} lies too deep; it is not looked into")
+                sentences.append(f"{names.printable(folder)} lies too deep; it is not looked into")
                 continue
             try:
                 with self.folder(folder) as fd:
@@ -109,10 +109,10 @@ class Directory:
                         continue
                     if enter is not None:
                         enter(folder)
-                    for path, entry in self._list(fd, folder, folders, result):
+                    for path, entry in self._list_memories(fd, folder, folders, sentences):
                         yield path, entry, fd
             except (PathRefusedError, FileUnreadableError) as error:
-                result.append(error.sentence)
+                sentences.append(error.sentence)
 
     @contextmanager
     def folder(self, name: str) -> Iterator[int | None]:
@@ -121,7 +121,7 @@ class Directory:
         Raises PathRefusedError and FileUnreadableError.
         """
         if name:
-            _parts(name)
+            _checked_parts(name)
         fd = self._open(name, FOLDER)
         try:
             yield fd
@@ -138,8 +138,8 @@ class Directory:
         try:
             fd = os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=folder)
             status = os.fstat(fd)
-            usual = stat.S_ISREG(status.st_mode) and status.st_uid in self._owners
-            return (os.read(fd, limit), status) if usual else None
+            is_allowed = stat.S_ISREG(status.st_mode) and status.st_uid in self._owners
+            return (os.read(fd, limit), status) if is_allowed else None
         except OSError:
             return None
         finally:
@@ -186,7 +186,7 @@ class Directory:
 
         Raises PathRefusedError and FileUnreadableError.
         """
-        _parts(name)
+        _checked_parts(name)
         fd = self._open(name, _FILE)
         if fd is not None:
             try:
@@ -215,11 +215,11 @@ class Directory:
             if opened is None:
                 return None
             fd, status = opened
-            result, left = hashlib.sha256(), status.st_size
-            while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
-                result.update(chunk)
-                left -= len(chunk)
-        return result.hexdigest(), status
+            hasher, bytes_left = hashlib.sha256(), status.st_size
+            while bytes_left > 0 and (chunk := os.read(fd, min(bytes_left, _CHUNK))):
+                hasher.update(chunk)
+                bytes_left -= len(chunk)
+        return hasher.hexdigest(), status
 
     @contextmanager
     def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
@@ -228,7 +228,7 @@ class Directory:
         With ``create`` missing folders are made, mode 0700. Raises PathRefusedError,
         DirectoryMissingError when a folder is missing, and FileUnreadableError.
         """
-        parts = _parts(name)
+        parts = _checked_parts(name)
         if len(parts) == 1:
             yield self.fd, parts[0]
             return
@@ -243,12 +243,16 @@ class Directory:
             os.close(fd)
 
     def _read(self, name: str, limit: int, *, whole: bool) -> tuple[bytes, os.stat_result] | None:
-        """Return a file's bytes up to a limit, and its status."""
+        """Return a file's bytes and its status, ``None`` if there is no file.
+
+        A file of more than ``limit`` bytes is cut, or refused if the ``whole`` file is wanted.
+        """
         with self._opened(name) as opened:
             if opened is None:
                 return None
             fd, status = opened
-            content = _bytes(fd, limit + 1 if whole else limit, status.st_size)
+            # One byte more than the limit shows that a file has grown beyond it.
+            content = _read_bytes(fd, limit + 1 if whole else limit, status.st_size)
         size = max(status.st_size, len(content))  # it may have grown meanwhile
         if whole and size > limit:
             raise FileTooLargeError(name, size, limit)
@@ -269,7 +273,10 @@ class Directory:
             os.close(fd)
 
     def _open(self, name: str, flags: int) -> int | None:
-        """Open a checked name beneath the directory, "" being the directory itself."""
+        """Return a descriptor of a checked name, ``None`` if there is none; "" is the directory.
+
+        Raises PathRefusedError and FileUnreadableError.
+        """
         try:
             if not name:
                 return os.open(".", flags, dir_fd=self.fd)
@@ -279,7 +286,10 @@ class Directory:
             return None
 
     def _make_folders(self, parts: list[str]) -> int:
-        """Make missing folders one by one, and return a descriptor of the last."""
+        """Make missing folders, each in the one before; return a descriptor of the last.
+
+        Raises PathRefusedError if one is a link or no folder, and FileUnreadableError.
+        """
         here = os.dup(self.fd)
         try:
             for part in parts:
@@ -299,10 +309,13 @@ class Directory:
             raise FileUnreadableError(name, cause_of(error)) from error
         return here
 
-    def _list(
+    def _list_memories(
         self, fd: int, folder: str, folders: list[str], problems: list[str]
     ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-        """Yield the memories in an open folder, and add its folders to the list."""
+        """Yield path and entry of each memory in an open folder.
+
+        The paths of its folders are added to ``folders``, sentences about errors to ``problems``.
+        """
         try:
             with os.scandir(fd) as entries:
                 for entry in entries:
@@ -319,8 +332,8 @@ class Directory:
             problems.append(FileUnreadableError(folder or self.path, cause_of(error)).sentence)
 
 
-def _parts(name: str) -> list[str]:
-    """Return the components of a name that stays beneath. Raises PathRefusedError."""
+def _checked_parts(name: str) -> list[str]:
+    """Return the components of a name; raises PathRefusedError if it may lead out."""
     parts = name.split("/")
     if "" in parts or "." in parts or ".." in parts:
         raise PathRefusedError(name, _NOT_PLAIN)
@@ -330,7 +343,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
-    """Refuse a link, what is no regular file, and another user's file."""
+    """Refuse a link, another user's file, and anything but a regular file."""
     if stat.S_ISLNK(status.st_mode):
         raise PathRefusedError(name, _LINK)
     if not stat.S_ISREG(status.st_mode):
@@ -340,7 +353,10 @@ def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
 
 
 def _refuse_unless_absent(name: str, error: OSError) -> None:
-    """Return if the error means that there is no such file, else raise it as one of ours."""
+    """Return if an error of opening means that there is no such file.
+
+    For any other error raise PathRefusedError or FileUnreadableError.
+    """
     if error.errno in _ABSENT:
         return
     if error.errno in (errno.ELOOP, errno.EXDEV, errno.EMLINK):  # EMLINK: a BSD's O_NOFOLLOW
@@ -352,14 +368,14 @@ def _refuse_unless_absent(name: str, error: OSError) -> None:
     raise FileUnreadableError(name, cause_of(error)) from error
 
 
-def _make(path: str) -> None:
-    """Make a directory and what is missing above it, each mode 0700 and on disk."""
+def _make_directory(path: str) -> None:
+    """Make a directory and all that is missing above it, mode 0700, and flush their names."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
     except FileNotFoundError:
-        _make(os.path.dirname(path.rstrip("/")))
+        _make_directory(os.path.dirname(path.rstrip("/")))
         with suppress(FileExistsError):  # another thread has just made it
             os.mkdir(path, 0o700)
     fd = os.open(os.path.dirname(path.rstrip("/")) or "/", FOLDER)
@@ -369,8 +385,8 @@ def _make(path: str) -> None:
         os.close(fd)
 
 
-def _bytes(fd: int, limit: int, size: int) -> bytes:
-    """Return a file's bytes up to a limit; ``size`` is its size a moment ago."""
+def _read_bytes(fd: int, limit: int, size: int) -> bytes:
+    """Return the first bytes of an open file, ``limit`` at most; ``size`` was its size."""
     chunks: list[bytes] = []
     # Python allocates the requested size and then shrinks it. Requesting much more than the file
     # has would leave holes in the heap, which small objects soon keep from being freed.

@@ -1,10 +1,10 @@
-"""The few system calls that change a memory directory, as one small port, and the disk's health.
+"""The few system calls that change a memory directory, in one class, and the disk's health.
 
-What makes a change safe is that a new body takes its place in one step and that what was there
-before comes out whole, to be compared with what the writer had read: an *exchange*. Linux has
-``renameat2``, macOS ``renameatx_np``; both are reached through ctypes. Where the system or the
-file system has neither, the nearest safe equivalent is used: the reader still sees the old body
-or the new one and never none, and only a save in the microseconds between two calls can be missed.
+A change is safe because of an *exchange*: the new file takes its place in one step, and the old
+file comes out whole, to be compared with the one that the writer had read. Linux has ``renameat2``,
+macOS ``renameatx_np``; both are reached through ctypes. Where the system or the file system has
+neither, the nearest safe equivalent is used: the reader still sees the old body or the new one and
+never none, and only a save in the microseconds between two calls can be missed.
 
 Every name here is one component below an open folder descriptor that ``directory.py`` gave out, and
 no call follows a link in it. Tests put a twin in the place of ``Disk`` whose n-th call fails.
@@ -40,7 +40,7 @@ from memd.files.directory import Directory, cause_of
 NOREPLACE = "noreplace"
 EXCHANGE = "exchange"
 FILE_MODE = 0o600
-NOT_A_MEMORY = ""  # the hash of what is there but is no readable regular file of sane size
+NOT_A_MEMORY = ""  # the hash of anything but a readable regular file of a memory's size
 
 # The system does not know the call, or this file system does not know the flag.
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -48,7 +48,7 @@ _LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
 _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-_TELLING_SYNC = (5, 8)  # the first Linux whose syncfs tells of errors
+_SYNCFS_REPORTS_ERRORS = (5, 8)  # since this version of Linux
 _CHUNK = 256 * 1024
 _PROBE = b"memd looks whether this directory can be written\n"
 _PROBE_NAME = re.compile(r"\.memd-probe-[0-9a-f]{8}\.tmp")
@@ -85,12 +85,15 @@ class ReadOnlyError(MemdError):
 
 
 def hash_of(content: Content | None) -> str | None:
-    """Return the hash of a content, ``None`` for no file."""
+    """Return the hash of a file's content, ``None`` if there is no file."""
     return None if content is None else content.hash
 
 
 def find_renamer(system: str, machine: str, library: Any) -> Renamer | None:
-    """Return the system's rename with flags, or ``None`` where its C library has none."""
+    """Return the call that renames with flags (exchange, no replacing), ``None`` without one.
+
+    ``system`` and ``machine`` are as Python names them, ``library`` is the C library.
+    """
     if system == "darwin":
         return _renamer(getattr(library, "renameatx_np", None), _MACOS_FLAGS)
     if not system.startswith("linux"):
@@ -107,7 +110,7 @@ def find_renamer(system: str, machine: str, library: Any) -> Renamer | None:
 
 
 def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
-    """Return a rename that calls a C function with its flags."""
+    """Return a ``Renamer`` that calls a C function with its flags, ``None`` for no function."""
     if native is None:
         return None
 
@@ -123,12 +126,12 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
 def find_syncer(system: str, release: str, library: Any) -> Syncer | None:
     """Return a call that flushes a file system and reports errors, ``None`` if there is none.
 
-    A thousand waits for a file each take seconds, one for all of them a moment. Linux tells of
-    errors since its version 5.8.
+    To flush a thousand files one by one takes seconds, to flush all at once a moment. Linux reports
+    errors of that since its version 5.8.
     """
     native = getattr(library, "syncfs", None)
     version = tuple(map(int, re.findall(r"\d+", release)[:2]))
-    if not system.startswith("linux") or native is None or version < _TELLING_SYNC:
+    if not system.startswith("linux") or native is None or version < _SYNCFS_REPORTS_ERRORS:
         return None
 
     def sync(folder: int) -> None:
@@ -201,6 +204,7 @@ class Disk:
     def exchange(self, folder: int, temp: str, live: str) -> None:
         """Let two files change places; both must be there."""
         if not self._native(folder, temp, live, EXCHANGE):
+            # A second name keeps the old file, whose place the rename gives to the new one.
             spare = f"{temp.removesuffix('.tmp')}-old.tmp"
             _link(folder, live, spare)
             try:
@@ -224,12 +228,12 @@ class Disk:
             os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)
 
     def unlink(self, folder: int, name: str) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
 
     def temporaries(self, folder: int) -> list[str]:
-        """Return the names in a folder that memd gives to files which are not in place."""
+        """Return the names of memd's temporary files in a folder, sorted."""
         return sorted(name for name in os.listdir(folder) if is_temporary(name))
 
     def read(self, folder: int, name: str) -> Content | None:
@@ -249,7 +253,7 @@ class Disk:
             os.close(file)
 
     def _native(self, folder: int, source: str, target: str, how: str) -> bool:
-        """Rename with flags; say whether the system and the file system can."""
+        """Rename with flags in one call; return false if that is not possible here."""
         if self._renamer is None:
             return False
         try:
@@ -262,7 +266,7 @@ class Disk:
 
 
 def _link(folder: int, name: str, spare: str) -> None:
-    """Link a file to a spare name; a link that a crash left is fine."""
+    """Give a file a second name; it may have it already, from before a crash."""
     try:
         os.link(name, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -274,15 +278,15 @@ def _link(folder: int, name: str, spare: str) -> None:
 
 
 def _read(file: int) -> Content:
-    """Return the content of an open file, unless it is no readable memory."""
-    facts = os.fstat(file)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > limits.READ_BYTES:
+    """Return the content of an open file; empty for what is too large or no regular file."""
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > limits.READ_BYTES:
         return Content(NOT_A_MEMORY, b"", 0, 0)
-    parts = []
-    while part := os.read(file, _CHUNK):
-        parts.append(part)
-    content = b"".join(parts)
-    return Content(sha256(content), content, facts.st_mtime_ns, stat.S_IMODE(facts.st_mode))
+    chunks = []
+    while chunk := os.read(file, _CHUNK):
+        chunks.append(chunk)
+    content = b"".join(chunks)
+    return Content(sha256(content), content, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
 
 
 @contextmanager
@@ -297,7 +301,10 @@ def counted(health: Health) -> Iterator[None]:
 
 
 def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float) -> None:
-    """Return if the disk may be written, after a probe if one is due. Raises ReadOnlyError."""
+    """Return if the disk may be written, else raise ReadOnlyError.
+
+    After failures a small write (a probe) is tried now and then; ``at`` is seconds since 1970.
+    """
     decision = health.decision(at)
     if decision is WriteDecision.GO:
         return
@@ -312,9 +319,11 @@ def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float)
     raise ReadOnlyError(directory.path, health.cause)
 
 
-def is_probe(name: str, result: Content) -> bool:
+def is_probe(name: str, file: Content) -> bool:
     """Say whether a file is a probe, or the beginning of one, that a crash left."""
-    return bool(_PROBE_NAME.fullmatch(name) and result.hash) and _PROBE.startswith(result.content)
+    if not _PROBE_NAME.fullmatch(name) or file.hash == NOT_A_MEMORY:
+        return False
+    return _PROBE.startswith(file.content)
 
 
 def real_disk() -> Disk:
@@ -334,9 +343,9 @@ def write_new(
     mtime_ns: int | None = None,
     health: Health | None = None,
 ) -> None:
-    """Make a file that was not there and flush it to the disk. Raises OSError.
+    """Create a file with this content and flush it to the disk. Raises OSError.
 
-    A file of which only a part could be written is left to the caller.
+    The file must not exist. If an error leaves only a part of it, the caller removes that.
     """
     file = disk.create(folder, name)
     try:

@@ -1,4 +1,4 @@
-"""Define why a path below a memory directory, or the directory itself, cannot be used."""
+"""Errors of a path below a memory directory, or of the directory, that cannot be used."""
 
 from memd.core import names
 from memd.core.errors import MemdError

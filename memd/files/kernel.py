@@ -1,4 +1,4 @@
-"""Direct calls of the kernel: opening beneath a directory, and is a file open for writing.
+"""Direct calls of the kernel: opening names beneath a directory, and who has a file open.
 
 A name is opened beneath an open directory, following no link, in two ways with one behaviour.
 The kernel's ``openat2`` walks in one call and loses no symlink race. Where there is none (macOS, a
@@ -102,26 +102,29 @@ def _syscall() -> "ctypes._NamedFuncPointer":
 
 
 def _walk_open(root: int, parts: list[str], flags: int) -> int:
-    """Open a name one component at a time, following no link."""
-    here = root
+    """Open a name one component at a time, following no link; return its descriptor.
+
+    Raises OSError. The folder ``root`` stays open, those on the way are closed.
+    """
+    folder = root
     try:
         for part in parts[:-1]:
-            below = _step(here, part, FOLDER)
-            if here != root:
-                os.close(here)
-            here = below
-        return _step(here, parts[-1], flags)
+            next_folder = _open_part(folder, part, FOLDER)
+            if folder != root:
+                os.close(folder)
+            folder = next_folder
+        return _open_part(folder, parts[-1], flags)
     finally:
-        if here != root:
-            os.close(here)
+        if folder != root:
+            os.close(folder)
 
 
-def _step(here: int, part: str, flags: int) -> int:
-    """Open one component of a name, following no link. Raises OSError."""
+def _open_part(folder: int, part: str, flags: int) -> int:
+    """Open one component of a name in a folder, following no link. Raises OSError."""
     try:
-        return os.open(part, flags | os.O_NOFOLLOW, dir_fd=here)
+        return os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
     except NotADirectoryError as error:
         # A link opened as a folder gives the same error as a file; it is reported as a link.
-        if stat.S_ISLNK(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode):
+        if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
         raise

@@ -183,9 +183,9 @@ def test_a_file_that_grows_while_it_is_read_is_capped() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"x" * 100)
-        assert paths._bytes(ours.fileno(), 30, 5) == b"x" * 30
+        assert paths._read_bytes(ours.fileno(), 30, 5) == b"x" * 30
         theirs.close()
-        assert paths._bytes(ours.fileno(), 1000, 5) == b"x" * 70
+        assert paths._read_bytes(ours.fileno(), 1000, 5) == b"x" * 70
 
 
 def test_reading_takes_no_more_memory_than_the_file(memories: Path) -> None:

@@ -105,5 +105,5 @@ def test_a_folder_that_cannot_be_listed(memories: Path) -> None:
     """A folder that fails while it is listed is named; the walk goes on."""
     problems: list[str] = []
     with Directory(str(memories)) as directory:
-        assert list(directory._list(1 << 20, "sub", [], problems)) == []
+        assert list(directory._list_memories(1 << 20, "sub", [], problems)) == []
     assert problems[0].startswith("sub cannot be read")
