@@ -120,10 +120,11 @@ def plain(lines: tuple[str, ...]) -> dict[str, Any] | None:
         if value is None:
             return None
         if spaces:
+            # Indented elsewhere than below ``metadata:``, unevenly, or a key twice: for YAML.
             if block is None or (indent and spaces != indent) or key in block:
                 return None
             indent, block[key] = spaces, value
-            top["metadata"] = block
+            top["metadata"] = block  # instead of its own, empty value
         else:
             if key in top:
                 return None

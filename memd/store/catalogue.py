@@ -56,7 +56,7 @@ def scan(
     headers: dict[str, Header] = {}
     changed: list[str] = []
     young: list[str] = []
-    general: list[str] = []
+    general: list[str] = []  # sentences about folders
     troubles: dict[str, tuple[str, ...]] = {}
     for path, entry, folder in directory.walk(general, enter):
         try:
@@ -66,7 +66,7 @@ def scan(
                 and path not in doubted
                 and old.fingerprint == fingerprint(entry.stat(follow_symlinks=False))
             ):
-                headers[path] = old
+                headers[path] = old  # an unchanged status: the file need not be read
                 continue
             new = _read_listed(directory, path, entry.name, folder)
         except FileNotFoundError:  # deleted since the folder was listed

@@ -160,6 +160,7 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
     step = save.step
 
     def plan(tree: Tree) -> Draft:
+        """Return the draft with the late save's changes, empty if the live file has them."""
         live = _live_text(tree, step.path)
         live_hash = None if live is None else sha256(live)
         wanted = None if live is None else _merge_late_save(save, live, blobs)
@@ -194,6 +195,7 @@ def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
     """Return the plan that gives an emptied file the text that it had, if it is still empty."""
 
     def plan(tree: Tree) -> Draft:
+        """Return the draft that puts the text back, without an edit if the file has one."""
         is_empty = _live_text(tree, path) == b""
         edits = (FileEdit(path, text, sha256(b""), mtime_ns),) if is_empty else ()
         return StoreDraft(edits, restores=True, exact_index=True)
