@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import stat
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +21,13 @@ from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
 from memd.core.places import find
 from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, home_environ, memctl_ended
+from memd.testing.daemon import (
+    Home,
+    daemon_here,
+    home_environ,
+    memctl_command,
+    memctl_ended,
+)
 from tests.canaries import CANARY, files, plant
 from tests.metrics_text import parsed
 
@@ -172,3 +179,19 @@ def test_nothing_is_replaced(home: Home) -> None:
         assert (done.returncode, "cannot be written" in done.stderr) == (1, True)
     assert Path(cwd, "mine").read_text() == "mine"
     assert not Path(cwd, "elsewhere").exists()
+
+
+def test_a_full_disk_leaves_no_part_of_a_bundle(home: Home) -> None:
+    """Where the archive has no room it is not there at all, and memctl says so."""
+    cwd = home.project("canary-project")
+    command = ["sh", "-c", 'ulimit -f 1; exec "$0" "$@"', *memctl_command("debug", "bundle")]
+    done = subprocess.run(
+        [*command, "-o", "none.tar.gz"],
+        env=home.environ,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "cannot be written" in done.stderr) == (1, True)
+    assert not Path(cwd, "none.tar.gz").exists()

@@ -181,10 +181,15 @@ def _write_archive(path: str, parts: dict[str, str]) -> int:
             content = text.encode()
             member.size, member.mtime, member.mode = len(content), now, 0o600
             archive.addfile(member, io.BytesIO(content))
+    made = False
     try:
         with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            made = True
             file.write(packed.getvalue())
     except OSError as error:
+        if made:  # on a full disk; a part of an archive is of no use
+            with suppress(OSError):
+                os.unlink(path)
         raise BundleUnwritableError(path, error.strerror or str(error)) from error
     return len(packed.getvalue())
 
