@@ -87,6 +87,7 @@ _BEFORE = 24  # characters that may say what kind of key it is: "idempotency key
 _NAME_END = re.compile(r"[\w.$-]*\Z")
 _ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well
 _RUN = re.compile(r"(.)\1{7,}")
+_ROUNDS = 3  # of replacing; the third finds nothing in any text that was seen
 _LONG = 64 * 1024  # characters of a text with which one rule takes a moment
 
 
@@ -126,13 +127,25 @@ def scrub_error(error: MemdError) -> None:
 
 def _scrubbed(text: str, *, keep_lines: bool) -> str:
     """Return a text with each credential replaced; see ``scrub`` and ``blank``."""
-    hits = tuple(_hits(text))
-    text = scrubbed = _replace(text, hits, keep_lines=keep_lines) if hits else text
-    # Credentials in plain sight are gone now. Another form is returned only for the rest.
-    for form in _forms(text):
-        if form is not text and (hits := tuple(_hits(form))):
-            scrubbed = _replace(form, hits, keep_lines=keep_lines)
-    return scrubbed
+    text = _without_hits(text, keep_lines=keep_lines)
+    # Each further form is made of the text so far: what was replaced in it cannot come back.
+    for change in (normal, _visible):
+        form = change(text)
+        if form != text and (scrubbed := _without_hits(form, keep_lines=keep_lines)) != form:
+            text = scrubbed
+    return text
+
+
+def _without_hits(text: str, *, keep_lines: bool) -> str:
+    """Return a text with each credential replaced that is visible in it as it is."""
+    # A rule takes the character behind a credential along, with which the next one may begin: of
+    # several in a row the first round replaces every other one.
+    for _ in range(_ROUNDS):
+        hits = tuple(_hits(text))
+        if not hits:
+            break
+        text = _replace(text, hits, keep_lines=keep_lines)
+    return text
 
 
 def _replace(text: str, hits: tuple[_Hit, ...], *, keep_lines: bool) -> str:
@@ -159,9 +172,14 @@ def _forms(text: str) -> Iterator[str]:
     plain = normal(text)
     if plain != text:
         yield plain
-    visible = removed(plain)
+    visible = _visible(text)
     if visible != plain:
         yield visible
+
+
+def _visible(text: str) -> str:
+    """Return a text normalised and without invisible characters."""
+    return removed(normal(text))
 
 
 def _changed_lines(text: str, form: str) -> str:

@@ -73,7 +73,7 @@ class RestorePlan:
         """Return the mtime of the version before or after the step, ``None`` if unknown."""
         if use_before:
             return step.before_mtime_ns
-        return self._mtime_ns or step.after_mtime_ns
+        return step.after_mtime_ns if self._mtime_ns is None else self._mtime_ns
 
     def _index_line(self, *, use_before: bool) -> dict[str, Pointer]:
         """Return the file's index line before or after the set, by path; empty if unknown."""

@@ -103,6 +103,32 @@ def test_disguises_do_not_help() -> None:
         assert secrets.find(secrets.scrub(disguised)) == ()
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(TOKENS), st.sampled_from(("plain", "wide", "joined", "beside"))),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from((" ", "\n", " \u00e9 ", "\u200b\n")),
+)
+def test_disguises_beside_each_other_are_all_scrubbed(
+    tokens: list[tuple[tuple[str, str], str]], between: str
+) -> None:
+    """A token that one form of a text shows does not come back with that of another token."""
+
+    def disguised(token: str, disguise: str) -> str:
+        wide = chr(ord(token[0]) + 0xFEE0) + token[1:]
+        joined = f"{token[:6]}\u200b{token[6:]}"
+        return {"plain": token, "wide": wide, "joined": joined, "beside": f"{wide}\u200b x"}[
+            disguise
+        ]
+
+    text = between.join(disguised(token, disguise) for (_, token), disguise in tokens)
+    assert secrets.find(secrets.scrub(text)) == ()
+    assert secrets.find(secrets.blank(text)) == ()
+    assert secrets.blank(text).count("\n") == text.count("\n")
+
+
 def test_a_disguise_is_found_far_from_other_lines() -> None:
     """A disguised token keeps its line however long the text around it is."""
     token = "\u200b".join("gh" + "p_" + chars(36))
