@@ -113,6 +113,16 @@ def _request_key(method_name: str, params: Params, request_id: str) -> str:
     return f"{request_id} {sha256(msgspec.json.encode((method_name, params)))[:16]}"
 
 
+def _in_words(problem: str) -> str:
+    """Return msgspec's sentence about a value, with the parameter first and without quotes.
+
+    "Expected `int` <= 365 - at `$.days`" becomes "days: expected int <= 365".
+    """
+    sentence, _, path = problem.replace("`", "").partition(" - at $")
+    words = sentence[:1].lower() + sentence[1:]
+    return f"{path.lstrip('.')}: {words}" if path else words
+
+
 class InvalidParamsError(WrongParameterError):
     """The parameters do not have the shape that the method takes."""
 
@@ -157,7 +167,7 @@ class Method(Struct, Generic[P, R], frozen=True):
             try:
                 params = msgspec.convert(present, type=self.params, strict=True)
             except msgspec.ValidationError as error:
-                raise InvalidParamsError(self.name, str(error)) from error
+                raise InvalidParamsError(self.name, _in_words(str(error))) from error
             checked = msgspec.structs.asdict(params)
             if checked.get("request_id"):
                 checked["request_id"] = _request_key(self.name, params, checked["request_id"])

@@ -86,8 +86,8 @@ async def test_history_of_all_projects_says_where(caller: Caller) -> None:
     [
         ("memory.history", {"since": "soon"}, "since: 'soon' is no time"),
         ("memory.history", {"until": -1}, "until: '-1.0' is no time"),
-        ("memory.history", {"limit": 0}, "$.limit"),
-        ("memory.history", {"limit": 1001}, "$.limit"),
+        ("memory.history", {"limit": 0}, "limit: expected int"),
+        ("memory.history", {"limit": 1001}, "limit: expected int"),
         ("memory.history", {"actor": "king"}, "'king'"),
         ("memory.diff", {"from": "c1"}, "give path with them, and no change"),
         ("memory.diff", {"change": "c1", "path": "a.md", "to": "c2"}, "and no change"),

@@ -18,7 +18,23 @@ async def test_wrong_parameters_are_named(caller: Caller) -> None:
     unknown = await caller.refused("memory.read", path="a.md", colour="red")
     assert "colour" in str(unknown)
     wrong = await caller.refused("memory.read", path=3)
-    assert "$.path" in str(wrong)
+    assert str(wrong) == "memory.read: path: expected str, got int"
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"days": 400}, "report: days: expected int <= 365"),
+        ({"days": "x"}, "report: days: expected int, got str"),
+        ({"weeks": 1}, "report: object contains unknown field weeks"),
+    ],
+)
+async def test_a_wrong_parameter_is_told_in_words(
+    caller: Caller, params: dict[str, object], sentence: str
+) -> None:
+    """The parameter comes first, without the notation of the library that found it."""
+    error = await caller.refused("report", **params)
+    assert str(error) == sentence
 
 
 async def test_an_error_never_repeats_a_credential(caller: Caller) -> None:
