@@ -12,7 +12,6 @@ the answer is done once.
 import os
 import threading
 import uuid
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ from anyio import to_thread
 from memd.client.aio import AsyncClient
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
+from memd.client.held import HeldClient
 from memd.client.launch import connect
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
@@ -49,13 +49,13 @@ class MemoryTool(BetaAbstractMemoryTool):
     ) -> None:
         super().__init__(cache_control=cache_control)
         self._where = _Where(folder, environ, session)
-        self._client: Client | None = None
+        self._client = HeldClient()
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close the connection; the next command connects again."""
         with self._lock:
-            self._hang_up()
+            self._client.close()
 
     def _run(self, command: Any) -> str:
         """Run one command of the SDK's tool."""
@@ -82,26 +82,13 @@ class MemoryTool(BetaAbstractMemoryTool):
         with self._lock:
             try:
                 try:
-                    return self._connected().call(method, params)
+                    return self._client.get(self._where.connect).call(method, params)
                 except DaemonUnavailableError:
-                    self._hang_up()
-                    return self._connected().call(method, params)
+                    self._client.close()
+                    return self._client.get(self._where.connect).call(method, params)
             except MemdError as error:
-                self._hang_up()
+                self._client.close()
                 raise ToolError(str(error)) from error
-
-    def _connected(self) -> Client:
-        """Return the connection to the daemon, made at the first use."""
-        if self._client is None:
-            self._client = self._where.connect()
-            weakref.finalize(self, self._client.close)  # programs do not close the SDK's tools
-        return self._client
-
-    def _hang_up(self) -> None:
-        """Close the connection; the next call makes another one."""
-        if self._client is not None:
-            self._client.close()
-        self._client = None
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):

@@ -9,7 +9,6 @@ import os
 import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 
 from memd.client.blocking import Client
 from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
+from memd.client.held import HeldClient
 from memd.client.launch import connect
 from memd.client.sent import Message, SentConversation, calls_of, last_reply, results
 from memd.core.canonical import text_of
@@ -43,7 +43,7 @@ class Planner:
         self.sent = SentConversation()
         self._session = dict(session)
         self._socket = socket
-        self._client: Client | None = None
+        self._client = HeldClient()
         self._may_start = socket is None
         self._lock = threading.Lock()
         self.is_telling = False
@@ -177,32 +177,24 @@ class Planner:
         try:
             return call()
         except DaemonUnavailableError:  # the daemon may have been restarted
-            self._hang_up()
+            self._client.close()
         try:
             return call()
         except DaemonUnavailableError:
-            self._hang_up()
+            self._client.close()
             self._start()
             raise
 
     def _answer_of(self, method: str, params: Mapping[str, Any], until: float) -> Any:
         """Return the daemon's answer before the monotonic second ``until``. Raises MemdError."""
-        if self._client is None:
-            self._client = self.connected()
-            weakref.finalize(self, self._client.close)  # programs do not close a middleware
-        return self._client.call(method, params, max(until - time.monotonic(), 0))
+        client = self._client.get(self.connected)
+        return client.call(method, params, max(until - time.monotonic(), 0))
 
     def close(self) -> None:
         """Close the connection unless a call uses it; the next call connects again."""
         if self._lock.acquire(blocking=False):
-            self._hang_up()
-            self._lock.release()
-
-    def _hang_up(self) -> None:
-        """Close the connection; the next call makes another one."""
-        if self._client is not None:
             self._client.close()
-        self._client = None
+            self._lock.release()
 
     def _start(self) -> None:
         """Start a daemon in a thread, only once, for later requests."""

@@ -41,7 +41,9 @@ def translated(pattern: str) -> str:
     return "".join(parts) + ")" * depth
 
 
-_TOKEN = re.compile(r"\*\*/|\*+|\\.|\[[!^]?\]?[^\]]*\]")
+# A set has at least one character, and a bracket that closes it at once is that character.
+_SET = r"\[[!^]?+(?:\][^\]]*|[^\]]+)\]"
+_TOKEN = re.compile(rf"\*\*/|\*+|\\.|{_SET}")
 _FIXED = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "{": "(?:"}
 
 

@@ -15,11 +15,11 @@ _AGO = re.compile(r"(\d{1,6}|an?) ?([a-z]+)(?: ago)?")
 _UNITS = {
     word: seconds
     for words, seconds in (
-        ("s sec second", 1),
-        ("m min minute", 60),
-        ("h hour", 60 * 60),
-        ("d day", 24 * 60 * 60),
-        ("w week", 7 * 24 * 60 * 60),
+        ("s sec secs second seconds", 1),
+        ("m min mins minute minutes", 60),
+        ("h hour hours", 60 * 60),
+        ("d day days", 24 * 60 * 60),
+        ("w week weeks", 7 * 24 * 60 * 60),
     )
     for word in words.split()
 }
@@ -62,15 +62,10 @@ def spoken(text: str, now: float, zone: tzinfo | None = None) -> float | None:
         day = datetime.fromtimestamp(now, zone).date() - timedelta(days=_DAYS[words])
         return datetime.combine(day, time(), zone).timestamp()
     match = _AGO.fullmatch(words)
-    if match is not None and (unit := _seconds_of_unit(match[2])):
+    if match is not None and match[2] in _UNITS:
         count = int(match[1]) if match[1].isdecimal() else 1
-        return _if_possible(now - count * unit)
+        return _if_possible(now - count * _UNITS[match[2]])
     return written(text, zone)
-
-
-def _seconds_of_unit(word: str) -> int | None:
-    """Return the seconds of a unit of time, singular or plural, ``None`` for another word."""
-    return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))
 
 
 def _if_possible(seconds: float) -> float | None:

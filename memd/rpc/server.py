@@ -34,7 +34,7 @@ from memd.rpc.dispatch import Dispatcher, contain, refusal
 from memd.rpc.errors import BusyError
 from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub
-from memd.rpc.peer import peer_of
+from memd.rpc.peer import Peer, peer_of
 from memd.rpc.session import LINGER_SECONDS, PeerSession
 from memd.rpc.turns import Turns
 
@@ -166,16 +166,8 @@ class _Server:
 
     def _admit(self, connected: socket.socket, group: TaskGroup) -> None:
         """Start a session for a connection, or close it: another user's, or one too many."""
-        connected.settimeout(0)
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.KERNEL_BYTES)
-        try:
-            peer = peer_of(connected)
-        except OSError:  # pragma: no cover - a peer that is gone already, on some systems
-            connected.close()
-            return
-        if peer.uid != self._uid:
-            connected.close()
-            self._log.note("peer_refused", uid=peer.uid, pid=peer.pid)
+        peer = self._own_peer(connected)
+        if peer is None:
             return
         full = self._make_room(peer.pid)
         if full is not None:
@@ -192,6 +184,21 @@ class _Server:
         )
         group.start_soon(self._serve_one, connected, session)
         self._sessions[session] = peer.pid
+
+    def _own_peer(self, connected: socket.socket) -> Peer | None:
+        """Prepare a new connection and return its peer; close it if that is another user's."""
+        try:
+            connected.settimeout(0)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.KERNEL_BYTES)
+            peer = peer_of(connected)
+        except OSError:  # a peer that is gone already, on some systems
+            connected.close()
+            return None
+        if peer.uid == self._uid:
+            return peer
+        connected.close()
+        self._log.note("peer_refused", uid=peer.uid, pid=peer.pid)
+        return None
 
     async def _serve_one(self, connected: socket.socket, session: PeerSession) -> None:
         """Serve one connection to its end, and close it."""
@@ -239,7 +246,8 @@ class _Server:
         with suppress(OSError):
             for _ in range(limits.CONNECTIONS):
                 connected, _ = listener.accept()
-                _refuse(connected, BusyError("connections just now", len(self._sessions)))
+                if self._own_peer(connected) is not None:
+                    _refuse(connected, BusyError("connections just now", len(self._sessions)))
         self._open_reserve()
 
     def _open_reserve(self) -> None:
@@ -251,5 +259,4 @@ class _Server:
 def _refuse(connected: socket.socket, error: MemdError) -> None:
     """Send an error and close the connection."""
     with connected, suppress(OSError):
-        connected.settimeout(0)
         connected.send(encode(Framing.LINES, refusal(None, error)))

@@ -239,8 +239,12 @@ class PeerSession:
                 await anyio.lowlevel.checkpoint()  # raises the cancellation
             self.connection.framing = self._reader.framing
             self.quiet_since = self._clock.monotonic()
-            if not self._receive(frame, turn):
-                self._turns.end(turn)
+            runs = False
+            try:
+                runs = self._receive(frame, turn)
+            finally:
+                if not runs:
+                    self._turns.end(turn)
             # The rest of a chunk may be thousands of frames: others go first.
             await anyio.lowlevel.checkpoint()
         self.connection.framing = self._reader.framing

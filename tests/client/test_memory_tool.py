@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -298,3 +299,14 @@ def test_no_insert_of_several_processes_is_lost(
     figure = f"memory.tool: {writers} processes x {each} inserts into one file, {len(kept)} kept"
     record_property(FIGURE, figure)
     assert kept == {f"{writer}:{number}" for writer in range(writers) for number in range(each)}
+
+
+def test_a_connection_that_is_closed_is_forgotten(home: Home) -> None:
+    """A tool that connects again keeps nothing of its earlier connections."""
+    tool = MemoryTool(home.project("again"), environ=home.environ)
+    clients = []
+    for _ in range(2):
+        tool.call(view(""))
+        clients.append(weakref.ref(tool._client.get(tool._where.connect)))
+        tool.close()
+    assert [each() for each in clients] == [None, None]

@@ -41,6 +41,8 @@ def test_programs_write_iso_or_seconds(text: str, wanted: str) -> None:
         ("15 mins ago", NOW - 900),
         ("2026-11-21 10:00", NOW - 9000),
         ("3 fortnights ago", None),
+        ("5ms", None),
+        ("5 ss", None),
         ("999999 weeks ago", None),
     ],
 )

@@ -77,6 +77,16 @@ def sources(folder: str) -> tuple[Source, ...]:
     return tuple(results)
 
 
+class Files:
+    """The Python files below a folder; they are read at the first test that looks at them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(sources(self._folder))
+
+
 def body_lines(function: Function) -> int:
     """Return how many lines a function has without its docstring."""
     docstring = ast.get_docstring(function, clean=False)

@@ -8,10 +8,10 @@ from graphlib import TopologicalSorter
 
 import pytest
 
-from tests.house.source import ROOT, body_lines, sources
+from tests.house.source import ROOT, Files, body_lines
 
-PROGRAM = sources("memd")
-TESTS = sources("tests")
+PROGRAM = Files("memd")
+TESTS = Files("tests")
 
 # One library, one door: replacing a library is a change in one file. The SDK has three: a
 # program's middleware, what it puts in the place of its memory tool, and what the daemon asks

@@ -3,9 +3,9 @@
 import ast
 import re
 
-from tests.house.source import sources
+from tests.house.source import Files
 
-PROGRAM = sources("memd")
+PROGRAM = Files("memd")
 # Words of our own, and what came in their place is in docs/architecture.md.
 PRIVATE_WORDS = {
     "asked",

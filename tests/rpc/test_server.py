@@ -199,7 +199,8 @@ async def test_a_connection_that_ended_is_gone(says: bytes, *, ends: bool) -> No
 
 
 STARVING = """
-import resource, socket, sys, anyio
+import os, resource, socket, sys, anyio
+from contextlib import suppress
 from functools import partial
 from memd.daemon.clock import SystemClock
 from memd.rpc.hub import Hub
@@ -217,7 +218,11 @@ async def main():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
         async with anyio.create_task_group() as group:
             await group.start(partial(
-                serve, listener, {"echo": echo}, Hub(), log, clock=SystemClock()))
+                serve, listener, {"echo": echo}, Hub(), log, clock=SystemClock(),
+                uid=int(sys.argv[2])))
+            with suppress(OSError):
+                while sys.argv[3:]:
+                    os.open(os.devnull, os.O_RDONLY)
             print("ready", flush=True)
             await anyio.to_thread.run_sync(sys.stdin.readline)
             group.cancel_scope.cancel()
@@ -232,7 +237,7 @@ def test_a_server_without_descriptors_lives_on() -> None:
     folder = tempfile.mkdtemp(prefix="memd-")
     path = f"{folder}/memd.sock"
     server = subprocess.Popen(
-        [sys.executable, "-c", STARVING, path],
+        [sys.executable, "-c", STARVING, path, str(os.getuid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -260,6 +265,28 @@ def test_a_server_without_descriptors_lives_on() -> None:
     os.unlink(path)
     os.rmdir(folder)
     assert (said, server.returncode) == ("accept_failed 0\n", 0)
+
+
+def test_another_user_has_no_answer_of_the_descriptor_in_reserve() -> None:
+    """Where no descriptor is left, a peer of another user is closed without a word as well."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as folder:
+        path = f"{folder}/memd.sock"
+        with (
+            subprocess.Popen(
+                [sys.executable, "-c", STARVING, path, str(os.getuid() + 1), "full"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as server,
+            socket.socket(socket.AF_UNIX) as client,
+        ):
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            client.settimeout(60)
+            client.connect(path)
+            assert client.recv(1000) == b""
+            reported, _ = server.communicate("\n", timeout=60)
+    assert reported == "accept_failed peer_refused 0\n"
 
 
 @pytest.mark.anyio
