@@ -97,9 +97,10 @@ def find(text: str) -> tuple[Finding, ...]:
     for form in _forms(text):
         # Rules come in the table's order: vendors' shapes before the general ones.
         searched = form if form is text else _changed_lines(text, form)
-        for hit in _hits(searched):
-            line = searched.count("\n", 0, hit.start) + 1
-            lines_and_rules[line, hit.rule] = None
+        for known, hits, _ in _rounds(searched, keep_lines=True):
+            for hit in hits:
+                line = known.count("\n", 0, hit.start) + 1
+                lines_and_rules[line, hit.rule] = None
     by_line = sorted(lines_and_rules, key=lambda line_and_rule: line_and_rule[0])
     return tuple(Finding(rule, line) for line, rule in by_line)
 
@@ -138,14 +139,24 @@ def _scrubbed(text: str, *, keep_lines: bool) -> str:
 
 def _without_hits(text: str, *, keep_lines: bool) -> str:
     """Return a text with each credential replaced that is visible in it as it is."""
-    # A rule takes the character behind a credential along, with which the next one may begin: of
-    # several in a row the first round replaces every other one.
+    for _, _, rest in _rounds(text, keep_lines=keep_lines):
+        text = rest
+    return text
+
+
+def _rounds(text: str, *, keep_lines: bool) -> Iterator[tuple[str, tuple[_Hit, ...], str]]:
+    """Yield a text, its hits and the text without them; then the same for that, to the end.
+
+    A rule takes the character behind a credential along, with which the next one may begin: of
+    several in a row the first round finds every other one.
+    """
     for _ in range(_ROUNDS):
         hits = tuple(_hits(text))
         if not hits:
-            break
-        text = _replace(text, hits, keep_lines=keep_lines)
-    return text
+            return
+        rest = _replace(text, hits, keep_lines=keep_lines)
+        yield text, hits, rest
+        text = rest
 
 
 def _replace(text: str, hits: tuple[_Hit, ...], *, keep_lines: bool) -> str:

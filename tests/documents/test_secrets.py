@@ -129,6 +129,13 @@ def test_disguises_beside_each_other_are_all_scrubbed(
     assert secrets.blank(text).count("\n") == text.count("\n")
 
 
+@pytest.mark.parametrize("token", [token for _, token in TOKENS if "\n" not in token])
+def test_each_of_several_lines_is_named(token: str) -> None:
+    """Of credentials on lines that follow each other each is found with its line."""
+    findings = secrets.find("\n".join([token] * 7))
+    assert {finding.line for finding in findings} == set(range(1, 8))
+
+
 def test_a_disguise_is_found_far_from_other_lines() -> None:
     """A disguised token keeps its line however long the text around it is."""
     token = "\u200b".join("gh" + "p_" + chars(36))
