@@ -148,16 +148,23 @@ class Planner:
         tools: Mapping[str, str],
         until: float,
     ) -> None:
-        """Have memd decide about the results in ``large``, where other messages are ``{}``."""
-        tools, replied = {**tools, **calls_of(messages)}, last_reply(messages)
+        """Have memd decide about the results in ``large``, where other messages are ``{}``.
+
+        ``reader`` is the tool that reads stored results, ``tools`` the tool of each earlier call.
+        """
+        tools = {**tools, **calls_of(messages)}
+        replied = last_reply(messages)
         for place, message in enumerate(large):
             for name, block in results([message]):
                 if name in self.sent.decisions:
                     continue
                 call = name.tool_use_id
-                # Without a reader memd stores nothing new: a result before a reply was sent whole.
-                reading = reader if place > replied else ""
-                params = {"tool_use_id": call, "tool": tools.get(call, ""), "reader": reading}
+                # What stands before a reply was sent whole. Without a reader memd stores nothing.
+                params = {
+                    "tool_use_id": call,
+                    "tool": tools.get(call, ""),
+                    "reader": reader if place > replied else "",
+                }
                 with _carried(text_of(block["content"]) or "") as carried:
                     answer = self._call("context.spill", params | carried, until)
                 if answer["decision"]:

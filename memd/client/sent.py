@@ -108,12 +108,14 @@ class SentConversation:
         """
         for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
-            changes, known = decision["action"] in _CHANGES, self.decisions.get(name)
-            if self.missed and changes and (known is None or known["action"] not in _CHANGES):
-                # The model has replied to the whole block, so it stays whole.
+            known = self.decisions.get(name)
+            removes = decision["action"] in _CHANGES
+            was_removed = known is not None and known["action"] in _CHANGES
+            if self.missed and removes and not was_removed:
+                # A request was sent without memd's answer, with this block in it: it stays whole.
                 self.decisions.setdefault(name, {**name._asdict(), **_WHOLE})
                 self.unreported.add(name)
-            elif changes or known is None:
+            elif removes or known is None:
                 self.decisions[name] = dict(decision)
                 if decision["action"] != KEEP:
                     self._changed.add(name.tool_use_id)
@@ -138,7 +140,8 @@ class SentConversation:
 
     def _replaced(self, block: Message) -> Message | None:
         """Return what is sent in place of a block: itself, a copy, or ``None`` to drop it."""
-        if (call := block.get("tool_use_id", "")) not in self._changed:
+        call = block.get("tool_use_id", "")  # "" for thinking, which belongs to no call
+        if call not in self._changed:
             return block
         name = _result_name(block) if call else _thinking_name(block)
         decision = self.decisions.get(name) if name else None
@@ -147,11 +150,9 @@ class SentConversation:
         if decision["action"] == DROP:
             return None
         # A cache mark on a part of the removed text is moved to the block, which ends there too.
-        parts = _blocks_of(block["content"])
-        mark = [
-            ("cache_control", each["cache_control"]) for each in parts if "cache_control" in each
-        ]
-        return {**dict(mark), **block, "content": decision["content"]}
+        marked = [part for part in _blocks_of(block["content"]) if "cache_control" in part]
+        mark = {"cache_control": marked[-1]["cache_control"]} if marked else {}
+        return {**mark, **block, "content": decision["content"]}
 
 
 class ObservedReply:

@@ -56,9 +56,14 @@ def _piece(text: str, *, choosing: bool) -> str:
     if text == "," and choosing:
         return "|"
     if len(text) > 1 and text.startswith("["):
-        inner = text[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        negated = inner[:1] in ("!", "^")
-        inner = (inner[1:] if negated else inner).replace("^", "\\^")
-        inner = f"\\{inner}" if inner.startswith("]") else inner
-        return f"[^/{inner}]" if negated else f"[{inner}]"
-    return re.escape(text[1:] if len(text) > 1 else text)
+        return _set(text[1:-1])
+    return re.escape(text[1:] if len(text) > 1 else text)  # without the backslash before it
+
+
+def _set(inner: str) -> str:
+    """Return the set with this text between its brackets; ``!`` or ``^`` first negates it."""
+    negated = inner[0] in "!^"
+    characters = inner[1:] if negated else inner
+    # All but the hyphen of a range stands for itself.
+    escaped = re.sub(r"[\\\[\]^]", r"\\\g<0>", characters)
+    return f"[^/{escaped}]" if negated else f"[{escaped}]"

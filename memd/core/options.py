@@ -130,13 +130,8 @@ _WORDS: Mapping[type, str] = {
 def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
     """Return the checked value of an option, and a problem in words, "" if there is none."""
     low, high = item.metadata["low"], item.metadata["high"]
-    if item.default is MISSING:
-        table = value if isinstance(value, Mapping) else {"": None}
-        if allowed := item.metadata.get("allowed"):
-            wrong = [key for key, name in table.items() if name not in allowed]
-            return table, f"must be a table of {', '.join(allowed)}" if wrong else ""
-        bad = [key for key, number in table.items() if type(number) is not int or number < low]
-        return table, f"must be a table of whole numbers from {low} on" if bad else ""
+    if item.default is MISSING:  # the option is a table; its default is made by a function
+        return value, _table_problem(item, value)
     wanted = type(item.default)
     if wanted is float and type(value) is int:
         value = float(value)
@@ -150,3 +145,14 @@ def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
         return None, f"must be between {low:g} and {high:g}"
     problem = item.metadata["problem"]
     return value, problem(value) if problem else ""
+
+
+def _table_problem(item: "Field[Any]", value: Any) -> str:
+    """Return what is wrong with the value of an option that is a table, "" if nothing is."""
+    allowed, low = item.metadata.get("allowed"), item.metadata["low"]
+    values = value.values() if isinstance(value, Mapping) else [None]
+    if allowed:
+        fits = all(name in allowed for name in values)
+        return "" if fits else f"must be a table of {', '.join(allowed)}"
+    fits = all(type(number) is int and number >= low for number in values)
+    return "" if fits else f"must be a table of whole numbers from {low} on"

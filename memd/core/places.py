@@ -117,26 +117,22 @@ def find(environ: Mapping[str, str], home: str, platform: str = sys.platform) ->
     Relative values of XDG variables are ignored, as the XDG specification asks.
     Raises SocketPathTooLongError where the socket's path does not fit ``sun_path``.
     """
-    macos = platform == "darwin"
-    support = f"{home}/Library/Application Support/memd"
-    state_dir = environ.get(STATE_DIR) or (
-        support if macos else f"{_xdg(environ, 'XDG_STATE_HOME', f'{home}/.local/state')}/memd"
-    )
-    config = environ.get(CONFIG) or (
-        f"{support}/memd.toml"
-        if macos
-        else f"{_xdg(environ, 'XDG_CONFIG_HOME', f'{home}/.config')}/memd/memd.toml"
-    )
-    runtime = _xdg(environ, "XDG_RUNTIME_DIR", "")
-    socket = environ.get(SOCKET) or (
-        f"{runtime}/memd/memd.sock" if runtime and not macos else f"{state_dir}/run/memd.sock"
-    )
-    limit = limits.SOCKET_PATH_BYTES_MACOS if macos else limits.SOCKET_PATH_BYTES_LINUX
+    if platform == "darwin":
+        state_dir = data_dir = f"{home}/Library/Application Support/memd"
+        config = f"{state_dir}/memd.toml"
+        runtime, limit = "", limits.SOCKET_PATH_BYTES_MACOS
+    else:
+        state_dir = f"{_xdg(environ, 'XDG_STATE_HOME', f'{home}/.local/state')}/memd"
+        data_dir = f"{_xdg(environ, 'XDG_DATA_HOME', f'{home}/.local/share')}/memd"
+        config = f"{_xdg(environ, 'XDG_CONFIG_HOME', f'{home}/.config')}/memd/memd.toml"
+        runtime = _xdg(environ, "XDG_RUNTIME_DIR", "")
+        limit = limits.SOCKET_PATH_BYTES_LINUX
+    state_dir = environ.get(STATE_DIR) or state_dir
+    config = environ.get(CONFIG) or config
+    run_dir = f"{runtime}/memd" if runtime else f"{state_dir}/run"
+    socket = environ.get(SOCKET) or f"{run_dir}/memd.sock"
     if len(socket.encode(errors="surrogateescape")) > limit:
         raise SocketPathTooLongError(socket, limit)
-    data_dir = (
-        support if macos else f"{_xdg(environ, 'XDG_DATA_HOME', f'{home}/.local/share')}/memd"
-    )
     return Places(home=home, socket=socket, state_dir=state_dir, config=config, data_dir=data_dir)
 
 

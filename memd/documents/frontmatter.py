@@ -86,12 +86,14 @@ def split(content: bytes) -> Fenced | None:
     if not content.startswith(FENCE, start):
         return None
     head = content[start:HEAD_BYTES]
+    # ``splitlines`` also ends lines at a lone CR, so there may be more than 30 of them.
     lines = head[: _after_lines(head)].splitlines(keepends=True)[: limits.HEAD_LINES]
     if len(content) > HEAD_BYTES and not lines[-1].endswith((b"\n", b"\r")):
-        lines.pop()  # cut in the middle
+        lines.pop()  # HEAD_BYTES cut it in the middle
     if not lines or lines[0].rstrip() != FENCE:
         return None
-    first_line = offset = start + len(lines[0])
+
+    first_line = offset = start + len(lines[0])  # ``offset`` is where the next line begins
     inner: list[str] = []
     for line in lines[1:]:
         if line.rstrip() == FENCE:

@@ -49,16 +49,20 @@ def rewritten(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
     # A key that is now at the top replaces the one that was below ``metadata``.
     old = {key: text for key, text in known.items() if key.rpartition(".")[2] not in new}
     fields = old | new
+
+    # The fields with a place of their own: name, description and type; the others follow them.
     file_name = path.rpartition("/")[2].removesuffix(".md")
-    kind = fields.pop(f"{_TABLE}.type", "") or fields.get("type", "")
-    fields.pop("type", "")
-    name, description = slug(fields.pop("name", ""), file_name), fields.pop("description", "")
+    name = slug(fields.pop("name", ""), file_name)
+    description = fields.pop("description", "")
+    top_type = fields.pop("type", "")
+    kind = fields.pop(f"{_TABLE}.type", "") or top_type
     nested = {"node_type": "memory", "type": kind.strip().lower()}
     nested_keys = [key for key in fields if key.startswith(f"{_TABLE}.")]
     for key in nested_keys:
         nested.setdefault(key.partition(".")[2], fields.pop(key))
     nested |= {key: nested.pop(key) for key in _STAMPS if key in nested}  # to the end
     top = {"name": name, "description": description, **fields}
+
     lines = [*(f"{key}: {scalar(value)}" for key, value in top.items()), f"{_TABLE}:"]
     lines += [f"  {key}: {scalar(value)}" for key, value in nested.items()]
     fence = FENCE.decode()

@@ -122,12 +122,17 @@ class Live:
 
         ``directory`` is the path that the caller uses, for the result.
         """
-        whole = not self._oldest_mark <= mark <= self._mark
-        paths = self.headers if whole else [path for path, at in self._log.items() if at > mark]
-        changed = tuple(self.headers[path] for path in paths if path in self.headers)
-        gone = tuple(path for path in paths if path not in self.headers)
-        count_now = len(self.headers)
-        return Catalogue(directory, self._mark, whole, changed, gone, count_now, self.troubles)
+        is_whole = not self._oldest_mark <= mark <= self._mark
+        paths = self.headers if is_whole else [path for path, at in self._log.items() if at > mark]
+        return Catalogue(
+            directory,
+            self._mark,
+            is_whole,
+            changed=tuple(self.headers[path] for path in paths if path in self.headers),
+            gone=tuple(path for path in paths if path not in self.headers),
+            count=len(self.headers),
+            problems=self.troubles,
+        )
 
     def listed(self) -> tuple[Header, ...]:
         """Return all headers, newest first."""

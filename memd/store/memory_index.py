@@ -37,11 +37,14 @@ def updated_index(
     In a directory of many memories only those of the set get a line: prompts load the first 200
     lines at most, so a thousand generated ones would be useless.
     """
+    # The files that the set leaves: their texts, and which of those named so far exist.
     own_steps = [step for step in changes.steps if not step.path.startswith(TEAM)]
     new_texts = {step.path: changes.bodies[step.after] for step in own_steps if step.after}
     deleted = {step.path for step in own_steps if not step.after}
     entries = read(content or b"")
     existing = tree.among(entries.named | pointers.keys()) - deleted
+
+    # The files that must have a line, and the lines that are missing.
     must_have_line = new_texts.keys() | (pointers.keys() & existing)
     created = sum(step.before is None for step in own_steps)
     memories = tree.files() - {header.path for header in tree.team()}
@@ -50,18 +53,21 @@ def updated_index(
     missing = must_have_line - {line.paths[0] for line in entries.lines}
     given = {path: pointers[path] for path in missing & pointers.keys()}
     new_lines = _lines_from_heads(missing - given.keys(), tree, new_texts) | given
+
     written_by_person = frozenset[str]()
     if not entries.named <= existing:
         written_by_person = _lines_of_person(entries, existing, deleted, tree)
-    full = index.reconcile(content, must_have_line, new_lines, existing, written_by_person)
-    if full is not None:
-        # A line that came without a step of its memory may lack the mark.
+    updated = index.reconcile(content, must_have_line, new_lines, existing, written_by_person)
+    if updated is not None:
+        # A line that came without a step of its memory may lack the mark of foreign words.
         other_lines_changed = content != tree.index() or not missing.issubset(new_texts)
         outside = _outside_marks(tree, changes, everywhere=other_lines_changed)
-        full = index.with_marks(full, outside)
-    if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
-        return full, ""
-    # Too large with the new lines: only drop the lines that lead nowhere.
+        updated = index.with_marks(updated, outside)
+    is_too_large = len(updated or b"") > limits.READ_BYTES
+    was_too_large = len(content or b"") > limits.READ_BYTES
+    if not is_too_large or was_too_large:
+        return updated, ""
+    # No new lines, then: only those that lead nowhere are dropped.
     return index.reconcile(content, (), {}, existing | must_have_line, written_by_person), _FULL
 
 

@@ -114,14 +114,15 @@ def _finish_set(
             continue
         usable.append((step, body))
         live, temp = application.live_content(step), application.temporary_content(step)
-        if hash_of(live) == step.after:
+        if hash_of(live) == step.after:  # done before the death
             application.mark_for_sync(step)
+            # The step swapped out a text that is neither its old nor its new one: a person's save.
             if step.before is not None and not _is_known(step, temp):
                 application.swap_back(step)
                 left_alone.append(step.path)
-        elif hash_of(live) == step.before and _is_ours(step, body, temp):
+        elif hash_of(live) == step.before and _is_ours(step, body, temp):  # not done yet
             to_redo.append((step, body))
-        else:
+        else:  # changed by somebody since
             left_alone.append(step.path)
     left_alone += _redo_steps(application, to_redo)
     application.sync()
