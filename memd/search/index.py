@@ -72,9 +72,10 @@ class Index:
         self.near = near
         self._engine: Engine | None = None
         self._waiting: dict[str, _Change] = {}
-        # Waiting documents by word, None after a change: counted only if a prompt asks, since that
-        # was a quarter of the time that a first indexing takes.
-        self._holders: Counter[str] | None = None
+        # How many of the waiting documents have a word, and those that are not counted yet. They
+        # are only when a prompt asks: it was a quarter of the time that a first indexing takes.
+        self._holders: Counter[str] = Counter()
+        self._uncounted: dict[str, SearchDocument] = {}
         self._notes: list[str] = []
         self._lost = False
         self._committing = threading.Lock()
@@ -95,11 +96,9 @@ class Index:
                 below = self._engine.holders(word)
             except EngineBrokenError as error:
                 self._give_up(error)
-        if self._holders is None:
-            documents = (change[0] for change in self._waiting.values() if change is not None)
-            self._holders = Counter(
-                word for document in documents for word in frozenset(document.words.split())
-            )
+        for document in self._uncounted.values():
+            self._holders.update(_distinct_words(document))
+        self._uncounted.clear()
         return self._holders[word] + below
 
     def reconcile(self, known: Mapping[str, Fingerprint]) -> list[str]:
@@ -130,18 +129,25 @@ class Index:
 
     def update(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those of the same path."""
-        self._holders = None
         for entry in entries:
-            self._waiting[entry.path] = (analyse(entry), mark(entry.path, entry.fingerprint))
+            self._forget(entry.path)
+            document = analyse(entry)
+            self._waiting[entry.path] = (document, mark(entry.path, entry.fingerprint))
+            self._uncounted[entry.path] = document
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove entries; unknown paths are ignored."""
-        self._holders = None
         for path in paths:
-            if self._engine is None:
-                self._waiting.pop(path, None)
-            else:
+            self._forget(path)
+            if self._engine is not None:
                 self._waiting[path] = None  # hides the engine's version
+
+    def _forget(self, path: str) -> None:
+        """Remove the waiting change of a path, if there is one, and what was counted of it."""
+        change = self._waiting.pop(path, None)
+        was_counted = self._uncounted.pop(path, None) is None
+        if change is not None and was_counted:
+            self._holders.subtract(_distinct_words(change[0]))
 
     def rank(
         self, prompt: str, limit: int, skip: Skip = nothing, *, floor: bool = True
@@ -205,10 +211,11 @@ class Index:
         except EngineBrokenError as error:
             self._give_up(error)
             return
-        self._holders = None
         for path, change in batch.changes.items():
             if path in self._waiting and self._waiting[path] is change:
                 del self._waiting[path]
+        self._holders.clear()
+        self._uncounted = {path: change[0] for path, change in self._waiting.items() if change}
 
     def give_back(self, batch: Batch) -> None:
         """End a batch, unless another worker has begun another one since."""
@@ -275,6 +282,11 @@ class Index:
         self._engine = None
         self._lost = True
         self._notes.append(_sentence(error))
+
+
+def _distinct_words(document: SearchDocument) -> frozenset[str]:
+    """Return the words of a document, each once."""
+    return frozenset(document.words.split())
 
 
 def analyse(entry: Entry) -> SearchDocument:
