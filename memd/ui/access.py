@@ -13,16 +13,17 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from hmac import compare_digest
 
 from msgspec import Struct
 
 TOKEN_SECONDS = 120.0
 COOKIE = "memd"
-_BYTES = 16
+_TOKEN_BYTES = 16
 _ENTER = "/enter/"
-_READING = ("GET", "HEAD")
-_FORM = "application/x-www-form-urlencoded"
+_READING_METHODS = ("GET", "HEAD")
+_FORM_TYPE = "application/x-www-form-urlencoded"
 # The values of Sec-Fetch-Dest for our pages, their style, script and picture, and the requests of
 # their script ("empty"). Frames and objects are refused.
 _DESTINATIONS = {"document", "style", "script", "image", "empty"}
@@ -50,20 +51,22 @@ class RequestHead(Struct, frozen=True):
     @property
     def cookies(self) -> list[tuple[str, str]]:
         """The names and values of its cookies, those of other programs too."""
-        pairs = (pair.strip().partition("=") for pair in self.headers.get("cookie", "").split(";"))
+        header = self.headers.get("cookie", "")
+        pairs = (pair.strip().partition("=") for pair in header.split(";"))
         return [(name, value) for name, _, value in pairs]
 
 
 @dataclass(slots=True)
 class PageAccess:
-    """Decides who is let in. ``host`` is ``127.0.0.1:PORT``, ``began`` in monotonic seconds."""
+    """Decides who is let in."""
 
-    host: str
-    began: float
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(_BYTES))
-    form_token: str = field(default_factory=lambda: secrets.token_urlsafe(_BYTES))
-    _path: str = field(default_factory=lambda: secrets.token_urlsafe(_BYTES))
-    _cookie: str = field(default_factory=lambda: secrets.token_urlsafe(_BYTES))
+    host: str  # 127.0.0.1:PORT
+    began: float  # in monotonic seconds
+    # The token of the address that works once; "" once it is used.
+    token: str = field(default_factory=partial(secrets.token_urlsafe, _TOKEN_BYTES))
+    form_token: str = field(default_factory=partial(secrets.token_urlsafe, _TOKEN_BYTES))
+    _path: str = field(default_factory=partial(secrets.token_urlsafe, _TOKEN_BYTES))
+    _cookie: str = field(default_factory=partial(secrets.token_urlsafe, _TOKEN_BYTES))
 
     @property
     def address(self) -> str:
@@ -88,19 +91,20 @@ class PageAccess:
             return self._enter(head, now)
         if not self._shows_session(head):
             return PageGate.REFUSED
-        if head.method in _READING:
+        if head.method in _READING_METHODS:
             return PageGate.OPEN
         if head.method != "POST":
             return PageGate.METHOD
         same_origin = head.headers.get("origin") == f"http://{self.host}"
         media_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return PageGate.OPEN if same_origin and media_type == _FORM else PageGate.REFUSED
+        return PageGate.OPEN if same_origin and media_type == _FORM_TYPE else PageGate.REFUSED
 
     def is_form(self, token: str) -> bool:
         """Return whether a form's token is the one of this session's pages."""
         return compare_digest(token.encode(), self.form_token.encode())
 
     def _enter(self, head: RequestHead, now: float) -> PageGate:
+        """Return whether a request with the token is let in; a valid token works once."""
         token = head.path.removeprefix(_ENTER).encode()
         valid = bool(self.token) and compare_digest(token, self.token.encode())
         # A browser's prefetch must not use up the token before the person comes.
@@ -111,8 +115,9 @@ class PageAccess:
         return PageGate.ENTERED if now - self.began <= TOKEN_SECONDS else PageGate.REFUSED
 
     def _shows_session(self, head: RequestHead) -> bool:
-        path = head.path.encode()[: len(self.root)]
-        knows_path = compare_digest(path, self.root.encode())
+        """Return whether a request has the path and the cookie of the session."""
+        start = head.path.encode()[: len(self.root)]
+        knows_path = compare_digest(start, self.root.encode())
         values = [value for name, value in head.cookies if name == COOKIE]
         has_cookie = any(compare_digest(v.encode(), self._cookie.encode()) for v in values)
         return knows_path and has_cookie
@@ -126,5 +131,5 @@ def _comes_from_here(head: RequestHead) -> bool:
         return True
     if site == "none":  # typed, or opened by another program; a page cannot make such a request
         navigates = head.headers.get("sec-fetch-mode", "navigate") == "navigate"
-        return navigates and destination == "document" and head.method in _READING
+        return navigates and destination == "document" and head.method in _READING_METHODS
     return site == "same-origin" and destination in _DESTINATIONS

@@ -17,41 +17,41 @@ from memd.core.names import TEAM
 from memd.ui import texts
 from memd.ui.link import MethodCall
 from memd.ui.memory import is_editable
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered
+from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 
-Fields = Mapping[str, str]
-_REQUEST_BYTES = 16
+Fields = Mapping[str, str]  # the fields of a form that was sent
+FormCall = Callable[[PageQuery, Fields], MethodCall]
+_REQUEST_BYTES = 16  # random bytes of a request id
 
 
 class Action(Struct, frozen=True):
-    """A form: its path, its call, and the view after it, which keeps ``takes`` of the address."""
+    """A form: its path, its call, and the view after it."""
 
     path: str
     view: str
-    call: Callable[[PageQuery, Fields], MethodCall]
-    takes: tuple[str, ...] = ("cwd",)
+    call: FormCall
+    view_values: tuple[str, ...] = ("cwd",)  # the values of the address that the view gets
 
-    def back(self, query: PageQuery, result: Any) -> str:
+    def next_address(self, query: PageQuery, result: Any) -> str:
         """Return the address of the page that follows."""
-        done = result.get("change") if isinstance(result, dict) else ""
-        given = {name: query.get(name) for name in self.takes}
-        return texts.url(self.view, given, done=done or "yes")
+        change = result.get("change") if isinstance(result, dict) else ""
+        values = {name: query.get(name) for name in self.view_values}
+        return texts.url(self.view, values, done=change or "yes")
 
 
-def _calling(
-    method: str, *names: str, needs: tuple[str, ...] = (), may: tuple[str, ...] = ()
-) -> Callable[[PageQuery, Fields], MethodCall]:
+def _form_call(
+    method: str, *names: str, needs: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+) -> FormCall:
     """Return a function that makes a call from a page's address and a form's fields.
 
-    The address must have ``names`` and the form ``needs``; either may have ``may``.
+    The address must have ``names`` and the form ``needs``; either may have ``optional``.
     """
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
         fields = PageQuery(form, query.now)
         params = {name: query[name] for name in names} | {name: fields[name] for name in needs}
-        return query.about(
-            method, **params, **{name: fields.get(name) or query.get(name) for name in may}
-        )
+        more = {name: fields.get(name) or query.get(name) for name in optional}
+        return query.project_call(method, **params, **more)
 
     return call
 
@@ -61,46 +61,50 @@ def _write(query: PageQuery, form: Fields) -> MethodCall:
     content = form.get("content", "").replace("\r\n", "\n")
     if form.get("ends") == "crlf":
         content = content.replace("\n", "\r\n")
-    shared = "team" if query["path"].startswith(TEAM) else ""
-    base = _calling("memory.write", "path", needs=("base_hash", "request_id"))(query, form)
-    return query.about("memory.write", **base.params, content=content, scope=shared)
+    scope = "team" if query["path"].startswith(TEAM) else ""
+    base = _form_call("memory.write", "path", needs=_HASH_AND_REQUEST)(query, form)
+    return query.project_call("memory.write", **base.params, content=content, scope=scope)
 
 
-def _deciding(method: str, *may: str) -> Callable[[PageQuery, Fields], MethodCall]:
+def _decision_call(method: str, *optional: str) -> FormCall:
     """Return a function that makes the call to decide a proposal's one file, or all open ones."""
 
     def call(query: PageQuery, form: Fields) -> MethodCall:
         paths = [query.get("path")] if query.get("path") else None
-        base = _calling(method, "proposal", may=may)(query, form)
-        return query.about(method, **base.params, paths=paths)
+        base = _form_call(method, "proposal", optional=optional)(query, form)
+        return query.project_call(method, **base.params, paths=paths)
 
     return call
 
 
-_MEMORY = ("cwd", "path")
-_ONCE = ("request_id",)
+_VERSION = ("path", "change")  # of a memory, as the address names it
+_MEMORY = ("cwd", "path")  # the values that the view of a memory needs
+_REQUEST = ("request_id",)
+_HASH_AND_REQUEST = ("base_hash", "request_id")
+_TEXT_AND_TYPE = ("text", "type")
 ACTIONS = (
     Action("write", "memory", _write, _MEMORY),
+    Action("delete", "project", _form_call("memory.delete", "path", needs=_HASH_AND_REQUEST)),
+    Action("undo", "history", _form_call("memory.undo", "change", needs=_REQUEST)),
+    Action("restore", "memory", _form_call("memory.restore", *_VERSION, needs=_REQUEST), _MEMORY),
+    Action("adopt", "memory", _form_call("memory.adopt", "path"), _MEMORY),
     Action(
-        "delete", "project", _calling("memory.delete", "path", needs=("base_hash", "request_id"))
+        "take", "review", _form_call("suggestion.accept", "suggestion", optional=_TEXT_AND_TYPE)
     ),
-    Action("undo", "history", _calling("memory.undo", "change", needs=_ONCE)),
-    Action("restore", "memory", _calling("memory.restore", "path", "change", needs=_ONCE), _MEMORY),
-    Action("adopt", "memory", _calling("memory.adopt", "path"), _MEMORY),
-    Action("take", "review", _calling("suggestion.accept", "suggestion", may=("text", "type"))),
-    Action("dismiss", "review", _calling("suggestion.dismiss", "suggestion")),
-    Action("accept", "review", _deciding("dream.accept")),
-    Action("reject", "review", _deciding("dream.reject", "reason")),
-    Action("rule-on", "rules", _calling("rule.add", "path", may=("answer", "check"))),
-    Action("rule-off", "rules", _calling("rule.off", "rule")),
+    Action("dismiss", "review", _form_call("suggestion.dismiss", "suggestion")),
+    Action("accept", "review", _decision_call("dream.accept")),
+    Action("reject", "review", _decision_call("dream.reject", "reason")),
+    Action("rule-on", "rules", _form_call("rule.add", "path", optional=("answer", "check"))),
+    Action("rule-off", "rules", _form_call("rule.off", "rule")),
 )
 
 
-def _edit(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {"read": query.about("memory.read", path=query["path"])}
+def _edit_calls(query: PageQuery) -> Calls:
+    return {"read": query.project_call("memory.read", path=query["path"])}
 
 
 def _edit_page(_: PageQuery, answers: Answers) -> Context:
+    """Return the memory, its line ends, and whether a form can change it."""
     read = answers["read"]
     return {
         "memory": read,
@@ -110,18 +114,19 @@ def _edit_page(_: PageQuery, answers: Answers) -> Context:
     }
 
 
-def _preview(method: str, *names: str) -> Callable[[PageQuery], Mapping[str, MethodCall]]:
+def _preview(method: str, *names: str) -> Callable[[PageQuery], Calls]:
     """Return a function that makes a dry run of a method, whose failure is shown."""
 
-    def questions(query: PageQuery) -> Mapping[str, MethodCall]:
-        given = {name: query[name] for name in names}
-        return {"plan": query.perhaps(method, **given, dry_run=True)}
+    def calls(query: PageQuery) -> Calls:
+        params = {name: query[name] for name in names}
+        return {"plan": query.optional_call(method, **params, dry_run=True)}
 
-    return questions
+    return calls
 
 
 def _confirm_page(_: PageQuery, answers: Answers) -> Context:
-    plan = answered(answers, "plan")
+    """Return the result of the dry run, or why it failed."""
+    plan = result_or_none(answers, "plan")
     return {
         "plan": plan,
         "refused": None if plan else answers["plan"],
@@ -130,22 +135,14 @@ def _confirm_page(_: PageQuery, answers: Answers) -> Context:
     }
 
 
+_UNDO_PREVIEW = _preview("memory.undo", "change")
+_RESTORE_PREVIEW = _preview("memory.restore", *_VERSION)
 # Pages that lead to a change; they exist where the changes do.
 FORMS = (
-    PageView("edit", "Edit a memory", _edit, _edit_page, tab="project"),
-    PageView("confirm-delete", "Delete a memory", _edit, _edit_page, tab="project"),
+    PageView("edit", "Edit a memory", _edit_calls, _edit_page, tab="project"),
+    PageView("confirm-delete", "Delete a memory", _edit_calls, _edit_page, tab="project"),
+    PageView("confirm-undo", "Undo a change", _UNDO_PREVIEW, _confirm_page, tab="history"),
     PageView(
-        "confirm-undo",
-        "Undo a change",
-        _preview("memory.undo", "change"),
-        _confirm_page,
-        tab="history",
-    ),
-    PageView(
-        "confirm-restore",
-        "Restore a version",
-        _preview("memory.restore", "path", "change"),
-        _confirm_page,
-        tab="project",
+        "confirm-restore", "Restore a version", _RESTORE_PREVIEW, _confirm_page, tab="project"
     ),
 )

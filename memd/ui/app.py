@@ -11,12 +11,11 @@ Rules of this file
 import hashlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import tzinfo
 from functools import partial
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import parse_qsl
 
 import anyio
@@ -31,18 +30,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memd.core.errors import MemdError
 from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
-from memd.ui.actions import ACTIONS, FORMS, Action
+from memd.ui.actions import ACTIONS, FORMS, Action, Fields
 from memd.ui.events import Events, Sender
 from memd.ui.link import SocketLink
 from memd.ui.pages import Pages
 from memd.ui.routes import VIEWS, frame
-from memd.ui.views import PageQuery, PageView
+from memd.ui.views import Context, PageQuery, PageView
 
-HEAD_BYTES = 32 * 1024
-BODY_BYTES = 256 * 1024
-BODY_SECONDS = 15.0
+HEAD_BYTES = 32 * 1024  # of a request's line and headers
+BODY_BYTES = 256 * 1024  # of a form
+BODY_SECONDS = 15.0  # until the whole form must have come
 _LAST_SECONDS = 0.5  # for the browser to load the style of the last page
-_FIELDS = 200
+_FIELDS = 200  # of a form
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -59,20 +58,17 @@ HEADERS = {
     "cache-control": "no-store",
 }
 _STATIC = os.path.join(os.path.dirname(__file__), "static")
-_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class PageOptions(Struct, frozen=True):
-    """The options of a run; ``here`` is its working directory.
+    """The options of a run."""
 
-    ``zone`` is the time zone of all times that are shown, ``None`` for this machine's.
-    """
-
-    here: str
-    write: bool = False
+    here: str  # the working directory
+    write: bool = False  # whether a person may change memories from the page
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
-    zone: tzinfo | None = None
+    zone: tzinfo | None = None  # of all times that are shown; ``None`` for this machine's
 
 
 class PageFaultError(MemdError):
@@ -96,9 +92,9 @@ class PageServer:
         self._pages = Pages()
         self.stop = anyio.Event()
         self.events = Events(link, self.stop)
-        self.last_request = options.monotonic()
+        self.last_request = options.monotonic()  # when somebody last used the page
         self._routes = Starlette(
-            routes=[*self._view_routes(), *self._action_routes()],
+            routes=self._app_routes(),
             exception_handlers={HTTPException: self._refused, Exception: self._fault},
         )
         self._routes.router.redirect_slashes = False
@@ -133,35 +129,31 @@ class PageServer:
             self.last_request = self._options.monotonic()
         return self.last_request + seconds
 
-    def _view_routes(self) -> list[Route]:
-        shown = [*VIEWS.values(), *(FORMS if self._options.write else ())]
+    def _app_routes(self) -> list[Route]:
+        """Return the routes; those that change memories exist only with ``write``."""
+        forms, actions = (FORMS, ACTIONS) if self._options.write else ((), ())
+        views, files = [*VIEWS.values(), *forms], sorted(os.listdir(_STATIC))
         return [
-            *(Route(f"/{view.path}", partial(self._view, view)) for view in shown),
+            *(Route(f"/{view.path}", partial(self._view, view)) for view in views),
             Route("/events", self._stream),
-            *(
-                Route(f"/static/{name}", partial(_static, name))
-                for name in sorted(os.listdir(_STATIC))
-            ),
+            *(Route(f"/static/{name}", partial(_static, name)) for name in files),
             Route("/quit", self._quit, methods=["POST"]),
-        ]
-
-    def _action_routes(self) -> list[Route]:
-        return [
-            Route(f"/{action.path}", partial(self._act, action), methods=["POST"])
-            for action in (ACTIONS if self._options.write else ())
+            *(Route(f"/{a.path}", partial(self._act, a), methods=["POST"]) for a in actions),
         ]
 
     async def _view(self, view: PageView, request: Request) -> Response:
+        """Answer the request for a view with its page, or with a page that says what failed."""
         query = self._query(request)
         try:
-            answers = await self._link.answers(view.questions(query))
-            answers |= await self._link.answers(view.then(query, answers))
-            context = view.shown(query, answers)
+            answers = await self._link.answers(view.calls(query))
+            answers |= await self._link.answers(view.later_calls(query, answers))
+            context = view.template_values(query, answers)
         except MemdError as error:
             return self._failed(view, query, error)
         return self._page(view, query, view.template, context)
 
     async def _act(self, action: Action, request: Request) -> Response:
+        """Make the call of a form, and redirect to the page that follows."""
         query = self._query(request)
         fields = await self._form(request)
         try:
@@ -169,9 +161,10 @@ class PageServer:
             result = await self._link.call(call.method, call.params)
         except MemdError as error:
             return self._failed(VIEWS[action.view], query, error, fields)
-        return RedirectResponse(action.back(query, result), HTTPStatus.SEE_OTHER)
+        return RedirectResponse(action.next_address(query, result), HTTPStatus.SEE_OTHER)
 
     async def _quit(self, request: Request) -> Response:
+        """Answer with the last page; once it is sent, the server ends."""
         await self._form(request)
         response = self._page(VIEWS[""], self._query(request), "ended", {"title": "Ended"})
         response.background = BackgroundTask(self._end)
@@ -182,16 +175,16 @@ class PageServer:
         self.stop.set()
 
     async def _stream(self, request: Request) -> Response:
+        """Return the stream of a page's events, or 204 if there is nothing to send."""
         query = self._query(request)
-        topics = self.events.known(query.get("topics"))
+        topics = self.events.accepted_topics(query.get("topics"))
         if not topics:
             return Response(status_code=204)  # after which the browser does not reconnect
         return _EventStream(partial(self.events.run, topics, query.get("cwd")))
 
-    async def _form(self, request: Request) -> Mapping[str, str]:
+    async def _form(self, request: Request) -> Fields:
         """Return the fields of a form whose token is valid. Raises HTTPException."""
-        body = bytearray()
-        complete = False
+        body, complete = bytearray(), False
         with anyio.move_on_after(BODY_SECONDS), suppress(ClientDisconnect):
             async for piece in request.stream():
                 body += piece
@@ -209,43 +202,35 @@ class PageServer:
         return fields
 
     def _query(self, request: Request) -> PageQuery:
+        """Return the values of a request's address, and where the page was started."""
         options = self._options
         values = {**request.query_params, "here": options.here}
         return PageQuery(values, options.clock(), options.zone)
 
     def _failed(
-        self,
-        view: PageView,
-        query: PageQuery,
-        error: MemdError,
-        fields: Mapping[str, str] | None = None,
+        self, view: PageView, query: PageQuery, error: MemdError, fields: Fields | None = None
     ) -> Response:
-        """Return the page that says why something could not be shown or done."""
-        refused = HTTPStatus.NOT_FOUND if fields is None else HTTPStatus.CONFLICT
-        status = HTTPStatus.SERVICE_UNAVAILABLE if error.retryable else refused
+        """Return the page that says what failed, with the fields of the form that was sent."""
+        permanent = HTTPStatus.NOT_FOUND if fields is None else HTTPStatus.CONFLICT
+        status = HTTPStatus.SERVICE_UNAVAILABLE if error.retryable else permanent
         context = {"sentence": error.sentence, "hint": error.hint, "fields": fields}
         return self._page(view, query, "failed", context, status)
 
     def _page(
-        self,
-        view: PageView,
-        query: PageQuery,
-        template: str,
-        context: Mapping[str, Any],
-        status: HTTPStatus = HTTPStatus.OK,
+        self, view: PageView, query: PageQuery, template: str, context: Context, status: int = 200
     ) -> Response:
-        around = frame(view, query) | {
-            "write": self._options.write,
-            "form_token": self._access.form_token,
-        }
-        text = self._pages.render(template, {**around, **context})
+        """Return a rendered page; ``context`` holds the values for its template."""
+        access = {"write": self._options.write, "form_token": self._access.form_token}
+        text = self._pages.render(template, {**frame(view, query), **access, **context})
         return Response(text, status, media_type="text/html")
 
     async def _refused(self, _: Request, error: Exception) -> Response:
+        """Answer an HTTPException with its status and an empty body."""
         headers = dict(getattr(error, "headers", None) or {})  # Allow
         return Response(status_code=getattr(error, "status_code", 404), headers=headers | _CLOSE)
 
     async def _fault(self, request: Request, error: Exception) -> Response:
+        """Answer after an exception in our code with a page that names its class alone."""
         fault = PageFaultError(type(error).__name__)
         response = self._failed(VIEWS[""], self._query(request), fault)
         response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -291,10 +276,11 @@ def _static(name: str, request: Request) -> Response:
     headers = {"etag": etag, "cache-control": "private, no-cache"}
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=_KINDS[os.path.splitext(name)[1]])
+    return Response(content, headers=headers, media_type=_MEDIA_TYPES[os.path.splitext(name)[1]])
 
 
 def _request_head(scope: Scope) -> RequestHead:
+    """Return a request's head; a header that came more than once gets an empty value."""
     headers: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1")
@@ -311,6 +297,7 @@ def _head_bytes(scope: Scope) -> int:
 
 
 async def _send_with_headers(send: Send, message: Message) -> None:
+    """Send a message of an answer; add the security headers to the message that begins it."""
     if message["type"] == "http.response.start":
         headers = list(message.get("headers", ()))
         present = {name for name, _ in headers}

@@ -5,11 +5,11 @@ from math import ceil, floor, log10
 
 from msgspec import Struct
 
-WIDTH, HEIGHT = 720, 200
-_LEFT, _BOTTOM, _TOP = 56, 24, 8
-_TICKS = 4
-_LABELS = 8
-_STEPS = (1, 2, 2.5, 5, 10)
+WIDTH, HEIGHT = 720, 200  # all lengths are in units of the SVG
+_LEFT, _BOTTOM, _TOP = 56, 24, 8  # the margins around the bars
+_LINES = 4  # about so many horizontal lines
+_LABELS = 8  # the most labels of columns
+_STEPS = (1, 2, 2.5, 5, 10)  # round steps between lines, times a power of ten
 _LEAST = 0.0001  # dollars; a finer scale says nothing
 
 
@@ -46,43 +46,46 @@ class Chart(Struct, frozen=True):
 
 def chart(columns: Sequence[tuple[str, Mapping[str, float]]], series: Sequence[str]) -> Chart:
     """Return a chart of columns, each a label with its dollars by kind."""
-    most = max((sum(values.values()) for _, values in columns), default=0)
-    step = _step(most)
-    top = max(step * ceil(most / step), step)
-    plot_height, floor_at = HEIGHT - _BOTTOM - _TOP, HEIGHT - _BOTTOM
-    slot = (WIDTH - _LEFT) / max(len(columns), 1)
+    highest = max((sum(values.values()) for _, values in columns), default=0)
+    step = _step(highest)
+    top = max(step * ceil(highest / step), step)  # the dollars at the uppermost line
+    plot_height, floor_y = HEIGHT - _BOTTOM - _TOP, HEIGHT - _BOTTOM
+    slot = (WIDTH - _LEFT) / max(len(columns), 1)  # the width for a column and its gaps
+    width = min(slot * 0.72, 48.0)
     bars, labels = [], []
-    every = ceil(len(columns) / _LABELS)
+    columns_per_label = ceil(len(columns) / _LABELS)
     for n, (label, values) in enumerate(columns):
-        x, y = _LEFT + n * slot, float(floor_at)
+        x, y = _LEFT + n * slot, float(floor_y)
+        left = round(x + (slot - width) / 2, 2)
         for index, kind in enumerate(series):
             if value := values.get(kind, 0.0):
                 height = plot_height * value / top
                 y -= height
-                width = min(slot * 0.72, 48.0)
-                left = round(x + (slot - width) / 2, 2)
                 words = f"{label}, {kind}: ${value:.4f}"
                 bars.append(Bar(left, round(y, 2), round(width, 2), round(height, 2), index, words))
-        if n % every == 0:
+        if n % columns_per_label == 0:
             labels.append(AxisMark(round(x + slot / 2, 2), label))
     count = round(top / step)
-    lines = [
-        AxisMark(round(floor_at - plot_height * n / count, 2), _dollars(step * n, step))
-        for n in range(count + 1)
-    ]
+    lines = []
+    for n in range(count + 1):
+        y = round(floor_y - plot_height * n / count, 2)
+        lines.append(AxisMark(y, _dollars(step * n, step)))
     return Chart(bars, lines, labels, series)
 
 
-def _step(most: float) -> float:
+def _step(highest: float) -> float:
     """Return a round step between lines, so that about four steps reach the highest column."""
-    if most <= 0:
+    if highest <= 0:
         return 1.0
-    rough = most / _TICKS
+    rough = highest / _LINES
     power = 10.0 ** floor(log10(rough))
+    # Rounding errors must not make a step that is just right too small.
     step = next(step for step in _STEPS if step * power >= rough * (1 - 1e-9))
     return max(step * power, _LEAST)
 
 
 def _dollars(value: float, step: float) -> str:
-    digits = max(0, ceil(-log10(step)) + (step * 10 ** ceil(-log10(step)) % 1 > 0))
-    return f"${value:.{min(digits, 6)}f}"
+    """Return the dollars at a line, with as many digits as tell neighbouring lines apart."""
+    digits = ceil(-log10(step))
+    needs_one_more = step * 10**digits % 1 > 0  # the step begins with 2.5
+    return f"${value:.{min(max(0, digits + needs_one_more), 6)}f}"

@@ -5,27 +5,26 @@ from itertools import groupby
 from typing import Any
 
 from memd.core.values import MemoryType
-from memd.ui.link import MethodCall
-from memd.ui.memory import CHANGES, changes, shown_diff
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered
+from memd.ui.memory import CHANGES, history_page, shown_diff
+from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
 
-_JOBS = 200
+_JOBS = 200  # the newest jobs, among which are the dreams
+# The lists in a dream's result whose lengths are shown.
 _COUNTS = ("created", "changed", "merged", "removed", "left", "listed", "questions")
+_TOPICS = "memory.changed job.done"
 
 
-def _review(query: PageQuery) -> Mapping[str, MethodCall]:
-    decided = bool(query.get("decided"))
-    return {
-        "suggested": query.perhaps("suggestion.list"),
-        "proposed": query.perhaps("dream.review", all=decided),
-    }
+def _review_calls(query: PageQuery) -> Calls:
+    proposed = query.optional_call("dream.review", all=bool(query.get("decided")))
+    return {"suggested": query.optional_call("suggestion.list"), "proposed": proposed}
 
 
 def _review_page(query: PageQuery, answers: Answers) -> Context:
-    proposals = answered(answers, "proposed", "proposals") or ()
+    """Return the suggestions, and the proposals with the paths of their open files."""
+    proposals = result_or_none(answers, "proposed", "proposals") or ()
     return {
-        "suggestions": answered(answers, "suggested", "suggestions") or (),
-        "proposals": [{**one, "waiting": _open_paths(one)} for one in proposals],
+        "suggestions": result_or_none(answers, "suggested", "suggestions") or (),
+        "proposals": [{**proposal, "waiting": _open_paths(proposal)} for proposal in proposals],
         "types": tuple(MemoryType),
         "decided": query.get("decided"),
     }
@@ -37,30 +36,31 @@ def _open_paths(proposal: Mapping[str, Any]) -> list[str]:
     return [file["path"] for file in files if file["state"] == "open"]
 
 
-def _proposal(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {"proposed": query.about("dream.review", proposal=query["proposal"])}
+def _proposal_calls(query: PageQuery) -> Calls:
+    return {"proposed": query.project_call("dream.review", proposal=query["proposal"])}
 
 
 def _proposal_page(query: PageQuery, answers: Answers) -> Context:
+    """Return the proposal, its files with their diffs, and the paths of the open ones."""
     (proposal,) = answers["proposed"]["proposals"]
     whole = bool(query.get("all"))
     files = [(file, shown_diff(file, whole=whole)) for file in proposal["files"]]
     return {"proposal": proposal, "files": files, "waiting": _open_paths(proposal)}
 
 
-def _dreams(query: PageQuery) -> Mapping[str, MethodCall]:
+def _dreams_calls(query: PageQuery) -> Calls:
+    """Return the calls for the state of dreaming, the newest jobs, and the changes by dreams."""
+    status, jobs = query.project_call("dream.status"), query.project_call("job.list", limit=_JOBS)
     page = {"limit": CHANGES, "before": query.get("before")}
-    return {
-        "status": query.about("dream.status"),
-        "jobs": query.about("job.list", limit=_JOBS),
-        "history": query.about("memory.history", actor="dream", **page),
-    }
+    history = query.project_call("memory.history", actor="dream", **page)
+    return {"status": status, "jobs": jobs, "history": history}
 
 
 def _dreams_page(query: PageQuery, answers: Answers) -> Context:
+    """Return dreams' changes by day, the reports of their jobs, and reports without a change."""
     jobs = [job for job in answers["jobs"]["jobs"] if job["kind"] == "dream"]
     reports = {(job["result"] or {}).get("change"): _job_report(job) for job in jobs}
-    page = changes(answers)
+    page = history_page(query, answers)
     by_day = groupby(page["changes"], lambda change: getattr(query.at(change["at"]), "day", ""))
     return {
         **page,
@@ -84,16 +84,14 @@ def _job_report(job: Mapping[str, Any]) -> Context:
 
 
 VIEWS = (
+    PageView("review", "To decide", _review_calls, _review_page, tab="review", topics=_TOPICS),
+    PageView("proposal", "A proposal", _proposal_calls, _proposal_page, tab="review"),
     PageView(
-        "review",
-        "To decide",
-        _review,
-        _review_page,
-        tab="review",
-        topics="memory.changed job.done",
-    ),
-    PageView("proposal", "A proposal", _proposal, _proposal_page, tab="review"),
-    PageView(
-        "dreams", "Dreams", _dreams, _dreams_page, tab="dreams", topics="job.progress job.done"
+        "dreams",
+        "Dreams",
+        _dreams_calls,
+        _dreams_page,
+        tab="dreams",
+        topics="job.progress job.done",
     ),
 )

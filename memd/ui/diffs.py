@@ -36,17 +36,18 @@ def lines(diff: str) -> list[DiffLine]:
         hunk = _HUNK.match(text)
         if hunk:
             before, after = int(hunk[1]), int(hunk[2])
-            result += [DiffLine("note", "…")] if in_hunk else []
+            if in_hunk:  # lines between two hunks are left out
+                result.append(DiffLine("note", "…"))
             in_hunk = True
         elif not in_hunk:
-            if not text.startswith(("--- ", "+++ ")):
+            if not text.startswith(("--- ", "+++ ")):  # a note in the place of a diff
                 result.append(DiffLine("note", text))
         elif kind := _SIGNS.get(text[:1]):
             in_before, in_after = kind != "added", kind != "removed"
             numbers = (before if in_before else 0, after if in_after else 0)
             result.append(DiffLine(kind, text[1:], *numbers))
             before, after = before + in_before, after + in_after
-        else:
+        else:  # "\ No newline at end of file"
             result.append(DiffLine("note", text.removeprefix("\\ ")))
     return result
 
@@ -56,27 +57,27 @@ def sides(shown: Sequence[DiffLine]) -> list[SideBySide]:
     rows: list[SideBySide] = []
     for kind, block in _blocks(shown):
         if kind == "changed":
-            old = [one for one in block if one.kind == "removed"]
-            new = [one for one in block if one.kind == "added"]
+            old = [line for line in block if line.kind == "removed"]
+            new = [line for line in block if line.kind == "added"]
             rows += [SideBySide(*pair) for pair in zip_longest(old, new)]
         else:
-            rows += [SideBySide(one, one) for one in block]
+            rows += [SideBySide(line, line) for line in block]
     return rows
 
 
 def _blocks(shown: Iterable[DiffLine]) -> Iterator[tuple[str, list[DiffLine]]]:
     """Yield each run of changed lines as one block, and every other line as a block."""
     run: list[DiffLine] = []
-    for one in shown:
-        if one.kind in ("added", "removed"):
-            if run and one.kind == "removed" and run[-1].kind == "added":
+    for line in shown:
+        if line.kind in ("added", "removed"):
+            if run and line.kind == "removed" and run[-1].kind == "added":
                 yield "changed", run
                 run = []
-            run.append(one)
+            run.append(line)
             continue
         if run:
             yield "changed", run
             run = []
-        yield one.kind, [one]
+        yield line.kind, [line]
     if run:
         yield "changed", run

@@ -25,9 +25,9 @@ class Events:
     def __init__(self, link: SocketLink, stop: anyio.Event) -> None:
         self._link = link
         self._stop = stop
-        self.open = 0
+        self.open = 0  # streams that run now
 
-    def known(self, topics: str) -> list[str]:
+    def accepted_topics(self, topics: str) -> list[str]:
         """Return the valid topics in a list of words, none if too many streams are open."""
         words = topics.split()
         return [topic for topic in TOPICS if topic in words and self.open < STREAMS]
@@ -35,12 +35,12 @@ class Events:
     async def run(self, topics: Sequence[str], cwd: str, send: Sender) -> None:
         """Send the events of one project, or without ``cwd`` of all, until daemon or page end."""
         self.open += 1
-        about = {"topics": topics} | ({"cwd": cwd} if cwd else {})
+        params = {"topics": topics} | ({"cwd": cwd} if cwd else {})
         try:
             async with self._link.connection() as client, anyio.create_task_group() as group:
                 group.start_soon(self._until_stopped, group.cancel_scope)
                 with suppress(MemdError):  # the stream ends, and the browser reconnects
-                    await client.call("subscribe", about)
+                    await client.call("subscribe", params)
                     await send(_BEGIN)
                     await _send_topics(client.notifications.receive, send)
                 group.cancel_scope.cancel()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "memctl ui"
 ANSWER_SECONDS = 30.0
-_ABSENT = (-32601, 1001)
+_ABSENT = (-32601, 1001)  # the codes of errors: the method or the object does not exist
 
 
 class MethodCall(Struct, frozen=True):
@@ -28,14 +28,11 @@ class MethodCall(Struct, frozen=True):
 
 
 class Unanswered(Struct, frozen=True):
-    """Why an optional call failed.
-
-    ``absent``: its object was not found, or this daemon has no such method.
-    """
+    """Why an optional call failed."""
 
     sentence: str
     hint: str = ""
-    absent: bool = False
+    absent: bool = False  # whether the object was not found, or this daemon has no such method
 
 
 class SocketLink(Struct, frozen=True):
@@ -52,37 +49,34 @@ class SocketLink(Struct, frozen=True):
         """Call one method. Raises what ``answers`` raises."""
         return (await self.answers({"": MethodCall(method, params)}))[""]
 
-    async def answers(self, questions: Mapping[str, MethodCall]) -> dict[str, Any]:
+    async def answers(self, calls: Mapping[str, MethodCall]) -> dict[str, Any]:
         """Make the calls together and return their results by name, or Unanswered.
 
         Raises RemoteError and DaemonUnavailableError if a call that is not optional fails, and
         AnswerTimeoutError.
         """
-        if not questions:
+        if not calls:
             return {}
         results: dict[str, Any] = {}
-        failed: list[MemdError] = []
+        errors: list[MemdError] = []  # of calls that are not optional
         async with self.connection() as client:
 
-            async def ask(name: str, question: MethodCall) -> None:
+            async def make(name: str, call: MethodCall) -> None:
                 try:
-                    results[name] = await client.call(question.method, question.params)
+                    results[name] = await client.call(call.method, call.params)
                 except MemdError as error:
-                    if not question.optional:
-                        failed.append(error)
-                    results[name] = _unanswered(error)
+                    if not call.optional:
+                        errors.append(error)
+                    absent = error.code in _ABSENT
+                    results[name] = Unanswered(error.sentence, error.hint, absent)
 
             with anyio.move_on_after(ANSWER_SECONDS):
                 async with anyio.create_task_group() as group:
-                    for name, question in questions.items():
-                        group.start_soon(ask, name, question)
-        if failed:
-            raise failed[0]
-        missing = [question for name, question in questions.items() if name not in results]
+                    for name, call in calls.items():
+                        group.start_soon(make, name, call)
+        if errors:
+            raise errors[0]
+        missing = [call.method for name, call in calls.items() if name not in results]
         if missing:
-            raise AnswerTimeoutError(missing[0].method, ANSWER_SECONDS)
+            raise AnswerTimeoutError(missing[0], ANSWER_SECONDS)
         return results
-
-
-def _unanswered(error: MemdError) -> Unanswered:
-    return Unanswered(error.sentence, error.hint, error.code in _ABSENT)

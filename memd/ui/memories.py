@@ -1,29 +1,27 @@
 """The views of all projects and of one project's memories. Pure."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from memd.core.values import MemoryType
 from memd.ui.link import MethodCall, Unanswered
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered
+from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView, result_or_none
 
-PAGE = 100
-TYPES = (*MemoryType, "none")
+PAGE = 100  # the most rows of a list on one page
+TYPES = (*MemoryType, "none")  # the filters of the list; "none" is for memories without a type
 
 
-def _projects(query: PageQuery) -> Mapping[str, MethodCall]:
-    page = {"limit": PAGE, "after": query.get("after")}
-    here = {"cwd": query.get("here"), "limit": 1}
-    return {
-        "known": MethodCall("project.list", page, optional=True),
-        "status": MethodCall("status", {}),
-        "local": MethodCall("memory.list", here, optional=True),
-    }
+def _projects_calls(query: PageQuery) -> Calls:
+    """Return the calls for the projects, the daemon's status, and memories where we started."""
+    page, here = {"limit": PAGE, "after": query.get("after")}, query.get("here")
+    known = MethodCall("project.list", page, optional=True)
+    local = MethodCall("memory.list", {"cwd": here, "limit": 1}, optional=True)
+    return {"known": known, "status": MethodCall("status", {}), "local": local}
 
 
 def _projects_page(query: PageQuery, answers: Answers) -> Context:
-    rows: list[dict[str, Any]] = answered(answers, "known", "projects") or []
-    here, local = query.get("here"), answered(answers, "local")
+    """Return the projects, with the one in which the page was started, and what failed."""
+    rows: list[dict[str, Any]] = result_or_none(answers, "known", "projects") or []
+    here, local = query.get("here"), result_or_none(answers, "local")
     # Add the project in which the page was started if the daemon does not list it yet.
     if local and local["memories"] and not any(row["cwd"] == here for row in rows):
         empty = dict.fromkeys(("bytes", "last_at", "team", "proposals", "suggestions"))
@@ -34,19 +32,21 @@ def _projects_page(query: PageQuery, answers: Answers) -> Context:
     return {"projects": rows, "here": here, "problems": failed}
 
 
-def _project(query: PageQuery) -> Mapping[str, MethodCall]:
+def _project_calls(query: PageQuery) -> Calls:
+    """Return the call for a page of the project's memories, filtered by words and type."""
     narrowed = {"contains": query.get("q"), "type": query.one_of("type", "", *TYPES)}
     after = query.get("after")
-    return {"listed": query.about("memory.list", limit=PAGE, after=after, **narrowed)}
+    return {"listed": query.project_call("memory.list", limit=PAGE, after=after, **narrowed)}
 
 
-def _usage(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
+def _later_project_calls(query: PageQuery, answers: Answers) -> Calls:
     paths = [memory["path"] for memory in answers["listed"]["memories"]]
-    return {"usage": query.perhaps("usage.list", paths=paths, limit=PAGE)}
+    return {"usage": query.optional_call("usage.list", paths=paths, limit=PAGE)}
 
 
 def _project_page(query: PageQuery, answers: Answers) -> Context:
-    rows = answered(answers, "usage", "memories")
+    """Return each memory's use by its path, and the values of the filter."""
+    rows = result_or_none(answers, "usage", "memories")
     return {
         "uses": None if rows is None else {row["path"]: row for row in rows},
         "types": TYPES,
@@ -56,8 +56,14 @@ def _project_page(query: PageQuery, answers: Answers) -> Context:
 
 
 VIEWS = (
-    PageView("", "Projects", _projects, _projects_page, topics="memory.changed"),
+    PageView("", "Projects", _projects_calls, _projects_page, topics=ON_CHANGE),
     PageView(
-        "project", "Memories", _project, _project_page, _usage, "project", topics="memory.changed"
+        "project",
+        "Memories",
+        _project_calls,
+        _project_page,
+        _later_project_calls,
+        "project",
+        ON_CHANGE,
     ),
 )

@@ -1,6 +1,7 @@
 """The views of one memory and of the changes of a project. Pure."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -8,12 +9,11 @@ from msgspec import Struct
 from memd.core.instants import written
 from memd.core.names import INDEX
 from memd.ui import diffs, texts
-from memd.ui.link import MethodCall
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered
+from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView, result_or_none
 
-CHANGES = 50
+CHANGES = 50  # the most rows of a history on one page
 _SHOWN_DIFFS = 5  # of a memory's newest changes
-_FENCE = "---"
+_FENCE = "---"  # the line around a memory's frontmatter
 
 
 class ShownDiff(Struct, frozen=True):
@@ -32,8 +32,8 @@ def shown_diff(file: Mapping[str, Any], *, whole: bool = False) -> ShownDiff:
     return ShownDiff(file["path"], shown, diffs.sides(shown), len(rows) - len(shown))
 
 
-def changes(answers: Answers) -> Context:
-    """Return a page of the history; ``older`` is its last change, or "" if none follows."""
+def history_page(_: PageQuery, answers: Answers) -> Context:
+    """Return a page of the history; ``older`` is its last change's id, or "" if none follows."""
     rows = answers["history"]["changes"]
     return {"changes": rows, "older": rows[-1]["id"] if len(rows) == CHANGES else ""}
 
@@ -41,7 +41,7 @@ def changes(answers: Answers) -> Context:
 def split(content: str) -> tuple[list[str], str]:
     """Return the lines of a memory's frontmatter, none if it has none, and its text."""
     lines = content.split("\n")
-    bare = [one.rstrip("\r") for one in lines]
+    bare = [line.rstrip("\r") for line in lines]
     if bare[0] != _FENCE or _FENCE not in bare[1:]:
         return [], content
     end = bare.index(_FENCE, 1)
@@ -50,37 +50,42 @@ def split(content: str) -> tuple[list[str], str]:
 
 def is_editable(content: str) -> bool:
     """Return whether a form sends a text back unchanged: browsers change or hide none of it."""
-    ends = content.replace("\r\n", "")
-    uniform = "\r" not in ends and not ("\r\n" in content and "\n" in ends)
-    return uniform and texts.visible(content) == content
+    without_crlf = content.replace("\r\n", "")
+    mixed = "\r\n" in content and "\n" in without_crlf
+    has_uniform_ends = "\r" not in without_crlf and not mixed
+    return has_uniform_ends and texts.visible(content) == content
 
 
-def _memory(query: PageQuery) -> Mapping[str, MethodCall]:
+def _memory_calls(query: PageQuery) -> Calls:
+    """Return the calls for a memory's text, origin, history and use."""
     path, before = query["path"], query.get("before")
-    why = query.perhaps if path == INDEX else query.about  # the index has no origin
+    # The index has no origin, so this call fails for it.
+    origin_call = query.optional_call if path == INDEX else query.project_call
     return {
-        "memory": query.perhaps("memory.read", path=path),
-        "why": why("memory.why", path=path),
-        "history": query.about("memory.history", path=path, limit=CHANGES, before=before),
-        "usage": query.perhaps("usage.list", paths=[path]),
-        "recent": query.perhaps("usage.recent", path=path, limit=20),
+        "memory": query.optional_call("memory.read", path=path),
+        "why": origin_call("memory.why", path=path),
+        "history": query.project_call("memory.history", path=path, limit=CHANGES, before=before),
+        "usage": query.optional_call("usage.list", paths=[path]),
+        "recent": query.optional_call("usage.recent", path=path, limit=20),
     }
 
 
-def _memory_diffs(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
+def _later_memory_calls(query: PageQuery, answers: Answers) -> Calls:
+    """Return the calls for the diffs of the memory's newest changes, by the ids of the changes."""
     ids = [change["id"] for change in answers["history"]["changes"] if change["id"]]
-    about = {"path": query["path"]}
-    return {name: query.perhaps("memory.diff", change=name, **about) for name in ids[:_SHOWN_DIFFS]}
+    diff = partial(query.optional_call, "memory.diff", path=query["path"])
+    return {change_id: diff(change=change_id) for change_id in ids[:_SHOWN_DIFFS]}
 
 
 def _memory_page(query: PageQuery, answers: Answers) -> Context:
-    content = answered(answers, "memory", "content") or ""
+    """Return the memory's parts, its writers, its history with diffs, and its use."""
+    content = result_or_none(answers, "memory", "content") or ""
     head, body = split(content)
-    page = changes(answers)
+    page = history_page(query, answers)
     ids = [change["id"] for change in page["changes"]]
-    files = {name: answered(answers, name, "files") or () for name in ids}
-    why = answered(answers, "why") or {}
-    used = answered(answers, "usage", "memories")
+    diffed_files = {name: result_or_none(answers, name, "files") or () for name in ids}
+    why = result_or_none(answers, "why") or {}
+    used = result_or_none(answers, "usage", "memories")
     return {
         **page,
         "is_index": query["path"] == INDEX,
@@ -88,45 +93,41 @@ def _memory_page(query: PageQuery, answers: Answers) -> Context:
         "head": head,
         "body": texts.cut(body, whole=bool(query.get("all"))),
         "editable": is_editable(content),
-        "writers": [(n.capitalize(), why[n]) for n in ("first", "last") if why.get(n)],
-        "diffs": {name: [shown_diff(file) for file in files[name]] for name in files},
+        "writers": [(name.capitalize(), why[name]) for name in ("first", "last") if why.get(name)],
+        "diffs": {name: list(map(shown_diff, files)) for name, files in diffed_files.items()},
         "used": used[0] if used else None,
-        "counted": used is not None,
+        "counted": used is not None,  # whether the daemon counts the use of memories
     }
 
 
-def _history(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {"history": query.about("memory.history", limit=CHANGES, before=query.get("before"))}
+def _history_calls(query: PageQuery) -> Calls:
+    page = {"limit": CHANGES, "before": query.get("before")}
+    return {"history": query.project_call("memory.history", **page)}
 
 
-def _change(query: PageQuery) -> Mapping[str, MethodCall]:
+def _change_calls(query: PageQuery) -> Calls:
+    """Return the calls for a change's diff, and for the history in the second of the change."""
     at = written(query.get("at"))
     times = {"since": at, "until": at + 1} if at else {"limit": 1}
-    return {
-        "diff": query.about("memory.diff", change=query["change"]),
-        "near": query.perhaps("memory.history", **times),
-    }
+    diff = query.project_call("memory.diff", change=query["change"])
+    return {"diff": diff, "near": query.optional_call("memory.history", **times)}
 
 
 def _change_page(query: PageQuery, answers: Answers) -> Context:
-    near = answered(answers, "near", "changes") or ()
+    """Return the change's record, if it is in the history, and its diffs."""
+    near = result_or_none(answers, "near", "changes") or ()
     whole = bool(query.get("all"))
     return {
-        "facts": next((one for one in near if one["id"] == query["change"]), None),
+        "facts": next((change for change in near if change["id"] == query["change"]), None),
         "files": [shown_diff(file, whole=whole) for file in answers["diff"]["files"]],
         "together": query.get("view") == "lines",
     }
 
 
 VIEWS = (
-    PageView("memory", "Memory", _memory, _memory_page, _memory_diffs, "project", "memory.changed"),
     PageView(
-        "history",
-        "Changes",
-        _history,
-        lambda _, answers: changes(answers),
-        tab="history",
-        topics="memory.changed",
+        "memory", "Memory", _memory_calls, _memory_page, _later_memory_calls, "project", ON_CHANGE
     ),
-    PageView("change", "A change", _change, _change_page, tab="history"),
+    PageView("history", "Changes", _history_calls, history_page, tab="history", topics=ON_CHANGE),
+    PageView("change", "A change", _change_calls, _change_page, tab="history"),
 )

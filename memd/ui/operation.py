@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from memd.ui.chart import chart
 from memd.ui.link import MethodCall
-from memd.ui.views import Answers, Context, PageQuery, PageView
+from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView
 
-_DAYS = 30
-_WEEK = 7
-_COLUMNS = ("day", "kind", "project", "model")
-_KINDS = 6
+_DAYS = 30  # of the spend, unless the address says another number
+_WEEK = 7  # days of the report, unless the address says another number
+_COLUMNS = ("day", "kind", "project", "model")  # by which the spend is summed, a table each
+_KINDS = 6  # that the chart shows, of those by which money was spent
 
 
 def _project(query: PageQuery) -> Mapping[str, str]:
@@ -18,26 +18,35 @@ def _project(query: PageQuery) -> Mapping[str, str]:
     return {"cwd": cwd} if (cwd := query.get("cwd")) else {}
 
 
-def _spend(query: PageQuery) -> Mapping[str, MethodCall]:
-    days = query.number("days", 1, 400, _DAYS)
+def _spend_days(query: PageQuery) -> int:
+    return query.number("days", 1, 400, _DAYS)
+
+
+def _chart_kinds(answers: Answers) -> list[str]:
+    """Return the kinds of spend that the chart shows, those with most spend."""
+    return [row["label"] for row in answers["by kind"]["rows"][:_KINDS]]
+
+
+def _spend_calls(query: PageQuery) -> Calls:
+    """Return the calls for the spend, summed by each of the columns."""
+    days = _spend_days(query)
     return {f"by {by}": MethodCall("spend", {"days": days, "by": by}) for by in _COLUMNS}
 
 
-def _spend_by_kind(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
-    days = query.number("days", 1, 400, _DAYS)
-    kinds = [row["label"] for row in answers["by kind"]["rows"]]
-    return {
-        f"days {kind}": MethodCall("spend", {"days": days, "by": "day", "kind": kind})
-        for kind in kinds[:_KINDS]
-    }
+def _later_spend_calls(query: PageQuery, answers: Answers) -> Calls:
+    """Return the calls for the daily spend of each kind in the chart."""
+    by_day = {"days": _spend_days(query), "by": "day"}
+    kinds = _chart_kinds(answers)
+    return {f"days {kind}": MethodCall("spend", {**by_day, "kind": kind}) for kind in kinds}
 
 
 def _spend_page(query: PageQuery, answers: Answers) -> Context:
-    days = query.number("days", 1, 400, _DAYS)
-    kinds = [row["label"] for row in answers["by kind"]["rows"]][:_KINDS]
-    today = datetime.fromtimestamp(query.now, UTC).date()
+    """Return the chart of the daily spend, the tables, and the totals."""
+    days, kinds = _spend_days(query), _chart_kinds(answers)
+    first_day = datetime.fromtimestamp(query.now, UTC).date() - timedelta(days=days - 1)
+    # Each day has a column, also a day without spend. A column has the dollars of each kind.
     columns: dict[str, dict[str, float]] = {
-        (today - timedelta(days=back)).isoformat(): {} for back in range(days - 1, -1, -1)
+        (first_day + timedelta(days=n)).isoformat(): {} for n in range(days)
     }
     for kind in kinds:
         for row in answers[f"days {kind}"]["rows"]:
@@ -51,21 +60,20 @@ def _spend_page(query: PageQuery, answers: Answers) -> Context:
     }
 
 
-def _health(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {
-        "doctor": MethodCall("doctor", _project(query)),
-        "status": MethodCall("status", {}),
-        "listed": MethodCall("job.list", {"limit": 20}, optional=True),
-    }
+def _health_calls(query: PageQuery) -> Calls:
+    jobs = MethodCall("job.list", {"limit": 20}, optional=True)
+    doctor = MethodCall("doctor", _project(query))
+    return {"doctor": doctor, "status": MethodCall("status", {}), "listed": jobs}
 
 
 def _health_page(_: PageQuery, answers: Answers) -> Context:
-    order = {"failed": 0, "warning": 1}
+    """Return the checks: the failed ones first, then the warnings, then the others."""
+    ranks = {"failed": 0, "warning": 1}
     checks = answers["doctor"]["checks"]
-    return {"checks": sorted(checks, key=lambda check: order.get(check["state"], 2))}
+    return {"checks": sorted(checks, key=lambda check: ranks.get(check["state"], 2))}
 
 
-def _report(query: PageQuery) -> Mapping[str, MethodCall]:
+def _report_calls(query: PageQuery) -> Calls:
     days = query.number("days", 1, 365, _WEEK)
     return {"report": MethodCall("report", {"days": days, **_project(query)}, optional=True)}
 
@@ -74,13 +82,13 @@ def _report_page(query: PageQuery, _: Answers) -> Context:
     return {"days": query.number("days", 1, 365, _WEEK)}
 
 
-def _rules(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {"known": query.perhaps("rule.list")}
+def _rules_calls(query: PageQuery) -> Calls:
+    return {"known": query.optional_call("rule.list")}
 
 
 VIEWS = (
-    PageView("spend", "Spend", _spend, _spend_page, _spend_by_kind, topics="job.done"),
-    PageView("health", "Health", _health, _health_page, topics="job.done"),
-    PageView("report", "Report", _report, _report_page, topics="job.done"),
-    PageView("rules", "Rules", _rules, tab="rules", topics="memory.changed"),
+    PageView("spend", "Spend", _spend_calls, _spend_page, _later_spend_calls, topics="job.done"),
+    PageView("health", "Health", _health_calls, _health_page, topics="job.done"),
+    PageView("report", "Report", _report_calls, _report_page, topics="job.done"),
+    PageView("rules", "Rules", _rules_calls, tab="rules", topics=ON_CHANGE),
 )

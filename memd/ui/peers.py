@@ -5,7 +5,7 @@ import sys
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _MAPPED = "0000000000000000FFFF0000"  # an IPv4 address within IPv6, as the table writes it
-_LOCAL, _REMOTE, _USER = 1, 2, 7
+_LOCAL, _REMOTE, _USER = 1, 2, 7  # the columns of a table
 
 
 def is_own_peer(peer: tuple[str, int], own: tuple[str, int]) -> bool:
@@ -18,14 +18,15 @@ def is_own_peer(peer: tuple[str, int], own: tuple[str, int]) -> bool:
 
 
 def _peer_user(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
+    """Return the user id in a connection's row of the tables, ``None`` if no row is found."""
     ends = [_in_table(*peer), _in_table(*own)]
     for table in _TABLES:
         try:
             with open(table, encoding="ascii") as file:
                 for line in file:
                     fields = line.split()
-                    row = [fields[_LOCAL].removeprefix(_MAPPED), fields[_REMOTE]]
-                    if [row[0], row[1].removeprefix(_MAPPED)] == ends:
+                    row = [fields[column].removeprefix(_MAPPED) for column in (_LOCAL, _REMOTE)]
+                    if row == ends:
                         return int(fields[_USER])
         except (OSError, ValueError, IndexError):
             continue

@@ -1,18 +1,17 @@
 """The views of what a model gets: a prompt's memories with the reasons, and the index. Pure."""
 
-from collections.abc import Mapping
-
 from memd.core.names import INDEX
 from memd.ui import texts
 from memd.ui.link import MethodCall
-from memd.ui.views import Answers, Context, PageQuery, PageView, answered
+from memd.ui.views import ON_CHANGE, Answers, Calls, Context, PageQuery, PageView, result_or_none
 
 _SESSION = "memctl ui"  # nothing is marked in its name, and nothing of it is written
-_DEADLINE_MS = 2_000
-_HITS = 20
+_DEADLINE_MS = 2_000  # of the recall
+_HITS = 20  # of the search
 
 
-def _search(query: PageQuery) -> Mapping[str, MethodCall]:
+def _search_calls(query: PageQuery) -> Calls:
+    """Return the calls that recall and search memories, none before words are given."""
     cwd, words = query["cwd"], query.get("q")
     if not words:
         return {}
@@ -20,17 +19,16 @@ def _search(query: PageQuery) -> Mapping[str, MethodCall]:
     local = {"strategy": "local", "deadline_ms": _DEADLINE_MS}
     session = query.get("session") or _SESSION
     options = {"query": words, "session_id": session, "explain": True, **local}
-    return {
-        "prefetch": MethodCall("prefetch", {"cwd": cwd, **options}),
-        "search": query.about("memory.search", query=words, limit=_HITS),
-    }
+    search = query.project_call("memory.search", query=words, limit=_HITS)
+    return {"prefetch": MethodCall("prefetch", {"cwd": cwd, **options}), "search": search}
 
 
 def _search_page(query: PageQuery, answers: Answers) -> Context:
-    result = answered(answers, "prefetch") or {}
+    """Return the recalled rows, the rows left out, and the hits that recall did not rank."""
+    result = result_or_none(answers, "prefetch") or {}
     explanation = result.get("explanation") or {}
     rows = explanation.get("rows", ())
-    hits = {hit["path"]: hit for hit in answered(answers, "search", "hits") or ()}
+    hits = {hit["path"]: hit for hit in result_or_none(answers, "search", "hits") or ()}
     ranked = {row["path"] for row in rows}
     return {
         "q": query.get("q"),
@@ -46,35 +44,35 @@ def _search_page(query: PageQuery, answers: Answers) -> Context:
     }
 
 
-def _index(query: PageQuery) -> Mapping[str, MethodCall]:
-    return {
-        "listed": query.about("memory.list", limit=1),
-        "read": query.perhaps("memory.read", path=INDEX),
-    }
+def _index_calls(query: PageQuery) -> Calls:
+    read = query.optional_call("memory.read", path=INDEX)
+    return {"listed": query.project_call("memory.list", limit=1), "read": read}
 
 
-def _prompt(query: PageQuery, answers: Answers) -> Mapping[str, MethodCall]:
+def _later_index_calls(query: PageQuery, answers: Answers) -> Calls:
+    """Return the call for the system prompt's section, none if the project has no memories."""
     # Without a memory the call would make its directory, and a view must change nothing.
     has_memories = answers["listed"]["memories"] or answers["listed"]["index"]["bytes"]
-    return {"loaded": query.perhaps("load_prompt")} if has_memories else {}
+    return {"loaded": query.optional_call("load_prompt")} if has_memories else {}
 
 
 def _index_page(query: PageQuery, answers: Answers) -> Context:
-    loaded = answered(answers, "loaded")
+    """Return the prompt, and the index in two parts: what the prompt has, and the rest."""
+    loaded = result_or_none(answers, "loaded")
     prompt = (loaded or {}).get("prompt") or ""
-    lines = (answered(answers, "read", "content") or "").strip().split("\n")
-    seen = next((n for n, one in enumerate(lines) if one.rstrip() not in prompt), len(lines))
-    unseen = texts.cut("\n".join(lines[seen:]), whole=bool(query.get("all")))
+    lines = (result_or_none(answers, "read", "content") or "").strip().split("\n")
+    # The prompt has the index's first lines; the first that it lacks begins the rest.
+    count = next((n for n, line in enumerate(lines) if line.rstrip() not in prompt), len(lines))
     return {
         "loaded": loaded,
         "prompt": texts.CutText(prompt),
         "facts": (loaded or answers["listed"])["index"],
-        "index": texts.CutText("\n".join(lines[:seen])),
-        "unseen": unseen,
+        "index": texts.CutText("\n".join(lines[:count])),
+        "unseen": texts.cut("\n".join(lines[count:]), whole=bool(query.get("all"))),
     }
 
 
 VIEWS = (
-    PageView("search", "Search", _search, _search_page, tab="search"),
-    PageView("index", "Index", _index, _index_page, _prompt, "index", "memory.changed"),
+    PageView("search", "Search", _search_calls, _search_page, tab="search"),
+    PageView("index", "Index", _index_calls, _index_page, _later_index_calls, "index", ON_CHANGE),
 )

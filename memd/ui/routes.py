@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from memd.ui import deciding, memories, memory, operation, recall, sessions
 from memd.ui.views import Context, PageQuery, PageView
@@ -25,23 +25,25 @@ _TABS = (
     ("agents", "Agents"),
     ("rules", "Rules"),
 )
-_DONE = re.compile(r"yes|c[0-9]{1,12}")  # a form's result: a change's id, or just done
-_WHOLE: Sequence[tuple[str, str]] = (("report", "Report"), ("spend", "Spend"), ("health", "Health"))
+_FORM_RESULT = re.compile(r"yes|c[0-9]{1,12}")  # "yes", or the id of the change that was made
+# The pages that belong to no project.
+_DAEMON_TABS = (("report", "Report"), ("spend", "Spend"), ("health", "Health"))
 
 
 def frame(view: PageView, query: PageQuery) -> Context:
     """Return the values for a page's frame: its title, project, tabs and a form's result."""
-    given = {name: one for name, one in query.values.items() if name != "here"}
+    address_values = {name: value for name, value in query.values.items() if name != "here"}
     project = query.project if view.tab and query.get("cwd") else None
+    result = query.get("done")
     return {
         "title": view.title,
         "path": view.path,
         "project": project,
         "tab": view.tab,
         "tabs_": _TABS if project else (),
-        "whole": _WHOLE,
+        "whole": _DAEMON_TABS,
         "topics": view.topics,
         "at": query.at,
-        "done": done[0] if (done := _DONE.fullmatch(query.get("done"))) else "",
-        "values": defaultdict(str, given),
+        "done": result if _FORM_RESULT.fullmatch(result) else "",
+        "values": defaultdict(str, address_values),
     }

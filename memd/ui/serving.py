@@ -29,12 +29,12 @@ from memd.ui.app import HEAD_BYTES, HEADERS, PageOptions, PageServer
 from memd.ui.link import SocketLink
 from memd.ui.peers import is_own_peer
 
-CONNECTIONS = 32
-DRAIN_SECONDS = 3
-IDLE_MINUTES = 30.0
+CONNECTIONS = 32  # at once; others are closed
+DRAIN_SECONDS = 3  # that requests have to finish when the server ends
+IDLE_MINUTES = 30.0  # without use, after which the server ends
 _HOST = "127.0.0.1"
-_KEEP_SECONDS = 30
-_CHECK_SECONDS = 10.0
+_KEEP_SECONDS = 30  # that a connection may stay open between two requests
+_CHECK_SECONDS = 10.0  # between two checks of a connection
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -74,21 +74,22 @@ def serve(served: Served) -> bool:
 
 
 async def _serve(listener: socket.socket, served: Served) -> bool:
+    """Serve at a listening socket until the server must end; return whether anybody entered."""
     host = f"{_HOST}:{listener.getsockname()[1]}"
     access = PageAccess(host, served.options.monotonic())
     page = PageServer(served.link, access, served.options)
-    server = _PageProcess(_config(page))
+    server = _PageProcess(_server_config(page))
 
     async def until_signal(signals: AsyncIterable[signal.Signals]) -> None:
         async for _ in signals:
             page.stop.set()
 
     async def until_unused() -> None:
-        seconds = served.idle_minutes * 60
-        left = min(seconds, TOKEN_SECONDS)
-        while left > 0:
-            await anyio.sleep(left)
-            left = page.idle_until(seconds) - served.options.monotonic()
+        idle_seconds = served.idle_minutes * 60
+        seconds_left = min(idle_seconds, TOKEN_SECONDS)
+        while seconds_left > 0:
+            await anyio.sleep(seconds_left)
+            seconds_left = page.idle_until(idle_seconds) - served.options.monotonic()
         page.stop.set()
 
     async def until_stopped() -> None:
@@ -106,7 +107,8 @@ async def _serve(listener: socket.socket, served: Served) -> bool:
     return not access.token
 
 
-def _config(page: PageServer) -> uvicorn.Config:
+def _server_config(page: PageServer) -> uvicorn.Config:
+    """Return the configuration: plain HTTP/1.1, no logs, no proxies, no name of the server."""
     return uvicorn.Config(
         page,
         http=_PageConnection,
@@ -137,7 +139,7 @@ class _PageProcess(uvicorn.Server):
 class _PageConnection(H11Protocol):
     """A connection that is closed if its peer does nothing."""
 
-    _checked: tuple[Any, int] = (None, 0)  # at the last check: the request, and the unsent bytes
+    _last_check: tuple[Any, int] = (None, 0)  # the request then, and the number of unsent bytes
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the checks, or close the connection if it is too many or another user's."""
@@ -160,14 +162,14 @@ class _PageConnection(H11Protocol):
         """Close the connection if since the last check it neither sent nor read anything."""
         cycle: Any = self.cycle  # none before the first request
         waiting = self.transport.get_write_buffer_size()
-        checked, waited = self._checked
-        unread = 0 < waited <= waiting
-        idle = cycle is checked and (cycle is None or cycle.response_complete)
+        last_cycle, last_waiting = self._last_check
+        is_unread = 0 < last_waiting <= waiting
+        is_idle = cycle is last_cycle and (cycle is None or cycle.response_complete)
         # With a timer uvicorn ends it; a peer that sends a head byte by byte stops the timer.
-        if unread or (idle and not waiting and self.timeout_keep_alive_task is None):
+        if is_unread or (is_idle and not waiting and self.timeout_keep_alive_task is None):
             self._abort()
         elif self in self.connections:
-            self._checked = cycle, waiting
+            self._last_check = cycle, waiting
             self.loop.call_later(_CHECK_SECONDS, self._check)
 
     def _abort(self) -> None:

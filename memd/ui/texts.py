@@ -19,11 +19,11 @@ from memd.core.text import one_line
 from memd.text.invisible import spelled_out
 
 TEXT_CHARACTERS = 6_000  # of a text that a page shows before "show all"
-TEXT_LINES = 150
+TEXT_LINES = 150  # of such a text, too
 LINE_CHARACTERS = 300  # of a name, a description, a reason
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
-_DAY = 86_400
-_SPANS = (("day", _DAY), ("hour", 3600), ("minute", 60))
+_MINUTE = 60
+_SPANS = (("day", 86_400), ("hour", 3600), ("minute", _MINUTE))
 
 
 class CutText(Struct, frozen=True):
@@ -88,15 +88,16 @@ def instant(value: object, now: float, zone: tzinfo | None = None) -> Instant | 
     if seconds is None:
         return None
     at = datetime.fromtimestamp(seconds, UTC)
-    here = at.astimezone(zone)
-    ago = "just now" if abs(now - seconds) < _SPANS[-1][1] else f"{span(abs(now - seconds))} ago"
-    if now < seconds and ago != "just now":
-        ago = f"in {span(seconds - now)}"
-    return Instant(at.isoformat(), f"{here:%Y-%m-%d}", f"{here:%H:%M}", ago)
+    local = at.astimezone(zone)
+    distance = span(abs(now - seconds))
+    ago = f"in {distance}" if now < seconds else f"{distance} ago"
+    if abs(now - seconds) < _MINUTE:
+        ago = "just now"
+    return Instant(at.isoformat(), f"{local:%Y-%m-%d}", f"{local:%H:%M}", ago)
 
 
 def url(page: str, params: Mapping[str, Any] | None = None, **more: Any) -> str:
     """Return the relative address of a page; parameters that are empty are left out."""
-    given = {**(params or {}), **more}
-    pairs = [(name, str(value)) for name, value in given.items() if value not in (None, "", False)]
+    params = {**(params or {}), **more}
+    pairs = [(name, str(value)) for name, value in params.items() if value not in (None, "", False)]
     return f"{page}?{urlencode(pairs, errors='replace')}" if pairs else page

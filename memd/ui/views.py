@@ -1,4 +1,8 @@
-"""The definition of a view: its calls to the daemon, and the values for its template. Pure."""
+"""The definition of a view: its calls to the daemon, and the values for its template. Pure.
+
+In the files of views ``_x_calls`` returns the calls of the view ``x``, ``_later_x_calls`` those
+that need the answers to the first ones, and ``_x_page`` further values for its template.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
@@ -12,9 +16,11 @@ from memd.core.errors import WrongParameterError
 from memd.ui import texts
 from memd.ui.link import MethodCall, Unanswered
 
-Answers = Mapping[str, Any]
-Context = dict[str, Any]
-_NUMBER_DIGITS = 9
+Calls = Mapping[str, MethodCall]  # by a name of the view's own
+Answers = Mapping[str, Any]  # the results of the calls by the same names, or Unanswered
+Context = dict[str, Any]  # values for a template
+ON_CHANGE = "memory.changed"  # the topic of views that any change of a memory makes out of date
+_NUMBER_DIGITS = 9  # the most digits of a number in an address
 
 
 class AddressIncompleteError(WrongParameterError):
@@ -62,57 +68,53 @@ class PageQuery(Struct, frozen=True):
         cwd = self["cwd"]
         return {"cwd": cwd, "name": basename(cwd.rstrip("/")) or cwd}
 
-    def about(self, method: str, **params: Any) -> MethodCall:
-        """Return a call for the page's project; empty parameters are left out."""
+    def project_call(self, method: str, **params: Any) -> MethodCall:
+        """Return a method's call for the page's project; empty parameters are left out."""
         given = {name: value for name, value in params.items() if value not in (None, "")}
         return MethodCall(method, {**given, "cwd": self["cwd"]})
 
-    def perhaps(self, method: str, **params: Any) -> MethodCall:
-        """Return the same call as an optional one: the page is shown without its answer."""
-        return replace(self.about(method, **params), optional=True)
+    def optional_call(self, method: str, **params: Any) -> MethodCall:
+        """Return the call as an optional one: if it fails, the page is still shown."""
+        return replace(self.project_call(method, **params), optional=True)
 
     def at(self, value: object) -> texts.Instant | None:
         """Return a time for people."""
         return texts.instant(value, self.now, self.zone)
 
 
-def nothing(_: PageQuery, __: Answers) -> Context:
+def no_values(_: PageQuery, __: Answers) -> Context:
     """Return an empty dict, for a view without further values or calls."""
     return {}
 
 
 class PageView(Struct, frozen=True):
-    """A page: its path and title, its calls, and ``context`` for further template values.
-
-    ``then`` makes the calls that need the answers to the first ones. ``tab`` is the part of a
-    project that it belongs to. ``topics`` are the notifications after which it is out of date.
-    """
+    """A page: its path and title, its calls, and ``context`` for further template values."""
 
     path: str
     title: str
-    questions: Callable[[PageQuery], Mapping[str, MethodCall]]
-    context: Callable[[PageQuery, Answers], Context] = nothing
-    then: Callable[[PageQuery, Answers], Mapping[str, MethodCall]] = nothing
-    tab: str = ""
-    topics: str = ""
+    calls: Callable[[PageQuery], Calls]
+    context: Callable[[PageQuery, Answers], Context] = no_values
+    later_calls: Callable[[PageQuery, Answers], Calls] = no_values
+    tab: str = ""  # the part of a project that the page belongs to
+    topics: str = ""  # the notifications after which the page is out of date
 
     @property
     def template(self) -> str:
         """The name of its template."""
         return self.path or "projects"
 
-    def shown(self, query: PageQuery, answers: Answers) -> Context:
+    def template_values(self, query: PageQuery, answers: Answers) -> Context:
         """Return the template's values: the answers by name, the problems, and the context."""
-        missing = [one for one in answers.values() if isinstance(one, Unanswered)]
+        failures = [answer for answer in answers.values() if isinstance(answer, Unanswered)]
         return {
-            **{name: answered(answers, name) for name in answers},
-            "problems": [one for one in missing if not one.absent],
+            **{name: result_or_none(answers, name) for name in answers},
+            "problems": [failure for failure in failures if not failure.absent],
             **self.context(query, answers),
         }
 
 
-def answered(answers: Answers, name: str, member: str = "") -> Any:
-    """Return an answer or a member of it, or ``None`` if the daemon gave none."""
+def result_or_none(answers: Answers, name: str, member: str = "") -> Any:
+    """Return a call's result or a member of it, or ``None`` if there was no call or it failed."""
     answer = answers.get(name)
     if answer is None or isinstance(answer, Unanswered):
         return None

@@ -42,7 +42,7 @@ def test_a_list_of_projects_that_fails_is_told(name: str, *, told: bool) -> None
     """It does not look like a home without projects; where the page was started need be none."""
     fault = Unanswered("the state file cannot be read")
     answers: dict[str, Any] = {"known": {"projects": []}, "local": None, name: fault}
-    shown = VIEWS[""].shown(PageQuery({"here": "/x"}, 0.0), answers)
+    shown = VIEWS[""].template_values(PageQuery({"here": "/x"}, 0.0), answers)
     assert shown["problems"] == ([fault] if told else [])
 
 
@@ -279,7 +279,7 @@ async def test_open_pages_are_told_what_changed(page: Browser) -> None:
             told.set()
 
     async with anyio.create_task_group() as group:
-        topics = page.server.events.known("memory.changed nonsense job.done")
+        topics = page.server.events.accepted_topics("memory.changed nonsense job.done")
         assert topics == ["memory.changed", "job.done"]
         group.start_soon(page.server.events.run, topics, page.caller.cwd, send)
         with anyio.fail_after(60):
