@@ -61,11 +61,14 @@ def in_messages(messages: Sequence[Message], covered: Covered) -> tuple[CoveredT
 def in_memory(old: Document, new: Document, covered: Covered) -> str:
     """Return the instruction file that says all new lines of a memory, "" if none does.
 
-    Also "" for a memory that loses a line, since that is a correction.
+    The result is also "" for a memory that loses a line, since that is a correction.
     """
-    before, after = (
-        dict.fromkeys(f"{each.description}\n\n{each.body}".splitlines()) for each in (old, new)
-    )
+    before, after = _lines(old), _lines(new)
     if any(line.strip() and line not in after for line in before):
         return ""
     return covered("\n".join(line for line in after if not line or line not in before))
+
+
+def _lines(memory: Document) -> dict[str, None]:
+    """Return the lines of a memory's description and body, each once, as keys in their order."""
+    return dict.fromkeys(f"{memory.description}\n\n{memory.body}".splitlines())

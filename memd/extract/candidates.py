@@ -21,7 +21,7 @@ from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
-from memd.extract.markers import has_any, is_question, markers, other
+from memd.extract.markers import has_any, is_question, markers, other_list
 from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
@@ -32,24 +32,28 @@ SAVED, MARKED, LASTING = -4.5, -2.9, -1.45
 # The same for a message that only states something (no task, question, doubt or error), at the
 # start of a conversation and later. The only purpose of such a message is to be known.
 OPENING, STATED = -2.6, -1.0
-_STATED_SENTENCES = 2
+_STATED_SENTENCES = 2  # of such a message at most
 _SAVED_CHARACTERS = 180  # of a saved sentence at most; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
-_MOST_OF_A_MESSAGE = 2  # suggestions
+_MOST_SUGGESTIONS = 2  # of one message
 _LEAST_WORDS = 2  # telling words of a sentence; one more if it has "this" or "it"
 _LEAST_WIDE = 6  # Chinese, Japanese or Korean characters of a sentence without such words
+# Names of markers (``markers``). With one of these a memory is a rule for the assistant.
 _RULE = frozenset(
     {"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"}
 )
-_MARKERS = (_RULE - {"prohibition"}) | {"remember", "identity"}
+# With one of these a sentence may be suggested for the score that it is marked as lasting.
+_MARKED = (_RULE - {"prohibition"}) | {"remember", "identity"}
+# With one of these before a colon the words there are a request and not a speaker's name.
 _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
 _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # about the product, unless a rule opens the text
 _NO_STATEMENT = TASK | {"error", "doubt"}
+# Without any of these a sentence asks for nothing that holds from now on.
 _LASTING = frozenset(
     {"never", "always", "future", "next_time", "remember", "consent", "preference"}
-)  # without any of these nothing is standing
+)
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 # A path in the source code: what a sentence says about it changes soon and is easily read there.
@@ -58,8 +62,9 @@ _SOURCE = re.compile(
     re.IGNORECASE,
 )
 _WIDE = re.compile(f"[{WIDE}]")
+# The reasons why a message has no result.
 QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "not_own_words"
-UNCERTAIN = "uncertain"
+UNCERTAIN = "uncertain"  # why a sentence is suggested and not saved
 
 
 class Candidate(Struct, frozen=True):
@@ -130,12 +135,9 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
         if scored and _is_saved(scored):
             saved.append(sentence.text)
         elif before and not is_question(sentence.plain):
-            denies = number == 0 and other("denial").match(sentence.plain)
-            if (
-                denies
-                or other("correction").search(sentence.plain)
-                or (scored and _is_rule(scored))
-            ):
+            denies = number == 0 and other_list("denial").match(sentence.plain)
+            corrects = other_list("correction").search(sentence.plain)
+            if denies or corrects or (scored and _is_rule(scored)):
                 corrections.append(sentence.text)
     return tuple(saved), tuple(corrections)
 
@@ -163,12 +165,13 @@ def _find_in_message(
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
     pasted = _is_pasted(text, own)
     scored = [
-        _score(item, replace(place, number=n, sentences=len(own)), score)
-        for n, item in enumerate(own)
+        _score(sentence, replace(place, number=n, sentences=len(own)), score)
+        for n, sentence in enumerate(own)
     ]
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
-    only_states = len(own) <= _STATED_SENTENCES and all(item.states for item in scored)
-    least_stated = (OPENING if place.first else STATED) if only_states else inf
+    least_stated = inf  # no score reaches it
+    if len(own) <= _STATED_SENTENCES and all(item.states for item in scored):
+        least_stated = OPENING if place.first else STATED
     suggested = [
         item
         for item in scored
@@ -176,9 +179,12 @@ def _find_in_message(
     ]
     suggested.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
     retained, refused = [], []
-    for item in (*saved, *suggested[:_MOST_OF_A_MESSAGE]):
-        secret = secrets.find(item.sentence.text)
-        (refused.append(secret[0].rule) if secret else retained.append(item))
+    for item in (*saved, *suggested[:_MOST_SUGGESTIONS]):
+        found_secrets = secrets.find(item.sentence.text)
+        if found_secrets:
+            refused.append(found_secrets[0].rule)
+        else:
+            retained.append(item)
     if not retained:
         return Candidates(
             (),
@@ -227,7 +233,7 @@ def _is_standing(names: frozenset[str]) -> bool:
     One marker is enough if it opens the sentence, asks to remember or asks for consent. "Always", a
     later "in future" and a preference need a second marker that addresses the assistant.
     """
-    if names & {"starts:never", "starts:always", "starts:future", "remember", "consent"}:
+    if names & _OPENS:
         return True
     ordered = names & {"prohibition", "obligation", "answers", "conduct", "preference"}
     spoken_to = "address" in names and "starts:order" not in names
@@ -247,10 +253,12 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
         return False
     if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
         return True
-    general = item.names >= {"everything", "obligation"} and item.names & {"first_person", "ours"}
-    rule = bool(item.names & _MARKERS or general)
-    marked = rule and not item.asks and item.scores.marked >= MARKED
-    return (marked and not pasted) or item.scores.lasting >= LASTING or item.scores.stated >= least
+    is_general = item.names >= {"everything", "obligation"}
+    is_own_rule = is_general and item.names & {"first_person", "ours"}
+    may_be_marked = bool(item.names & _MARKED or is_own_rule) and not item.asks and not pasted
+    if may_be_marked and item.scores.marked >= MARKED:
+        return True
+    return item.scores.lasting >= LASTING or item.scores.stated >= least
 
 
 def _skip_reason(scored: Sequence["_Scored"], *, pasted: bool) -> str:
@@ -264,7 +272,7 @@ class _Scored(Struct, frozen=True, eq=False):
     """A sentence, its markers and scores."""
 
     sentence: Sentence
-    names: frozenset[str]
+    names: frozenset[str]  # of its markers
     scores: Scores
 
     @property
@@ -295,11 +303,10 @@ class _Scored(Struct, frozen=True, eq=False):
     @property
     def says_something(self) -> bool:
         """Whether the sentence has enough telling words: "never do that again" has not."""
+        if len(_WIDE.findall(self.plain)) >= _LEAST_WIDE:
+            return True
         least = _LEAST_WORDS + ("deictic" in self.names)
-        return (
-            len(_WIDE.findall(self.plain)) >= _LEAST_WIDE
-            or len(set(words(self.sentence.text))) >= least
-        )
+        return len(set(words(self.sentence.text))) >= least
 
     @property
     def type(self) -> MemoryType:

@@ -23,16 +23,17 @@ from memd.text.normal import normal
 from memd.text.words import WIDE
 
 _WORD_WEIGHT = 3  # of a word; a Chinese, Japanese or Korean character weighs two
-_RUN = 8 * _WORD_WEIGHT  # words in a row that two texts hardly share by chance
-_LINE = 4 * _WORD_WEIGHT  # words of a shorter line, which counts if it is repeated whole
-_HALF = 4  # a quotation of fewer words counts as one of so many
-_LETTERS, _WORDS = 8, 2  # of a quotation at least: "ok" and "do it" prove nothing
+_RUN_WEIGHT = 8 * _WORD_WEIGHT  # words in a row that two texts hardly share by chance
+_LINE_WEIGHT = 4 * _WORD_WEIGHT  # of the shortest line that counts if it is repeated whole
+_LEAST_COUNTED = 4  # a quotation of fewer words counts as one of so many
+_LEAST_LETTERS, _LEAST_WORDS = 8, 2  # of a quotation: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # a date so near the conversation may come from a relative one
-_SMALL = 32  # a smaller number may have been written as a word
+_SMALL_NUMBER = 32  # a smaller number may have been written as a word
 _WORD = re.compile(f"[{WIDE}]|[^\\W_{WIDE}]+")
 _WIDE = re.compile(f"[{WIDE}]")
 _YEAR = re.compile(r"\d{4}\b")
 _TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")
+# Signs of a number, a name or an address: a digit, camelCase, "@", a dot or "_" within a word.
 _EXACT = re.compile(r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w")
 _DASHED = re.compile(r"\d-|-\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
@@ -66,20 +67,20 @@ class Talk(Struct, frozen=True, dict=True):
     def quoted(self, quotation: str) -> Utterance | None:
         """Return the person's last message that contains a quotation, ``None`` if none does.
 
-        ``None`` too for a quotation that is too short.
+        The result is ``None`` also for a quotation that is too short.
         """
         words = _words(quotation)
         letters = sum(2 if _WIDE.match(word) else len(word) for word in words)
-        if len(words) < _WORDS or letters < _LETTERS:
+        if len(words) < _LEAST_WORDS or letters < _LEAST_LETTERS:
             return None
-        row = _as_row(words)
-        texts = zip(reversed(self.person), reversed(self._own_rows), strict=True)
-        return next((message for message, text in texts if row in text), None)
+        quoted_row = _as_row(words)
+        latest_first = zip(reversed(self.person), reversed(self._own_rows), strict=True)
+        return next((message for message, row in latest_first if quoted_row in row), None)
 
     def nearest(self, quotation: str) -> Utterance | None:
         """Return the person's line with most of a quotation's words.
 
-        ``None`` if it has fewer than half of them, or fewer than two.
+        The result is ``None`` if that line has fewer than half of them, or fewer than two.
         """
         words = set(_words(quotation))
         lines = [
@@ -87,49 +88,53 @@ class Talk(Struct, frozen=True, dict=True):
             for message in self.person
             for line in message.text.split("\n")
         ]
-        shares = [(len(words & set(_words(line.text))), line) for line in lines]
-        most, line = max(shares, key=lambda share: share[0], default=(0, None))
-        return line if 2 * most >= max(len(words), _HALF) else None
+        counted = [(len(words & set(_words(line.text))), line) for line in lines]
+        common_words, line = max(counted, key=lambda pair: pair[0], default=(0, None))
+        return line if 2 * common_words >= max(len(words), _LEAST_COUNTED) else None
 
     def repeats(self, lines: Iterable[str], exempt: str) -> bool:
         """Return whether a line repeats eight words in a row, or a whole short line, of others.
 
         Words that the person said too or that are in the text ``exempt`` do not count.
         """
-        own = (*self._own_rows, _as_row(_words(exempt)))
-        for words in map(_words, lines):
+        own_rows = (*self._own_rows, _as_row(_words(exempt)))
+        for line in lines:
             yield_to_requests()
-            if _LINE <= sum(map(_weight, words)) < _RUN:
-                repeated = [_as_row(words)] if _as_row(words) in self._others_row else []
-            else:
-                repeated = [
-                    run
-                    for run in map(_as_row, _runs(words))
-                    if hash(run) in self._foreign_run_hashes
-                ]
-            if any(not any(run in text for text in own) for run in repeated):
-                return True
+            for repeated in self._rows_of_others(_words(line)):
+                if not any(repeated in own for own in own_rows):
+                    return True
         return False
+
+    def _rows_of_others(self, words: Sequence[str]) -> list[str]:
+        """Return the parts of a line that others' texts have: a short line whole, or runs of it."""
+        weight = sum(map(_weight, words))
+        if _LINE_WEIGHT <= weight < _RUN_WEIGHT:
+            row = _as_row(words)
+            return [row] if row in self._others_row else []
+        rows = map(_as_row, _runs(words))
+        return [row for row in rows if hash(row) in self._foreign_run_hashes]
 
     def unknown(self, lines: Iterable[str], exempt: str) -> tuple[str, bool]:
         """Return the first number, name, date or address that nobody said, "" for none.
 
         The second value says whether the person and the assistant did not say one of them.
         """
-        own = "\0".join((*self._own_rows, self._assistant_row, _as_row(_words(exempt))))
-        details = (part for line in lines for part in _details(line))
+        own_rows = (*self._own_rows, self._assistant_row, _as_row(_words(exempt)))
+        own = "\0".join(own_rows)  # no row reaches over a zero
+        details = (detail for line in lines for detail in _details(line))
         foreign = [
-            part
-            for part in details
-            if _as_row(_words(part)) not in own and not self._is_known_date(part, own)
+            detail
+            for detail in details
+            if _as_row(_words(detail)) not in own and not self._is_known_date(detail, own)
         ]
-        missing = (part for part in foreign if _as_row(_words(part)) not in self._others_row)
+        others = self._others_row if foreign else ""
+        missing = (detail for detail in foreign if _as_row(_words(detail)) not in others)
         return next(missing, ""), bool(foreign)
 
     @cached_property
     def _own_rows(self) -> tuple[str, ...]:
         """The words of each of the person's messages, as one text each."""
-        return tuple(_as_row(_words(said.text)) for said in self.person)
+        return tuple(_as_row(_words(message.text)) for message in self.person)
 
     @cached_property
     def _assistant_row(self) -> str:
@@ -144,29 +149,33 @@ class Talk(Struct, frozen=True, dict=True):
     @cached_property
     def _foreign_run_hashes(self) -> frozenset[int]:
         """The hashes of all runs of eight words in others' texts."""
-        return frozenset(
-            hash(_as_row(run)) for run in _runs(_words(f"{self.outside}\n{self.agents}"))
-        )
+        others_words = _words(f"{self.outside}\n{self.agents}")
+        return frozenset(hash(_as_row(run)) for run in _runs(others_words))
 
     @cached_property
     def _own_with_dates(self) -> str:
         """The person's words with absolute dates behind relative ones. Slow to compute."""
-        texts = (dates.resolve(said.text, said.at) for said in self.person if said.at)
+        dated = (message for message in self.person if message.at)
+        texts = (dates.resolve(message.text, message.at) for message in dated)
         return _as_row(_words("\n".join(texts)))
 
     def _is_known_date(self, text: str, own: str) -> bool:
-        """Return whether a date is near the conversation, or was said in other words."""
+        """Return whether a date is near the conversation, or was said in other words.
+
+        ``own`` is a row with the words of the person and the assistant.
+        """
         if not _YEAR.match(text):
             return False
-        dates_of_talk = [
+        days_of_talk = [
             datetime.fromtimestamp(message.at, UTC).date() for message in self.person if message.at
         ]
-        if any(text == str(day.year) for day in dates_of_talk):
+        if any(text == str(day.year) for day in days_of_talk):
             return True
-        with suppress(ValueError, TypeError):
-            day = date.fromisoformat(text)
-            named = f" {day.day} " in own and (f" {day.month} " in own or f" {day.year} " in own)
-            if named or any(abs(day - other) <= _NEAR for other in dates_of_talk):
+        with suppress(ValueError, TypeError):  # it is no date
+            date_said = date.fromisoformat(text)
+            day, month, year = (f" {n} " for n in (date_said.day, date_said.month, date_said.year))
+            was_said = day in own and (month in own or year in own)
+            if was_said or any(abs(date_said - other) <= _NEAR for other in days_of_talk):
                 return True
         return _as_row(_words(text)) in self._own_with_dates
 
@@ -176,9 +185,12 @@ def _details(line: str) -> Iterator[str]:
     for match in _TOKEN.finditer(line):
         token = match.group().strip(".:!?-#~\u2026")
         # "NixOS-based" is a name and a word, 2026-03-05 is one date.
-        for part in (token,) if _DASHED.search(token) else token.split("-"):
-            plain = ordinal[1] if (ordinal := _ORDINAL.fullmatch(part)) else part
-            if _EXACT.search(plain) and not (plain.isdecimal() and int(plain) < _SMALL):
+        parts = [token] if _DASHED.search(token) else token.split("-")
+        for part in parts:
+            ordinal = _ORDINAL.fullmatch(part)
+            plain = ordinal[1] if ordinal else part
+            is_small_number = plain.isdecimal() and int(plain) < _SMALL_NUMBER
+            if _EXACT.search(plain) and not is_small_number:
                 yield plain
     if _ENGLISH.search(line):
         names = (match.group() for match in _NAME.finditer(line))
@@ -190,10 +202,10 @@ def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
     start = weight = 0
     for end, word in enumerate(words, 1):
         weight += _weight(word)
-        while weight - _weight(words[start]) >= _RUN:
+        while weight - _weight(words[start]) >= _RUN_WEIGHT:
             weight -= _weight(words[start])
             start += 1
-        if weight >= _RUN:
+        if weight >= _RUN_WEIGHT:
             yield words[start:end]
 
 

@@ -35,18 +35,18 @@ from memd.model.port import Block
 from memd.text.words import words
 
 KIND = "extract"
-TURNS = 5
-_MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
-_FINGERPRINT = 12  # characters
-_NEWS = 2_000  # tokens of the new pieces, without the person's own words
-_BEFORE = 400  # tokens of the pieces just before
-_LISTED = 700  # tokens of the list of existing memories
+TURNS = 5  # requests of a run at most
+_CACHE_MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
+_FINGERPRINT_CHARACTERS = 12
+_NEW_TOKENS = 2_000  # of the new pieces in a short run, without the person's own words
+_BEFORE_TOKENS = 400  # of the pieces just before, in a short run
+_PIECES_BEFORE = 4  # in a short run
+_LIST_TOKENS = 700  # of the list of existing memories
 _BYTES_A_TOKEN = 4
 _LITTLE_TOKENS = 4_750  # a whole run that costs no more than so many is always allowed
-_LAST = 4  # pieces before the new ones
-_WAITING = 500  # characters of a suggestion
-_WHOLE = 3  # memories whose text a single request shows
-_WHOLE_BYTES = 3_500  # of these together
+_SUGGESTION_CHARACTERS = 500
+_SHOWN_MEMORIES = 3  # whose text a single request shows
+_SHOWN_BYTES = 3_500  # of these together
 _RANKED = 2_000  # newest memories that are ranked by words
 _SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
 _PACKAGE = "memd.extract"
@@ -75,21 +75,16 @@ def prefix(cache: Mapping[str, Any] | None) -> Task | None:
 
 
 class News(Struct, frozen=True):
-    """What a run is about: the last ``count`` pieces of a conversation, and existing memories.
-
-    ``now`` is in seconds since 1970. ``waiting`` are suggestions that nobody has decided yet. With
-    ``team`` memories may be shared with a team. ``said`` are sentences of the new pieces that the
-    project's instruction files say already.
-    """
+    """What a run is about: the last ``count`` pieces of a conversation, and existing memories."""
 
     directory: str
     dialogue: Dialogue
     count: int
     headers: Sequence[Header]
-    now: float = 0.0
-    waiting: Sequence[str] = ()
-    team: bool = False
-    said: Sequence[CoveredText] = ()
+    now: float = 0.0  # seconds since 1970
+    waiting: Sequence[str] = ()  # suggestions that nobody has decided yet
+    team: bool = False  # whether memories may be shared with a team
+    said: Sequence[CoveredText] = ()  # new sentences that instruction files say already
 
     @property
     def start(self) -> int:
@@ -99,10 +94,9 @@ class News(Struct, frozen=True):
 
 def own(news: News, model: str, before: int) -> Task:
     """Return the run over memd's own prefix, of which ``before`` pieces may be cached."""
-    last = len(news.dialogue.pieces)
-    return _build_run(
-        news, model, tools.NAMES, {before - news.dialogue.dropped - 1, last - 1, last}
-    )
+    task_index = len(news.dialogue.pieces)
+    last_cached = before - news.dialogue.dropped - 1
+    return _build_run(news, model, tools.NAMES, {last_cached, task_index - 1, task_index})
 
 
 def short(news: News, model: str) -> Task:
@@ -115,28 +109,30 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
 
     ``files`` are memories whose text it is shown, up to 3,500 bytes.
     """
-    shown, bytes_left = [], _WHOLE_BYTES
+    shown, bytes_left = [], _SHOWN_BYTES
     for file in files:
         bytes_left -= len(file.content)
         if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
-    tail = _shortened(news)
-    pieces = map(rendered, tail.dialogue.pieces)
+    short_news = _shortened(news)
+    pieces = map(rendered, short_news.dialogue.pieces)
     system = _fill("system", ("single",), news)
-    request = "\n\n".join((system, *pieces, _task_text(tail, "single")))
+    request = "\n\n".join((system, *pieces, _task_text(short_news, "single")))
     return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
 
 
 def touched(news: News) -> tuple[str, ...]:
     """Return the paths of the three memories that share most words with the new pieces."""
-    return tuple(header.path for header in _related_memories(_shortened(news))[:_WHOLE])
+    headers = _related_memories(_shortened(news))
+    return tuple(header.path for header in headers[:_SHOWN_MEMORIES])
 
 
 def _shortened(news: News) -> News:
     """Return the news with only the new pieces and the last four before, cut to a size."""
-    new = squeezed(news.dialogue.pieces[news.start :], _NEWS * _BYTES_A_TOKEN)
-    before = news.dialogue.pieces[: news.start][-_LAST:]
-    before = squeezed(before, _BEFORE * _BYTES_A_TOKEN, strict=True)
+    pieces = news.dialogue.pieces
+    new = squeezed(pieces[news.start :], _NEW_TOKENS * _BYTES_A_TOKEN)
+    before = pieces[: news.start][-_PIECES_BEFORE:]
+    before = squeezed(before, _BEFORE_TOKENS * _BYTES_A_TOKEN, strict=True)
     dialogue = replace(news.dialogue, pieces=(*before, *new))
     return replace(news, dialogue=dialogue, count=len(new))
 
@@ -164,8 +160,9 @@ def cheaper(
         cached_parts = long.messages[0]["content"][: max(before - news.dialogue.dropped, 0)]
     cached_tokens = _count_tokens(long.system, long.tools, *cached_parts) if cached_parts else 0
     new_tokens = _count_tokens(long.system, long.tools, *long.messages) - cached_tokens
-    uncached, cached = (0, new_tokens) if client is None else (new_tokens, 0)
-    long_cost = price(long.model, prices).money(uncached, 0, cached_tokens, cached)
+    # Only memd's own prefix has cache marks, so that its new tokens are written to the cache.
+    uncached, to_cache = (0, new_tokens) if client is None else (new_tokens, 0)
+    long_cost = price(long.model, prices).money(uncached, 0, cached_tokens, to_cache)
     short_tokens = max(
         _count_tokens(short_run.system, short_run.tools, *short_run.messages), _LITTLE_TOKENS
     )
@@ -176,11 +173,11 @@ def cheaper(
 def _build_run(news: News, model: str, names: frozenset[str], marked: Collection[int] = ()) -> Task:
     """Return a run with the tools ``names`` and cache marks behind the ``marked`` pieces.
 
-    The task has the index behind the last piece.
+    ``marked`` has indices of pieces; the task has the index behind the last piece.
     """
     system = _fill("system", (), news)
     texts = (*map(rendered, news.dialogue.pieces), _task_text(news))
-    blocks = [_block(text, marked=place in marked) for place, text in enumerate(texts)]
+    blocks = [_block(text, marked=index in marked) for index, text in enumerate(texts)]
     return replace(
         _RUN,
         model=model,
@@ -194,19 +191,21 @@ def _build_run(news: News, model: str, names: frozenset[str], marked: Collection
 
 
 def _block(text: str, *, marked: bool) -> Block:
-    return {"type": "text", "text": text, **(_MARK if marked else {})}
+    """Return a block of text for a request, with a cache mark behind it if it is ``marked``."""
+    return {"type": "text", "text": text, **(_CACHE_MARK if marked else {})}
 
 
 def _related_memories(news: News) -> list[Header]:
     """Return the memories that share most words with the new pieces, up to 700 tokens."""
-    wanted = frozenset(words(" ".join(map(rendered, news.dialogue.pieces[news.start :]))))
+    new_text = " ".join(map(rendered, news.dialogue.pieces[news.start :]))
+    new_words = frozenset(words(new_text))
 
-    def shared(header: Header) -> int:
-        return len(wanted.intersection(words(f"{header.name} {header.description}")))
+    def count_shared(header: Header) -> int:
+        return len(new_words.intersection(words(f"{header.name} {header.description}")))
 
     listed: list[Header] = []
-    bytes_left = _LISTED * _BYTES_A_TOKEN
-    for header in sorted(news.headers[:_RANKED], key=shared, reverse=True):
+    bytes_left = _LIST_TOKENS * _BYTES_A_TOKEN
+    for header in sorted(news.headers[:_RANKED], key=count_shared, reverse=True):
         bytes_left -= len(manifest([header]).encode())
         if bytes_left < 0:
             break
@@ -237,7 +236,7 @@ def fingerprints(task: Task) -> dict[str, str]:
 
 def _fingerprint(part: object) -> str:
     """Return a short hash of a part of a request, without cache marks."""
-    return sha256(repr(_unmarked(part)).encode("utf-8", "replace"))[:_FINGERPRINT]
+    return sha256(repr(_unmarked(part)).encode("utf-8", "replace"))[:_FINGERPRINT_CHARACTERS]
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
@@ -251,17 +250,19 @@ def _task_text(news: News, form: str = "") -> str:
     Only with ``shared``, a client's own request, all memories are listed.
     """
     listed = news.headers if form == "shared" else _related_memories(news)
-    more = len(news.headers) - len(listed)
+    unlisted_count = len(news.headers) - len(listed)
+    said = "\n".join(f'- "{covered.text}" ({covered.file})' for covered in news.said)
+    suggestions = (one_line(text, _SUGGESTION_CHARACTERS) for text in news.waiting)
     values = {
         "count": str(news.count),
         "manifest": prose.inert(manifest(listed) or "(nothing yet)"),
-        "more": str(more),
+        "more": str(unlisted_count),
         "now": day_and_time(news.now),
-        "said": prose.inert("\n".join(f'- "{each.text}" ({each.file})' for each in news.said)),
+        "said": prose.inert(said),
         "turns": str(TURNS),
-        "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
+        "waiting": prose.inert("\n".join(f'- "{text}"' for text in suggestions)),
     }
-    parts = {"more": more, "waiting": news.waiting, "said": news.said}
+    parts = {"more": unlisted_count, "waiting": news.waiting, "said": news.said}
     flags = (form, *(name for name, content in parts.items() if content))
     return _fill("task", flags, news, values)
 
@@ -270,15 +271,18 @@ def _fill(
     name: str, flags: Collection[str], news: News, values: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """Return the template ``name`` with values and the guidance that every prompt has."""
-    where, team = {"directory": news.directory}, ("team",) * news.team
-    types = [prose.fill(prose.template("types"), ("brief", *team), {})]
-    types += [prose.fill(prose.template(each, _PACKAGE), (), where) for each in team]
+    directory = {"directory": news.directory}
+    team_flag = ("team",) if news.team else ()
+    types = prose.fill(prose.template("types"), ("brief", *team_flag), {})
+    if news.team:
+        types += "\n\n" + prose.fill(prose.template("team", _PACKAGE), (), directory)
+    saving_flags = ("index", *team_flag)
     guidance = {
-        "types": "\n\n".join(types),
+        "types": types,
         "never": prose.template("never"),
-        "saving": prose.fill(prose.template("saving"), ("index", *team), {"index_lines": "200"}),
+        "saving": prose.fill(prose.template("saving"), saving_flags, {"index_lines": "200"}),
     }
-    return prose.fill(prose.template(name, _PACKAGE), flags, {**where, **guidance, **values})
+    return prose.fill(prose.template(name, _PACKAGE), flags, {**directory, **guidance, **values})
 
 
 def _count_tokens(*parts: object) -> int:

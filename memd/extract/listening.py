@@ -22,7 +22,7 @@ from memd.conversation.dialogue import Dialogue, extended
 from memd.conversation.pieces import AGENT
 from memd.core.recent import Recent
 from memd.core.text import sha256
-from memd.core.values import CursorMove, Message
+from memd.core.values import CursorMove, Message, Project
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest
 from memd.extract.sentences import BLANK, Sentence, sentences
@@ -34,32 +34,29 @@ from memd.transcripts.reading import TranscriptRefusedError, from_messages
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache lives five minutes, of which a run may take one
 _MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
-_MARKER_CHARACTERS = 16
-_OUTSIDE = ("web", "mcp", AGENT)
-_QUOTATION = re.compile(f"{BLANK}{{18,}}")
-_RECENT, _RECENT_BYTES = 4, 1024 * 1024  # transcripts in which a quotation is searched
+_MARKER_CHARACTERS = 16  # of the hash by which a cursor knows its message
+_OUTSIDE = ("web", "mcp", AGENT)  # the origins of messages that hold words from outside
+_LONG_QUOTATION = re.compile(f"{BLANK}{{18,}}")
+# A quotation is searched at the ends of so many transcripts, in so many bytes of each.
+_RECENT, _RECENT_BYTES = 4, 1024 * 1024
 _SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the person's
 
 
-class Heard(Struct, frozen=True):
-    """The new part of a conversation: its messages, the cursor behind them, and the dialogue.
-
-    ``pieces`` is how many of the dialogue's last pieces are new. ``before`` is how many of all
-    pieces the model's cache has from the last request, which had the fingerprints ``prefix``; the
-    cache lives ``until`` that monotonic second. ``outside`` says that the new messages have output
-    of the web, of MCP tools or of other agents. ``problem`` says what in a transcript could not be
-    understood.
-    """
+class NewPart(Struct, frozen=True):
+    """The new part of a conversation: its messages, the cursor behind them, and the dialogue."""
 
     messages: tuple[Message, ...]
     cursor: CursorMove
     dialogue: Dialogue = field(default_factory=Dialogue)
-    pieces: int = 0
+    pieces: int = 0  # how many of the dialogue's last pieces are new
+    # How many of all pieces the model's cache has from the last request, the fingerprints of that
+    # request's prefix, and the monotonic second until which the cache lives.
     before: int = 0
     prefix: Mapping[str, str] = field(default_factory=dict)
     until: float = 0.0
+    # Whether the new messages have output of the web, of MCP tools or of other agents.
     outside: bool = False
-    problem: str = ""
+    problem: str = ""  # what in the transcript could not be understood
 
     @property
     def turns(self) -> int:
@@ -71,9 +68,10 @@ class ConversationReader:
     """Reads conversations, and caches the last 16 that were read."""
 
     def __init__(self) -> None:
-        self._known: Recent[tuple[str, str], Heard] = Recent(_CONVERSATIONS)
+        # What was read last, by memory directory and session.
+        self._known: Recent[tuple[str, str], NewPart] = Recent(_CONVERSATIONS)
 
-    def hear(
+    def read_new_part(
         self,
         directory: str,
         request: ExtractRequest,
@@ -81,28 +79,28 @@ class ConversationReader:
         *,
         whole: bool,
         now: float = 0.0,
-    ) -> Heard:
+    ) -> NewPart:
         """Return the messages since a cursor; with ``whole`` also the conversation before.
 
         ``now`` is in monotonic seconds. Raises TranscriptRefusedError and InvalidMessagesError.
         """
         cached = self._known.get((directory, request.session)) if whole else None
-        # The state file does not store the message of a cursor, so it is not compared.
-        if cached and (cursor is None or replace(cached.cursor, message=cursor.message) != cursor):
-            cached = None
+        if cached and not _is_same_position(cached.cursor, cursor):
+            cached = None  # it ends at another position
         if request.transcript_path is None:
-            heard = _from_messages(request, cursor)
+            new_part = _from_messages(request, cursor)
         else:
             dialogue = cached.dialogue if cached else _read_again(request, cursor, whole=whole)
-            heard = _from_transcript(request, cursor, dialogue, whole=whole)
-        warm = cached and cached.prefix and now < cached.until
-        return replace(heard, before=cached.before) if cached and warm else heard
+            new_part = _from_transcript(request, cursor, dialogue, whole=whole)
+        if cached and cached.prefix and now < cached.until:
+            return replace(new_part, before=cached.before)
+        return new_part
 
     def save(
         self,
         directory: str,
         session: str,
-        heard: Heard,
+        new_part: NewPart,
         prefix: Mapping[str, str] | None = None,
         now: float = 0.0,
     ) -> Mapping[str, str]:
@@ -111,28 +109,37 @@ class ConversationReader:
         ``prefix`` are those of a request made at ``now`` (monotonic seconds), ``None`` if no model
         read the whole conversation.
         """
-        past = self._known.pop((directory, session), Heard((), heard.cursor))
-        known = replace(past, cursor=heard.cursor, dialogue=heard.dialogue)
+        past = self._known.pop((directory, session), NewPart((), new_part.cursor))
+        known = replace(past, cursor=new_part.cursor, dialogue=new_part.dialogue)
         if prefix is not None:
-            end, until = heard.dialogue.end, now + _CACHE_SECONDS
+            end, until = new_part.dialogue.end, now + _CACHE_SECONDS
             known = replace(known, before=end, prefix=prefix, until=until)
         self._known[directory, session] = known
         return past.prefix
 
 
+def _is_same_position(one: CursorMove, two: CursorMove | None) -> bool:
+    """Return whether two cursors stand at the same place of the same conversation."""
+    # The state file does not store the message of a cursor, so it is not compared.
+    return two is not None and replace(one, message=two.message) == two
+
+
 def _read_again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -> Dialogue:
     """Return the conversation up to a cursor, read again from the end of the transcript.
 
-    Empty without ``whole``, without a cursor, or if the cursor is of another transcript.
+    The result is empty without ``whole``, without a cursor, or if the cursor is of another
+    transcript.
     """
     path = request.transcript_path
     if not whole or cursor is None or path is None or cursor.source != path:
         return Dialogue()
     part = reading.read(path, tail=reading.TAIL_BYTES, most=cursor.position)
-    return extended(Dialogue(), part.messages) if part.offset <= cursor.position else Dialogue()
+    if part.offset > cursor.position:
+        return Dialogue()
+    return extended(Dialogue(), part.messages)
 
 
-def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
+def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> NewPart:
     """Return the new messages of a request that has the messages themselves."""
     messages = from_messages(request.messages)
     start = _count_read(messages, cursor)
@@ -141,7 +148,7 @@ def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
     moved = CursorMove(request.session, _MESSAGES, len(messages), marker, _last_message_id(new))
     before = extended(Dialogue(), messages[:start])
     outside = any(message.origin in _OUTSIDE for message in new)
-    return _with_dialogue(Heard(new, moved, outside=outside), before, extended(before, new))
+    return _with_dialogue(NewPart(new, moved, outside=outside), before, extended(before, new))
 
 
 def _count_read(messages: Sequence[Message], cursor: CursorMove | None) -> int:
@@ -152,9 +159,8 @@ def _count_read(messages: Sequence[Message], cursor: CursorMove | None) -> int:
     """
     if cursor is None or cursor.source != _MESSAGES:
         return 0
-    positions = [
-        n for n, message in enumerate(messages, 1) if _message_hash(message) == cursor.marker
-    ]
+    hashes = map(_message_hash, messages)
+    positions = [n for n, digest in enumerate(hashes, 1) if digest == cursor.marker]
     return cursor.position if cursor.position in positions else max(positions, default=0)
 
 
@@ -173,38 +179,39 @@ def _last_message_id(messages: Sequence[Message]) -> str:
 
 def _from_transcript(
     request: ExtractRequest, cursor: CursorMove | None, dialogue: Dialogue, *, whole: bool
-) -> Heard:
+) -> NewPart:
     """Return the new messages of a request's transcript; ``dialogue`` is what came before."""
     path = request.transcript_path or ""
-    known = cursor is not None and cursor.source == path
-    offset, marker = (cursor.position, cursor.marker) if cursor and known else (0, "")
-    retained: list[Message] = []
-    grown, outside = dialogue, False
+    offset, marker = 0, ""
+    if cursor is not None and cursor.source == path:
+        offset, marker = cursor.position, cursor.marker
+    used: list[Message] = []
+    extended_dialogue, outside = dialogue, False
     problem, complete = "", False
     while not complete:
         part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
-        if part.restarted and offset:
-            dialogue = grown = Dialogue()
-        for item in part.messages:
-            outside = outside or item.origin in _OUTSIDE
-            if item.origin in ("user", "assistant") or item.writes:
-                retained.append(item)
+        if part.restarted and offset:  # the transcript is another one now
+            dialogue = extended_dialogue = Dialogue()
+        for message in part.messages:
+            outside = outside or message.origin in _OUTSIDE
+            if message.origin in ("user", "assistant") or message.writes:
+                used.append(message)
         if whole:
-            grown = extended(grown, part.messages)
+            extended_dialogue = extended(extended_dialogue, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    moved = CursorMove(request.session, path, offset, marker, _last_message_id(retained))
-    heard = Heard(tuple(retained), moved, outside=outside, problem=problem)
-    return _with_dialogue(heard, dialogue, grown)
+    moved = CursorMove(request.session, path, offset, marker, _last_message_id(used))
+    new_part = NewPart(tuple(used), moved, outside=outside, problem=problem)
+    return _with_dialogue(new_part, dialogue, extended_dialogue)
 
 
-def _with_dialogue(heard: Heard, before: Dialogue, now: Dialogue) -> Heard:
+def _with_dialogue(new_part: NewPart, before: Dialogue, now: Dialogue) -> NewPart:
     """Return the new messages with the dialogue ``now`` and how many of its pieces are new."""
-    return replace(heard, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
+    return replace(new_part, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
 
 
 def conversation(
-    heard: Heard,
+    new_part: NewPart,
     sent: Sequence[Block] = (),
     earlier: Iterable[Utterance] = (),
     shown: Iterable[str] = (),
@@ -217,15 +224,28 @@ def conversation(
     """
     person, assistant, outside, agents = [*earlier], list[str](), [*shown], list[str]()
     # The new messages are added too, since their pieces in the dialogue may be cut.
-    for message in (*heard.dialogue.pieces, *from_messages(sent), *heard.messages):
+    for message in (*new_part.dialogue.pieces, *from_messages(sent), *new_part.messages):
         if message.origin == "user":
             own = own_words(message.text)
             person.append(Utterance(own, message.at or 0.0))
             if own.split() == message.text.split():
-                continue
-        others = agents if message.origin == AGENT else outside
-        (assistant if message.origin == "assistant" else others).append(message.text)
-    return Talk(person, *map("\n".join, (assistant, outside, agents)))
+                continue  # it has no others' words
+        if message.origin == "assistant":
+            assistant.append(message.text)
+        elif message.origin == AGENT:
+            agents.append(message.text)
+        else:
+            outside.append(message.text)
+    return Talk(person, "\n".join(assistant), "\n".join(outside), "\n".join(agents))
+
+
+def wrote_memory(project: Project, new_part: NewPart) -> bool:
+    """Return whether the assistant wrote a memory file itself, also through a link. Blocks."""
+    written = {path for message in new_part.messages for path in message.writes}
+    real = {os.path.realpath(path) for path in written if path.endswith(".md")}
+    directories = (project.memory_dir, os.path.realpath(project.memory_dir), reading.MEMORY_ROOT)
+    starts = tuple(f"{directory.rstrip('/')}/" for directory in directories)
+    return any(path.startswith(starts) for path in written | real)
 
 
 def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
@@ -265,8 +285,8 @@ def _recent_messages(transcripts: Iterable[str]) -> Iterator[Sequence[Message]]:
 
 def _own_utterances(messages: Iterable[Message]) -> list[Utterance]:
     """Return the person's own words in each message of theirs."""
-    of_person = (item for item in messages if item.origin == "user" and item.text)
-    return [Utterance(own_words(item.text), item.at or 0.0) for item in of_person]
+    of_person = (message for message in messages if message.origin == "user" and message.text)
+    return [Utterance(own_words(message.text), message.at or 0.0) for message in of_person]
 
 
 def own_words(text: str) -> str:
@@ -277,9 +297,11 @@ def own_words(text: str) -> str:
 def _unquoted(sentence: Sentence) -> str:
     """Return a sentence without long quotations in it."""
     text = sentence.text
-    for match in reversed(list(_QUOTATION.finditer(sentence.masked))):
-        quoted = text[match.start() : match.end()]
-        spaces = _SPACES if not has_cjk(quoted) else 0
-        if not quoted.startswith("`") and quoted.count(" ") >= spaces:
+    # From the last to the first, so that the positions of the earlier ones stay right.
+    for match in reversed(list(_LONG_QUOTATION.finditer(sentence.masked))):
+        quotation = text[match.start() : match.end()]
+        is_code = quotation.startswith("`")
+        least_spaces = 0 if has_cjk(quotation) else _SPACES  # CJK text has no spaces
+        if not is_code and quotation.count(" ") >= least_spaces:
             text = text[: match.start()] + text[match.end() :]
     return text

@@ -14,18 +14,18 @@ from memd.text.words import WIDE
 
 _QUESTION = re.compile(r"\?(?=\W*$|\s)|\uff1f")  # not the one inside an address
 _WORD = re.compile(r"[^\W\d_]+")
-_EDGES = " \t\n,.!:;-*#>"
-_OPENINGS = 4
-_OTHER = "other"
+_EDGES = " \t\n,.!:;-*#>"  # removed at both ends of a sentence
+_OPENINGS = 4  # opening words that are left out at most
+_OTHER = "other"  # the table of the lists that are no markers
 _CORRECTED = ("remember", "always", "never", "future")  # their words match despite a typing error
-_LEAST_LETTERS = 6
+_LEAST_LETTERS = 6  # of such a word
 _CJK = re.compile(f"[{WIDE}]")
 
 
 def has_any(sentence: str, names: frozenset[str]) -> bool:
     """Return whether a sentence has any of these markers; faster than ``markers``."""
     plain = _normalised(sentence)
-    return _joint_pattern(names, wide=not plain.isascii()).search(plain) is not None
+    return _joint_pattern(names, with_cjk=not plain.isascii()).search(plain) is not None
 
 
 def markers(sentence: str) -> frozenset[str]:
@@ -53,8 +53,9 @@ def _normalised(sentence: str) -> str:
 def _corrected(typed: str) -> str:
     """Return the marker word that a word misspells by one letter, or the word itself."""
     words_by_form, correct = _correct_spellings()
-    if typed in correct or len(typed) < _LEAST_LETTERS - 1:
+    if typed in correct or len(typed) < _LEAST_LETTERS - 1:  # one letter may be missing
         return typed
+    # Two words that differ by one letter have a form in common.
     near = (words_by_form[form] for form in _deletion_forms(typed) if form in words_by_form)
     return next((word for word in near if word[0] == typed[0]), typed)
 
@@ -75,14 +76,14 @@ def _correct_spellings() -> tuple[Mapping[str, str], frozenset[str]]:
         for word in _WORD.findall(entry)
         if len(word) >= _LEAST_LETTERS
     }
-    known = {form: word for word in sorted(long) for form in _deletion_forms(word)}
-    every = {
+    words_by_form = {form: word for word in sorted(long) for form in _deletion_forms(word)}
+    all_words = {
         word.lower()
         for entries in lists.values()
         for entry in entries
         for word in _WORD.findall(entry)
     }
-    return known, frozenset(every)
+    return words_by_form, frozenset(all_words)
 
 
 @cache
@@ -92,27 +93,27 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
 
 
 @cache
-def _joint_pattern(names: frozenset[str], *, wide: bool) -> re.Pattern[str]:
-    """Return one pattern for several markers; CJK words are left out unless ``wide``."""
+def _joint_pattern(names: frozenset[str], *, with_cjk: bool) -> re.Pattern[str]:
+    """Return one pattern for several markers, only ``with_cjk`` also with their CJK words."""
     entries = (entry for name in sorted(names) for entry in _marker_lists()[name])
-    return re.compile(_list_pattern([e for e in entries if wide or not _CJK.search(e)]))
+    return re.compile(_list_pattern([e for e in entries if with_cjk or not _CJK.search(e)]))
 
 
 def is_question(plain: str) -> bool:
     """Return whether a sentence asks something; a final "…, ok?" does not count."""
-    end = plain.rstrip(" ?\uff1f!.\"')")
-    nod = _nod_pattern().search(end)
-    return _QUESTION.search(plain[: nod.start()] if nod else plain) is not None
+    nod = _nod_pattern().search(plain.rstrip(" ?\uff1f!.\"')"))
+    without_nod = plain[: nod.start()] if nod else plain
+    return _QUESTION.search(without_nod) is not None
 
 
 @cache
 def _nod_pattern() -> re.Pattern[str]:
     """Return the pattern of a final "…, ok?", which asks for agreement."""
-    return re.compile(rf"[\s,\uff0c\u3001](?:{other('nod').pattern})$", re.IGNORECASE)
+    return re.compile(rf"[\s,\uff0c\u3001](?:{other_list('nod').pattern})$", re.IGNORECASE)
 
 
 @cache
-def other(name: str) -> re.Pattern[str]:
+def other_list(name: str) -> re.Pattern[str]:
     """Return the pattern of another list: opening, asking, nod, denial, change or correction."""
     return re.compile(_list_pattern(_read_tables()[_OTHER][name]), re.IGNORECASE)
 
@@ -140,7 +141,7 @@ def _without_opening(sentence: str) -> str:
     """Return a sentence without up to four opening words, unless nothing else would be left."""
     plain = sentence.strip(_EDGES)
     for _ in range(_OPENINGS):
-        opening = other("opening").match(plain)
+        opening = other_list("opening").match(plain)
         if opening is None or opening.end() == len(plain):
             break
         plain = plain[opening.end() :].lstrip(_EDGES)

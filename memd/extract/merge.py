@@ -29,7 +29,7 @@ from memd.documents.document import FrontmatterNotEditableError, WordedMemory
 from memd.documents.index import entries, with_pointer
 from memd.extract.already_said import already_said
 from memd.extract.candidates import Candidate
-from memd.extract.markers import other
+from memd.extract.markers import other_list
 from memd.extract.sameness import Sameness, compare
 from memd.text.dates import resolve
 from memd.text.similarity import RESEMBLING, resemblance
@@ -75,15 +75,16 @@ def merge(
 
 def _latest_statements(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
     """Return the candidates that no later one corrects or repeats, by their statements."""
-    retained: dict[str, Candidate] = {}
+    latest: dict[str, Candidate] = {}
     for candidate in candidates:
         yield_to_requests()
         new = stated(candidate)
-        results = {known: compare(new, known) for known in retained}
+        results = {old: compare(new, old) for old in latest}
         if Sameness.NOTHING not in results.values():
-            retained = {k: c for k, c in retained.items() if results[k] is Sameness.ADD}
-            retained[new] = candidate
-    return retained
+            # Those that the new statement corrects are left out.
+            latest = {old: c for old, c in latest.items() if results[old] is Sameness.ADD}
+            latest[new] = candidate
+    return latest
 
 
 class _Work:
@@ -95,28 +96,30 @@ class _Work:
         self._tree = tree
         self._covered = covered
         self._read = cache(tree.read)
-        self._word = partial(document.worded, session=session, modified=modified)
+        self._new_memory = partial(document.worded, session=session, modified=modified)
         self._modified = modified
-        self._taken: set[str] = set()
-        self._words: dict[str, set[str]] = {}  # of the descriptions
-        self._edits: dict[str, FileEdit] = {}
-        self._pointers: dict[str, Pointer] = {}  # of new memories
-        self._hooks: dict[str, tuple[str, str]] = {}  # old and new ones of updated memories
+        self._used_paths: set[str] = set()  # of all memories, with case folded
+        self._words: dict[str, set[str]] = {}  # of the descriptions, by path
+        self._edits: dict[str, FileEdit] = {}  # by path
+        self._pointers: dict[str, Pointer] = {}  # of new memories, by path
+        # The old and the new hook of each updated memory, by path.
+        self._hooks: dict[str, tuple[str, str]] = {}
         for header in tree.headers():
-            self._taken.add(header.path.casefold())
+            self._used_paths.add(header.path.casefold())
+            # Other memories are neither compared nor updated.
             if header.type and not header.damaged and header.origin not in FOREIGN:
                 self._words[header.path] = crude_words(header.description)
 
     def add(self, candidate: Candidate, new: str) -> None:
         """Add a candidate, whose statement is ``new``, unless something says it already."""
         target: MemoryFile | None = None
-        others: list[str] = []
+        known_statements: list[str] = []  # of the similar memories
         for path in self._similar_memories(crude_words(new)):
             file = self._read(path)
             if file is None or not file.content:
                 continue  # it was removed meanwhile
             statements = (file.header.description, _current_statement(file.body))
-            others += statements
+            known_statements += statements
             results = [compare(new, statement) for statement in statements]
             if Sameness.NOTHING in results:
                 self.said_again.append(path)
@@ -124,18 +127,18 @@ class _Work:
             if Sameness.UPDATE in results and path not in self._edits:
                 target = target or file
         covered = [] if target else [*already_said(new, self._covered)]
-        if covered and not any(_resemble(new, other) for other in others):
+        if covered and not any(_resemble(new, statement) for statement in known_statements):
             self.already_said += covered
             return
         quotation = said_line(" ".join(candidate.text.split()), candidate.at)
-        worded = self._word(new, candidate.type, quotation, self._taken)
+        memory = self._new_memory(new, candidate.type, quotation, self._used_paths)
         if target:
             note = f"**Update {text.iso_time(candidate.at)[:10]}:** {new}\n\n{quotation}\n"
-            self._update(worded, note, target)
+            self._update(memory, note, target)
             return
-        self._taken.add(worded.path.casefold())
-        self._edits[worded.path] = FileEdit(worded.path, worded.content, base="")
-        self._pointers[worded.path] = worded.pointer
+        self._used_paths.add(memory.path.casefold())
+        self._edits[memory.path] = FileEdit(memory.path, memory.content, base="")
+        self._pointers[memory.path] = memory.pointer
 
     def draft(self) -> Draft:
         """Return the change set."""
@@ -143,31 +146,32 @@ class _Work:
 
     def _similar_memories(self, words: set[str]) -> list[str]:
         """Return the paths of the memories whose descriptions share most words, best first."""
-        alike = {
+        shares = {
             path: len(words & own) / len(words | own)
             for path, own in self._words.items()
             if words & own
         }
-        return sorted(alike, key=lambda path: (-alike[path], path))[:_MOST_COMPARED]
+        return sorted(shares, key=lambda path: (-shares[path], path))[:_MOST_COMPARED]
 
-    def _update(self, worded: WordedMemory, note: str, near: MemoryFile) -> None:
+    def _update(self, memory: WordedMemory, note: str, file: MemoryFile) -> None:
         """Update an existing memory: replace the body that memd wrote, or append a note.
 
-        A memory that is too large or whose frontmatter cannot be edited is not changed.
+        ``memory`` is the candidate's new memory, ``file`` the existing one. A memory that is too
+        large or whose frontmatter cannot be edited is not changed.
         """
-        path, old = near.header.path, near.body.encode("utf-8", "replace")
-        if len(near.content) > _MOST_BYTES or not near.content.endswith(old):
+        path, old_body = file.header.path, file.body.encode("utf-8", "replace")
+        if len(file.content) > _MOST_BYTES or not file.content.endswith(old_body):
             return  # too large, or its body cannot be separated from its head
-        body = worded.body
-        if not _OWN_BODY.fullmatch(near.body):
-            body = f"{near.body.rstrip()}\n\n{note}"
+        body = memory.body
+        if not _OWN_BODY.fullmatch(file.body):
+            body = f"{file.body.rstrip()}\n\n{note}"
         try:
-            fields = {"description": worded.description, "metadata.modified": self._modified}
-            head = document.with_fields(near.content[: len(near.content) - len(old)], fields)
+            fields = {"description": memory.description, "metadata.modified": self._modified}
+            head = document.with_fields(file.content[: len(file.content) - len(old_body)], fields)
         except FrontmatterNotEditableError:
             return
-        self._edits[path] = FileEdit(path, head + body.encode("utf-8", "replace"), near.hash)
-        self._hooks[path] = (near.header.description, worded.description)
+        self._edits[path] = FileEdit(path, head + body.encode("utf-8", "replace"), file.hash)
+        self._hooks[path] = (file.header.description, memory.description)
 
     def _index_edit(self) -> list[FileEdit]:
         """Return an edit of the index that updates the hooks of updated memories, if any.
@@ -187,15 +191,16 @@ class _Work:
 
 def stated(candidate: Candidate) -> str:
     """Return a candidate's statement: with absolute dates, without "remember that" and the like."""
-    text_line = " ".join(candidate.text.split())
-    asking = other("asking").match(text_line)
-    plain = text_line[asking.end() :].strip(" ,:") if asking else ""
-    return resolve(plain[:1].upper() + plain[1:] if plain else text_line, candidate.at)
+    line = " ".join(candidate.text.split())
+    request = other_list("asking").match(line)
+    rest = line[request.end() :].strip(" ,:") if request else ""
+    statement = rest[:1].upper() + rest[1:] if rest else line
+    return resolve(statement, candidate.at)
 
 
-def _resemble(one: str, two: str) -> bool:
+def _resemble(first: str, second: str) -> bool:
     """Return whether two statements share enough of their words."""
-    return resemblance(Statement(one), Statement(two)) >= RESEMBLING
+    return resemblance(Statement(first), Statement(second)) >= RESEMBLING
 
 
 def _current_statement(body: str) -> str:

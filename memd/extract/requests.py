@@ -13,18 +13,20 @@ from memd.core.names import INDEX
 from memd.core.values import Draft
 from memd.model.port import LOCAL
 
+# The reasons why an extraction is skipped.
 MEMORY_OFF = "memory_off"
 EXTRACTION_OFF = "extraction_off"
 NOTHING_NEW = "nothing_new"
 EVERY_TURNS = "every_turns"
 ALREADY_WRITTEN = "already_written"
 OUTSIDE = "outside_words"
-ALREADY_SAID = "already_said"
+ALREADY_SAID = "already_said"  # why a text was passed over: an instruction file says it
 
 COMPLETED = "completed"
 SKIPPED = "skipped"
 FAILED = "failed"
 
+# Members that a client's result has only with a value.
 _OPTIONAL = ("already_said", "reason", "problem", "change", "turns", "prefix_changed", "hit_rate")
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
 
@@ -90,28 +92,24 @@ class ExtractionResult(Struct, frozen=True):
 
     def facts(self) -> dict[str, Any]:
         """Return the result as a JSON object for a job's result and for clients."""
-        used = self.usage
-        read = used["input"] + used["cache_read"] + used["cache_created"]
+        usage = self.usage
+        tokens_read = usage["input"] + usage["cache_read"] + usage["cache_created"]
         facts = msgspec.json.decode(msgspec.json.encode(self)) | {
             "refused": len(self.refused),
             "refused_rules": sorted(set(self.refused)),
             "passed_over": dict(sorted(Counter(self.passed_over).items())),
             # The share of the tokens read that came from the server's cache.
-            "hit_rate": round(used["cache_read"] / read, 4) if read else 0.0,
+            "hit_rate": round(usage["cache_read"] / tokens_read, 4) if tokens_read else 0.0,
         }
         return {name: value for name, value in facts.items() if value or name not in _OPTIONAL}
 
 
 class ExtractionTally:
-    """Counts of the extractions since the daemon's start.
-
-    ``outcomes`` counts them by reason to skip, ``COMPLETED`` or ``FAILED``; ``memories`` counts
-    memories that were saved, updated, removed and suggested.
-    """
+    """Counts of the extractions since the daemon's start."""
 
     def __init__(self) -> None:
-        self.outcomes: Counter[str] = Counter()
-        self.memories: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()  # by reason to skip, COMPLETED or FAILED
+        self.memories: Counter[str] = Counter()  # by "saved", "updated", "removed", "suggested"
 
     def add(self, result: ExtractionResult | None) -> None:
         """Count an extraction, ``None`` for one that failed."""

@@ -47,8 +47,8 @@ from memd.extract.requests import ALREADY_SAID
 from memd.text import dates
 
 NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_conversation"
-_REMOVALS = 3  # of one run
-_SUGGESTED = 500  # characters
+_REMOVALS = 3  # of one run at most
+_SUGGESTED_CHARACTERS = 500  # of a suggestion from a refused memory
 _SAID = re.compile(
     r"\s*(?:[-*>]\s+)?(?:\*\*)?said(?:\*\*)?\s*[:\uff1a](?:\*\*)?\s*(\S.*)", re.IGNORECASE
 )
@@ -68,19 +68,19 @@ _WANTS = re.compile(
     r"|사용자[는가][^.\n]{0,40}?(?:원|선호|요청|부탁|말)",
     re.IGNORECASE,
 )
-_NONE = (
+_NO_QUOTATION = (
     'it needs the person\'s own words: end the body with a line **Said:** "…" that quotes, word '
     "for word, where the person says so in this conversation; if they did not, leave it out"
 )
-_WRONG = (
+_WRONG_QUOTATION = (
     'the person did not say "{}" in this conversation: quote one stretch of one of their messages, '
     "word for word and long enough to mean something, or leave it out"
 )
-_REPEATED = (
+_REPEATS_OTHERS = (
     "it repeats what a tool, a page or a pasted text says and the person did not; what the person "
     "wants is said in their words or your own, never in others'"
 )
-_MESSAGE = (
+_ONLY_IN_MESSAGES = (
     "it stands in a message of another agent alone, and nothing is learnt from messages: leave it "
     "out, or say what this conversation itself bears out"
 )
@@ -89,7 +89,9 @@ _IN_A_FILE = (
     "{} says that already, and every assistant here is given it: leave it out, or save only what "
     "the file does not say"
 )
-_MISSING = '"{}" does not stand in the conversation: leave it out, or give it as it was given there'
+_UNKNOWN_DETAIL = (
+    '"{}" does not stand in the conversation: leave it out, or give it as it was given there'
+)
 _NO_REASON = (
     'a memory is removed only where the person says so: removed: "…", with their words quoted'
 )
@@ -97,22 +99,20 @@ _TOO_MANY = f"a run removes at most {_REMOVALS} memories"
 
 
 class Review(Struct, frozen=True):
-    """The fault of a change as a kind and a sentence, or the origin of its words.
+    """The fault of a change, or the origin of its words."""
 
-    ``file`` is the path of the instruction file that says it already.
-    """
-
-    fault: str = ""
-    sentence: str = ""
-    origin: str = ""
-    file: str = ""
+    fault: str = ""  # the kind of fault, "" without one
+    sentence: str = ""  # the fault in words for the model
+    origin: str = ""  # of the words of a change without a fault
+    file: str = ""  # the instruction file that says it already
 
 
 class Reviewer:
-    """Reviews the changes of one run; ``answers``, the tools' output, are others' words.
+    """Reviews the changes of one run.
 
-    ``shared`` are the texts of a team's memories that the run was shown; ``theirs`` are those that
-    its tools returned. ``covered`` returns the instruction file that says a text.
+    ``talk`` is the conversation. ``answers`` are the output of the run's tools, which are others'
+    words; the list grows during the run. ``shared`` are the texts of a team's memories that the run
+    was shown. ``covered`` returns the instruction file that says a text.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class Reviewer:
         shared: Sequence[str] = (),
         covered: Covered = in_no_file,
     ) -> None:
-        self._talk = talk
+        self._talk = talk  # with the first ``_count_in_talk`` of the answers
+        self._count_in_talk = 0
         self._covered = covered
-        self._known = 0
-        self._removed: set[str] = set()
+        self._removed: set[str] = set()  # paths of memories that the run removes
         self._shared = shared
         self.answers = answers
-        self.theirs: Sequence[str] = ()
+        self.theirs: Sequence[str] = ()  # the texts of a team's memories that its tools returned
 
     def problem(self, file: Proposed) -> str:
         """Return why a change is refused, in words for the model, "" if it is accepted."""
@@ -157,78 +157,81 @@ class Reviewer:
             for file, result in reviews[len(refused) :]
             if not result.fault
         )
-        missed = [(file, result.fault) for file, result in reviews if result.fault]
-        suggested = (_make_suggestion(file, fault, talk, session) for file, fault in missed)
+        faulty = [(file, result.fault) for file, result in reviews if result.fault]
+        suggested = (_make_suggestion(file, fault, talk, session) for file, fault in faulty)
         return ReviewedRun(
             RunProposal(accepted),
             least_trusted(*(file.origin for file in accepted)) or PERSON,
-            tuple(fault for _, fault in missed),
-            tuple(shown(_title(file), result.file) for file, result in reviews if result.file),
-            tuple(filter(None, suggested)),
-            dict(_written_pointers(proposal, accepted, talk)),
+            faults=tuple(fault for _, fault in faulty),
+            already_said=tuple(
+                shown(_title(file), result.file) for file, result in reviews if result.file
+            ),
+            suggestions=tuple(suggestion for suggestion in suggested if suggestion),
+            pointers=dict(_written_pointers(proposal, accepted, talk)),
         )
 
     def _review(self, file: Proposed) -> Review:
         """Return the review of a change, also for repeated instruction files and team memories."""
         team = Talk(self._talk.person, outside="\n".join((*self._shared, *self.theirs)))
-        old, new = (document.parse(text or b"", file.path) for text in (file.base, file.content))
-        private = file.content is not None and not file.path.startswith(TEAM)
-        if private and team.repeats(_new_lines(old, new), f"{old.description}\n{old.body}"):
+        old = document.parse(file.base or b"", file.path)
+        new = document.parse(file.content or b"", file.path)
+        is_removal = file.content is None
+        is_private = not file.path.startswith(TEAM)
+        old_text = f"{old.description}\n{old.body}"
+        if is_private and not is_removal and team.repeats(_new_lines(old, new), old_text):
             return Review(OTHERS_WORDS, _TEAM_HAS_IT)
-        path = file.content is not None and in_memory(old, new, self._covered)
-        if path:
-            return Review(ALREADY_SAID, _IN_A_FILE.format(path), file=path)
+        covering_file = "" if is_removal else in_memory(old, new, self._covered)
+        if covering_file:
+            return Review(ALREADY_SAID, _IN_A_FILE.format(covering_file), file=covering_file)
         return review(file, self._talk_so_far())
 
     def _talk_so_far(self) -> Talk:
         """Return the conversation with all output of the run's tools so far."""
-        new = self.answers[self._known :]
+        new = self.answers[self._count_in_talk :]
         if new:
-            self._known += len(new)
+            self._count_in_talk += len(new)
             self._talk = replace(self._talk, outside="\n".join((self._talk.outside, *new)))
         return self._talk
 
 
 class ReviewedRun(Struct, frozen=True):
-    """The reviewed work of a run; ``origin`` is the least trusted one of its memories.
-
-    ``faults`` are the kinds of fault of refused changes, ``already_said`` those that an instruction
-    file says. ``pointers`` are the titles and hooks that the run wrote in the index.
-    """
+    """The reviewed work of a run."""
 
     proposal: RunProposal
-    origin: str
-    faults: tuple[str, ...]
-    already_said: tuple[CoveredText, ...]
-    suggestions: tuple[Suggestion, ...]
-    pointers: Mapping[str, Pointer]
+    origin: str  # the least trusted one of its memories
+    faults: tuple[str, ...]  # the kinds of fault of refused changes
+    already_said: tuple[CoveredText, ...]  # titles of refused memories that a file says
+    suggestions: tuple[Suggestion, ...]  # from refused memories
+    pointers: Mapping[str, Pointer]  # the titles and hooks that it wrote in the index, by path
 
 
 def review(file: Proposed, talk: Talk) -> Review:
     """Return the fault of a change of a memory, or the origin of its words."""
     if file.content is None:
         texts = _QUOTATION.findall(file.reason) or [_unquoted(file.reason)]
-        taken_back = any(talk.quoted(text) for text in texts)
-        return Review(origin=PERSON) if taken_back else Review(NO_EVIDENCE, _NO_REASON)
+        is_proven = any(talk.quoted(text) for text in texts)
+        return Review(origin=PERSON) if is_proven else Review(NO_EVIDENCE, _NO_REASON)
     old = document.parse(file.base or b"", file.path)
     new = document.parse(file.content, file.path)
-    before, added = f"{old.description}\n{old.body}", _new_lines(old, new)
+    old_text, new_lines = f"{old.description}\n{old.body}", _new_lines(old, new)
     quoted = quotations(new.body)
-    wrong = [text for line, text in quoted.items() if line not in before]
-    wrong = [text for text in wrong if not talk.quoted(text)]
-    own, personal = old.type in PERSONAL, new.type in PERSONAL
+    new_quotations = [text for line, text in quoted.items() if line not in old_text]
+    wrong = [text for text in new_quotations if not talk.quoted(text)]
+    was_rule, is_rule = old.type in PERSONAL, new.type in PERSONAL
     if file.path.startswith(TEAM):
+        # In a memory that a team shares the assistant's words count as others'.
         talk = replace(talk, assistant="", outside=f"{talk.outside}\n{talk.assistant}")
-        result = _review_fact(talk, added, before)
+        result = _review_fact(talk, new_lines, old_text)
         if result.origin != ASSISTANT:
-            return result if result.fault else Review(OTHERS_WORDS, _REPEATED)
-        own = own or old.type is new.type
-    elif not (own or personal or _WANTS.search("\n".join(added))):
-        exempt = f"{before}\n{new.name}\n{file.path.removesuffix('.md')}"
-        return _review_fact(talk, added, exempt) if not wrong else _unproven_review(wrong)
+            return result if result.fault else Review(OTHERS_WORDS, _REPEATS_OTHERS)
+        was_rule = was_rule or old.type is new.type
+    elif not (was_rule or is_rule or _WANTS.search("\n".join(new_lines))):
+        exempt = f"{old_text}\n{new.name}\n{file.path.removesuffix('.md')}"
+        return _unproven_review(wrong) if wrong else _review_fact(talk, new_lines, exempt)
     # A memory that becomes a rule is checked as a whole, as an old line of it may be others' words.
-    if talk.repeats(added if own else _statement_lines(new), before if own else ""):
-        return Review(OTHERS_WORDS, _REPEATED)
+    lines, exempt = (new_lines, old_text) if was_rule else (_statement_lines(new), "")
+    if talk.repeats(lines, exempt):
+        return Review(OTHERS_WORDS, _REPEATS_OTHERS)
     if wrong or not any(talk.quoted(text) for text in quoted.values()):
         return _unproven_review(wrong)
     return Review(origin=PERSON)
@@ -241,10 +244,11 @@ def _review_fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
     """
     missing, foreign = talk.unknown(added, exempt)
     if missing:
-        return Review(UNKNOWN, _MISSING.format(missing[:80]))
-    foreign = foreign or talk.repeats(added, exempt)
-    if not (foreign and talk.agents):
-        return Review(origin=OUTSIDE if foreign else ASSISTANT)
+        return Review(UNKNOWN, _UNKNOWN_DETAIL.format(missing[:80]))
+    if not foreign and not talk.repeats(added, exempt):
+        return Review(origin=ASSISTANT)
+    if not talk.agents:
+        return Review(origin=OUTSIDE)
     return _review_with_agents(talk, added, exempt)
 
 
@@ -253,14 +257,16 @@ def _review_with_agents(talk: Talk, added: Sequence[str], exempt: str) -> Review
     no_agents, only_agents = replace(talk, agents=""), replace(talk, outside="")
     missing, foreign = no_agents.unknown(added, exempt)
     if missing or all(only_agents.repeats([line], exempt) for line in added):
-        return Review(OTHERS_WORDS, _MESSAGE)
+        return Review(OTHERS_WORDS, _ONLY_IN_MESSAGES)
     foreign = foreign or no_agents.repeats(added, exempt)
     return Review(origin=OUTSIDE if foreign else AGENT)
 
 
 def _unproven_review(wrong: Sequence[str]) -> Review:
     """Return the review of a memory with ``wrong`` quotations, or without any."""
-    return Review(NO_EVIDENCE, _WRONG.format(wrong[0][:80]) if wrong else _NONE)
+    if wrong:
+        return Review(NO_EVIDENCE, _WRONG_QUOTATION.format(wrong[0][:80]))
+    return Review(NO_EVIDENCE, _NO_QUOTATION)
 
 
 def _new_lines(old: Document, new: Document) -> list[str]:
@@ -290,8 +296,9 @@ def quotations(body: str) -> dict[str, str]:
 
 def _unquoted(text: str) -> str:
     """Return a quotation without its label, its quotation marks and the day behind it."""
-    result = _SAID.fullmatch(text)
-    return _DAY.sub("", result[1] if result else text).strip(_SIGNS)
+    labelled = _SAID.fullmatch(text)
+    words = labelled[1] if labelled else text
+    return _DAY.sub("", words).strip(_SIGNS)
 
 
 def _with_dates(file: Proposed, talk: Talk) -> Proposed:
@@ -300,12 +307,13 @@ def _with_dates(file: Proposed, talk: Talk) -> Proposed:
         return file
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
     at = max((message.at for message in talk.person), default=0.0)
-    lines = {line: dates.resolve(line, at) if at else line for line in new.body.split("\n")}
+    # Each line of the new body, with what is written in its place. Old lines stay.
+    replacements = {line: dates.resolve(line, at) if at else line for line in new.body.split("\n")}
     for line, quotation in quotations(new.body).items():
         message = talk.quoted(quotation)
-        lines[line] = said_line(quotation, message.at if message else 0.0)
-    lines |= {line: line for line in old.body.split("\n")}
-    body = "\n".join(lines[line] for line in new.body.split("\n"))
+        replacements[line] = said_line(quotation, message.at if message else 0.0)
+    replacements |= {line: line for line in old.body.split("\n")}
+    body = "\n".join(replacements[line] for line in new.body.split("\n"))
     content = file.content if body == new.body else document.with_body(file.content, body)
     description = dates.resolve(new.description, at) if at else new.description
     if description not in (new.description, old.description):
@@ -316,13 +324,15 @@ def _with_dates(file: Proposed, talk: Talk) -> Proposed:
 def _make_suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
     """Return a suggestion from a refused memory for a person to decide, ``None`` for none.
 
-    There is none for removals, others' words, covered texts and credentials.
+    There is none for removals, others' words, covered texts and credentials. The suggestion has
+    the person's line that is nearest to a quotation, or else the memory's description.
     """
     if file.content is None or fault in (OTHERS_WORDS, ALREADY_SAID):
         return None
     memory = document.parse(file.content, file.path)
-    spoken = next(filter(None, map(talk.nearest, quotations(memory.body).values())), None)
-    text = one_line(spoken.text if spoken else memory.description, _SUGGESTED)
+    near_lines = (talk.nearest(quotation) for quotation in quotations(memory.body).values())
+    spoken = next((line for line in near_lines if line), None)
+    text = one_line(spoken.text if spoken else memory.description, _SUGGESTED_CHARACTERS)
     if not text or secrets.find(text) or (spoken is None and talk.repeats([text], "")):
         return None
     at = spoken.at if spoken else max((message.at for message in talk.person), default=0.0)
@@ -341,7 +351,8 @@ def _written_pointers(
     for edited in (file for file in proposal.files if file.path == INDEX):
         before = index.pointers(edited.base).items()
         for path, pointer in index.pointers(edited.content).items() - before:
-            words = [pointer.title, pointer.hook]
-            wanted = _WANTS.search(pointer.hook) or secrets.find("\n".join(words))
-            if path in written and not (wanted or talk.repeats(words, decode(written[path]))):
+            texts = [pointer.title, pointer.hook]
+            if path not in written or _WANTS.search(pointer.hook) or secrets.find("\n".join(texts)):
+                continue
+            if not talk.repeats(texts, decode(written[path])):
                 yield path, pointer

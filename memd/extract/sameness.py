@@ -10,7 +10,7 @@ Rules of this file
 from enum import Enum
 from functools import lru_cache
 
-from memd.extract.markers import other
+from memd.extract.markers import other_list
 from memd.text.similarity import contradiction
 from memd.text.statements import Statement, is_telling
 
@@ -28,22 +28,25 @@ class Sameness(Enum):
 
 def compare(new: str, old: str) -> Sameness:
     """Return what to do with the statement ``new`` beside the known statement ``old``."""
-    (one, denials, changes), (two, denied, _) = _parse_statement(new), _parse_statement(old)
-    shared = one.words & two.words
-    extra, lost = one.words - shared, two.words - shared
-    if not shared or len(shared) < _SAME * len(one.words | two.words):
+    new_statement, new_denials, has_change_sign = _parse_statement(new)
+    old_statement, old_denials, _ = _parse_statement(old)
+    shared = new_statement.words & old_statement.words
+    extra, lost = new_statement.words - shared, old_statement.words - shared
+    if not shared or len(shared) < _SAME * len(new_statement.words | old_statement.words):
         return Sameness.NOTHING if new == old else Sameness.ADD
-    if (extra and lost) or contradiction(one, two):
+    if (extra and lost) or contradiction(new_statement, old_statement):
         # A changed value has to be the last words of the old statement: "service 4 now uses Redis"
         # does not correct "service 3 uses Redis".
-        last = [token.form for token in two.tokens if is_telling(token)][-len(lost) :]
-        exchanged = changes and denials == denied and set(last) == lost
-        return Sameness.UPDATE if exchanged else Sameness.ADD
+        old_words = [token.form for token in old_statement.tokens if is_telling(token)]
+        lost_are_last = set(old_words[-len(lost) :]) == lost
+        is_correction = has_change_sign and new_denials == old_denials and lost_are_last
+        return Sameness.UPDATE if is_correction else Sameness.ADD
     if extra or lost:
-        if denials or denied or len(shared) <= bool(lost):  # one word alone says too little
+        too_little = lost and len(shared) <= 1  # the new statement is one word
+        if new_denials or old_denials or too_little:
             return Sameness.ADD
         return Sameness.UPDATE if extra else Sameness.NOTHING
-    return Sameness.NOTHING if denials == denied else Sameness.UPDATE
+    return Sameness.NOTHING if new_denials == old_denials else Sameness.UPDATE
 
 
 @lru_cache(_CACHED)
@@ -53,6 +56,6 @@ def _parse_statement(text: str) -> tuple[Statement, int, bool]:
     With it come the number of negations and whether there is a sign of change.
     """
     plain = text.replace("\u2019", "'")
-    denial, change = other("denial"), other("change")
+    denial, change = other_list("denial"), other_list("change")
     rest = Statement(denial.sub(" ", change.sub(" ", plain)))
     return rest, len(denial.findall(plain)), change.search(plain) is not None

@@ -22,12 +22,11 @@ _TOKEN = re.compile(r"[^\W\d_]+(?:'[a-z]+)?|\d+|[^\w\s]")
 _CJK = re.compile(f"[{WIDE}]+")
 _QUESTION_MARK = re.compile("[?\uff1f]")
 _LENGTHS = (15, 30, 60, 120, 250)  # characters, a CJK character counts twice
-_SENTENCES = (2, 4, 9)
-_MESSAGE_LENGTHS = (200, 600, 2000)
-_TOKENS = 60  # of a sentence
-_ASKED_CHARACTERS = (
-    200  # a question so near the end of the assistant's message was put to the person
-)
+_SENTENCES = (2, 4, 9)  # in the message
+_MESSAGE_LENGTHS = (200, 600, 2000)  # characters
+_TOKENS = 60  # of a sentence that are used
+# A question so near the end of the assistant's message was put to the person.
+_QUESTION_CHARACTERS = 200
 TASK = frozenset({"question", "order", "request"})
 _NOT_PLAIN = TASK | {"doubt", "error", "observation", "thanks", "past"}
 _TOGETHER = {  # markers that mean something of their own where both stand
@@ -52,17 +51,13 @@ _PAIRS = tuple((one, other) for one, others in _TOGETHER.items() for other in ot
 
 
 class SentencePlace(Struct, frozen=True):
-    """The place of a sentence: its index in a message, and what is around it.
+    """The place of a sentence: its index in a message, and what is around it."""
 
-    ``sentences`` and ``characters`` count those of the message. ``first`` says that the message is
-    the session's first one; ``before`` is the assistant's message before it.
-    """
-
-    number: int = 0
-    sentences: int = 1
-    characters: int = 0
-    first: bool = False
-    before: str = ""
+    number: int = 0  # its index
+    sentences: int = 1  # in the message
+    characters: int = 0  # of the message
+    first: bool = False  # whether the message is the session's first one
+    before: str = ""  # the assistant's message before it
 
 
 class Scores(Struct, frozen=True):
@@ -80,8 +75,9 @@ def score(features: frozenset[str]) -> Scores:
 
 def added(features: frozenset[str], weights: Mapping[str, Sequence[float]]) -> Scores:
     """Return the sums of the features' weights and of "", which counts for every sentence."""
-    parts = [weights[feature] for feature in ("", *features) if feature in weights]
-    return Scores(*map(sum, zip(*parts, strict=True)))
+    rows = [weights[feature] for feature in ("", *features) if feature in weights]
+    columns = zip(*rows, strict=True)  # one for each score
+    return Scores(*(sum(column) for column in columns))
 
 
 def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) -> frozenset[str]:
@@ -113,7 +109,7 @@ def _place_features(place: SentencePlace, *, answers: bool) -> set[str]:
         result.add("first message")
     if place.number == 0:
         result.add("first sentence")
-    if _QUESTION_MARK.search(place.before[-_ASKED_CHARACTERS:]):
+    if _QUESTION_MARK.search(place.before[-_QUESTION_CHARACTERS:]):
         result.add("after a question")
         if answers:
             result.add("answer")

@@ -18,7 +18,7 @@ SENTENCE_CHARACTERS = 600  # a longer one is pasted; the limit also bounds the c
 _PASTED_LINES = 40  # of a message with more lines only the first and last eight are used
 _EDGE_LINES = 8
 _LINE_CHARACTERS = 4000
-BLANK = "\ufffc"
+BLANK = "\ufffc"  # in the place of each character of code or a quotation
 
 _FENCE = re.compile(r"^\s{0,3}(```+|~~~+|\"{3}|\'{3})")
 _RULE = re.compile(r"^\s*([-=_*])\1{2,}(?: ?[\w ]{1,40} ?[-=]{3,})?\s*$")
@@ -70,7 +70,7 @@ class Sentence(Struct, frozen=True):
 
     @property
     def plain(self) -> str:
-        """It without code and quotations."""
+        """The sentence without code and quotations."""
         return self.masked.replace(BLANK, "")
 
     def part(self, start: int, end: int) -> "Sentence":
@@ -91,12 +91,12 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         whole = Sentence(paragraph, mask(paragraph))
         start = 0
         # The masked form is searched, since a full stop in a quotation ends no sentence.
-        for end in (*_END.finditer(whole.masked), None):
-            stop = end.start() if end else len(paragraph)
-            piece = whole.part(start, stop)
-            if piece.text and len(piece.text) <= SENTENCE_CHARACTERS:
-                result.append(piece)
-            start = end.end() if end else stop
+        gaps = [match.span() for match in _END.finditer(whole.masked)]
+        for gap_start, gap_end in (*gaps, (len(paragraph), len(paragraph))):
+            sentence = whole.part(start, gap_start)
+            if sentence.text and len(sentence.text) <= SENTENCE_CHARACTERS:
+                result.append(sentence)
+            start = gap_end
     return tuple(result)
 
 
@@ -109,21 +109,23 @@ def _remove_tagged(text: str) -> str:
     """Return a text without elements in tags, in time proportional to the number of tags."""
     tags = list(_TAG.finditer(text))
     # By tag name, the ends of all closing tags; ``</`` is group 1, ``/>`` group 3 of a tag.
-    ends: dict[str, list[int]] = {}
+    closing_ends: dict[str, list[int]] = {}
     for tag in tags:
         if tag.group(1):
-            ends.setdefault(tag.group(2).lower(), []).append(tag.end())
+            closing_ends.setdefault(tag.group(2).lower(), []).append(tag.end())
     parts: list[str] = []
     position = 0
     for tag in tags:
         if tag.start() < position or tag.group(1):
-            continue
-        closing = ends.get(tag.group(2).lower(), [])
+            continue  # within an element that is left out, or a closing tag
+        ends = closing_ends.get(tag.group(2).lower(), [])
         # The first closing tag of this name after the opening one.
-        behind = bisect_right(closing, tag.end())
-        if tag.group(3) or behind < len(closing):
+        index = bisect_right(ends, tag.end())
+        has_closing_tag = index < len(ends)
+        is_empty_element = tag.group(3)
+        if is_empty_element or has_closing_tag:
             parts += [text[position : tag.start()], "\n\n"]
-            position = tag.end() if tag.group(3) else closing[behind]
+            position = tag.end() if is_empty_element else ends[index]
     return "".join((*parts, text[position:]))
 
 
@@ -131,13 +133,14 @@ def _paragraphs(text: str) -> Iterator[str]:
     """Yield the person's paragraphs: wrapped lines are joined, each bullet is one of its own."""
     current: list[str] = []
     for line in _typed_lines(text):
-        stripped = _BULLET.sub("", line).strip()
-        starts = _BULLET.match(line) or (stripped and not (stripped[0].islower() and current))
-        if (not stripped or starts) and current:
+        words = _BULLET.sub("", line).strip()
+        # A line that begins with a small letter goes on with the paragraph before it.
+        goes_on = words and words[0].islower() and not _BULLET.match(line)
+        if current and not goes_on:
             yield " ".join(current)
             current = []
-        if stripped:
-            current.append(stripped)
+        if words:
+            current.append(words)
     if current:
         yield " ".join(current)
 
@@ -145,35 +148,39 @@ def _paragraphs(text: str) -> Iterator[str]:
 def _typed_lines(text: str) -> Iterator[str]:
     """Yield the lines that the person typed, and an empty line for each pasted or quoted one."""
     lines = text.splitlines()
-    inside: _ForeignBlock | None = None
-    previous = ""
+    block: _ForeignBlock | None = None  # that the line is in
+    typed = ""  # the line, or "" if the person did not type it
+    pasted_lines = range(0)  # the middle of a long message
+    if len(lines) > _PASTED_LINES:
+        pasted_lines = range(_EDGE_LINES, len(lines) - _EDGE_LINES)
     for number, line in enumerate(lines):
-        if inside is not None:
-            inside = None if inside.ends(line) else inside
-            previous = ""
+        if block is not None:
+            block = None if block.ends(line) else block
+            typed = ""
         else:
-            inside = _opened_block(line)
-            middle = len(lines) > _PASTED_LINES and _EDGE_LINES <= number < len(lines) - _EDGE_LINES
-            previous = "" if inside or middle or _looks_pasted(line, previous) else line
-        yield previous
+            block = _opened_block(line)
+            is_foreign = block or number in pasted_lines or _looks_pasted(line, previous=typed)
+            typed = "" if is_foreign else line
+        yield typed
 
 
 class _ForeignBlock(Struct, frozen=True):
     """A block of lines that the person did not write: a fence, rule or letter.
 
-    Its closing line begins with ``closing`` and matches ``kind``; without a ``kind`` it has no end.
+    Its last line matches ``last_line``, with a first group that begins with ``closing``. Without
+    ``last_line`` the block has no end.
     """
 
     closing: str = ""
-    kind: re.Pattern[str] | None = None
+    last_line: re.Pattern[str] | None = None
 
     def ends(self, line: str) -> bool:
         """Return whether a line is the block's last one."""
-        if self.kind is None:
+        if self.last_line is None:
             return False
         # A fence ends only with one of the same characters that is at least as long.
-        mark = self.kind.match(line)
-        return mark is not None and mark.group(1).startswith(self.closing)
+        match = self.last_line.match(line)
+        return match is not None and match.group(1).startswith(self.closing)
 
 
 def _opened_block(line: str) -> _ForeignBlock | None:

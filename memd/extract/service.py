@@ -39,9 +39,9 @@ from memd.core.values import (
     Suggestion,
     Tree,
 )
-from memd.extract import already_said, candidates, fork, requests
+from memd.extract import already_said, candidates, fork, listening, requests
 from memd.extract.evidence import Utterance
-from memd.extract.listening import ConversationReader, Heard, conversation, quoted, repeats_agents
+from memd.extract.listening import ConversationReader, NewPart, conversation
 from memd.extract.merge import Merged, merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
@@ -50,7 +50,6 @@ from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
 from memd.state.tables import Cursors, OpenSuggestion, Runs
 from memd.store.service import Store
-from memd.transcripts import reading
 from memd.transcripts.sessions import sessions_of
 
 __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
@@ -58,9 +57,9 @@ __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
 Progress = Callable[..., None]
 Note = Callable[..., None]
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
-TOO_MANY = "too_many"  # candidates in one extraction
-_MOST_AT_ONCE = 400  # a change set may have 500 files
-_QUOTATIONS = 5  # of one memory
+TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
+_MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 files
+_QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
 
@@ -106,12 +105,12 @@ class Extractions:
         self._clock = clock
         self._models = models
         self._runs = runs
-        self._waiting = waiting
+        self._open_suggestions = waiting
         self._log = note
-        self._joined = joined
-        self._covered = covered
-        self._said_again = said_again
-        self._listener = ConversationReader()
+        self._is_joined = joined
+        self._covered_in = covered
+        self._count_said_again = said_again
+        self._reader = ConversationReader()
         self.tally = requests.ExtractionTally()
 
     def gate(self, settings: Settings, project: Project) -> str:
@@ -140,30 +139,30 @@ class Extractions:
         reason = self.gate(settings, project)
         if reason:
             return ExtractionResult(requests.SKIPPED, reason)
-        wanted = self._models.for_(settings) if settings.extract.use_model else None
-        model = wanted if allow_model else None
+        configured = self._models.for_(settings) if settings.extract.use_model else None
+        model = configured if allow_model else None
         cursor = await to_thread.run_sync(self._cursors.get, project.memory_dir, request.session)
         now, whole = self._clock.monotonic(), model is not None
-        hear = partial(self._listener.hear, whole=whole, now=now)
-        heard = await to_thread.run_sync(hear, project.memory_dir, request, cursor)
-        problem = heard.problem
-        if 0 < heard.turns < settings.extract.every_turns:
+        read = partial(self._reader.read_new_part, whole=whole, now=now)
+        new_part = await to_thread.run_sync(read, project.memory_dir, request, cursor)
+        problem = new_part.problem
+        if 0 < new_part.turns < settings.extract.every_turns:
             return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
-        query = _Extraction(project, settings, request, heard, job, client)
-        if await to_thread.run_sync(_wrote_memory, project, heard):
+        extraction = _Extraction(project, settings, request, new_part, job, client)
+        if await to_thread.run_sync(listening.wrote_memory, project, new_part):
             reason = requests.ALREADY_WRITTEN
-        elif not heard.turns:
+        elif not new_part.turns:
             reason = requests.NOTHING_NEW
-        elif heard.outside and settings.extract.skip_outside:
+        elif new_part.outside and settings.extract.skip_outside:
             reason = requests.OUTSIDE
         elif model is not None:
-            done = await self._run_model(query, model, progress)
-            if isinstance(done, ExtractionResult):
-                return done
-            problem = done
-        elif wanted is not None:
+            result = await self._run_model(extraction, model, progress)
+            if isinstance(result, ExtractionResult):
+                return result
+            problem = result
+        elif configured is not None:
             problem = LEFT_ALONE
-        return await self._run_locally(query, reason, problem)
+        return await self._run_locally(extraction, reason, problem)
 
     async def has_read(self, directory: str, session: str) -> bool:
         """Return whether a session of a memory directory was ever read."""
@@ -178,111 +177,112 @@ class Extractions:
         the text repeats another agent's message. Raises StateUnusableError.
         """
         search = partial(to_thread.run_sync, self._verify_quotations, project, body, said)
-        proven = await search()
-        if proven[1] != PERSON and (said or quotations(body)):
+        proven, origin = await search()
+        if origin != PERSON and (said or quotations(body)):
             await anyio.sleep(_FLUSHED_SECONDS)  # the client may not have written it yet
-            proven = await search()
-        return proven
+            proven, origin = await search()
+        return proven, origin
 
     async def _run_locally(
-        self, request: "_Extraction", skipped: str, problem: str
+        self, extraction: "_Extraction", skip_reason: str, problem: str
     ) -> ExtractionResult:
-        """Commit the local extractor's result; only the cursor for a reason ``skipped``."""
-        session, now, result = request.request.session, self._clock.now(), candidates.Candidates(())
+        """Commit the local extractor's result, or with a ``skip_reason`` only the cursor."""
+        session, now, project = extraction.session, self._clock.now(), extraction.project
+        result = candidates.Candidates(())
         covered: Covered = in_no_file
-        if not skipped:
-            messages = request.heard.messages
+        if not skip_reason:
+            messages = extraction.new_part.messages
             result = await to_thread.run_sync(candidates.find, messages, now, session)
-            if not request.settings.extract.suggest:
+            if not extraction.settings.extract.suggest:
                 result = replace(result, suggestions=())
         if result.candidates or result.suggestions:
-            covered = await self._covered(request.project, request.settings)
+            covered = await self._covered_in(project, extraction.settings)
             result = await to_thread.run_sync(already_said.without, result, covered)
         newest = result.candidates[-_MOST_AT_ONCE:]
         extracted = ExtractionResult(
-            requests.SKIPPED if skipped else requests.COMPLETED,
-            skipped,
+            requests.SKIPPED if skip_reason else requests.COMPLETED,
+            skip_reason,
             refused=result.refused,
             passed_over=result.passed_over + (TOO_MANY,) * (len(result.candidates) - len(newest)),
             problem=problem,
         ).without(result.already_said)
         plan = partial(merge, newest, session=session, at=now, covered=covered)
-        done = await self._commit(request, extracted, result.suggestions, plan, PERSON)
-        self._listener.save(request.project.memory_dir, session, request.heard)
-        return done
+        committed = await self._commit(extraction, extracted, result.suggestions, plan, PERSON)
+        self._reader.save(project.memory_dir, session, extraction.new_part)
+        return committed
 
     async def _commit(
         self,
-        request: "_Extraction",
+        extraction: "_Extraction",
         extracted: ExtractionResult,
         suggestions: Sequence[Suggestion],
         plan: Callable[[Tree], Merged],
         origin: str,
     ) -> ExtractionResult:
         """Commit a plan together with its result, the suggestions and the cursor."""
-        suggestions = suggestions if request.settings.extract.suggest else ()
-        done = extracted = replace(extracted, suggested=len(suggestions))
-        again: tuple[str, ...] = ()
+        suggestions = suggestions if extraction.settings.extract.suggest else ()
+        result = extracted = replace(extracted, suggested=len(suggestions))
+        repeated_paths: tuple[str, ...] = ()
 
-        def whole(tree: Tree) -> Draft:  # called again if the directory has changed
-            nonlocal done, again
+        def draft(tree: Tree) -> Draft:  # called again if the directory has changed
+            nonlocal result, repeated_paths
             merged = plan(tree)
-            again = merged.said_again
-            done = extracted.of(merged.draft).without(merged.already_said)
-            end = JobEnd(request.job, requests.COMPLETED, json.dumps(done.facts()))
-            ends = (end,) if request.job else ()
-            return replace(merged.draft, effects=(request.heard.cursor, *suggestions, *ends))
+            repeated_paths = merged.said_again
+            result = extracted.of(merged.draft).without(merged.already_said)
+            end = JobEnd(extraction.job, requests.COMPLETED, json.dumps(result.facts()))
+            ends = (end,) if extraction.job else ()
+            return replace(merged.draft, effects=(extraction.new_part.cursor, *suggestions, *ends))
 
-        local = extracted.engine == LOCAL
-        by = Provenance(
+        is_local = extracted.engine == LOCAL
+        provenance = Provenance(
             Actor.EXTRACT,
-            request.client,
-            request.request.session,
-            model="" if local else extracted.engine,
-            reason=f"extracted by {'the local extractor' if local else 'a model'}",
+            extraction.client,
+            extraction.session,
+            model="" if is_local else extracted.engine,
+            reason=f"extracted by {'the local extractor' if is_local else 'a model'}",
             origin=origin,
         )
-        directory = request.project.memory_dir
-        committed = await self._store.commit(directory, whole, by)
-        if again:
-            await to_thread.run_sync(self._said_again, directory, again, self._clock.now())
-        return replace(done, change=committed.change)
+        directory, now = extraction.project.memory_dir, self._clock.now
+        committed = await self._store.commit(directory, draft, provenance)
+        if repeated_paths:
+            await to_thread.run_sync(self._count_said_again, directory, repeated_paths, now())
+        return replace(result, change=committed.change)
 
     async def _run_model(
-        self, request: "_Extraction", model: Model, progress: Progress
+        self, extraction: "_Extraction", model: Model, progress: Progress
     ) -> "ExtractionResult | str":
         """Have an agent extract; return the result, or the sentence why no model can be used.
 
         Raises ExtractionFailedError and the errors of ``Store.commit``.
         """
-        directory, heard = request.project.memory_dir, request.heard
-        session, now = request.request.session, self._clock.now()
+        project, settings, new_part = extraction.project, extraction.settings, extraction.new_part
+        directory, session, now = project.memory_dir, extraction.session, self._clock.now()
         headers = (await self._store.snapshot(directory)).headers
-        suggest = request.settings.extract.suggest
-        waiting = await self._waiting(directory) if suggest else ()
-        covered = await self._covered(request.project, request.settings)
-        waiting, said = await to_thread.run_sync(_without_covered, waiting, heard, covered)
-        joined = await to_thread.run_sync(self._joined, directory)
-        team = request.settings.team.used(joined=joined)
-        quotes = [each.text for each in waiting]
-        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, quotes, team, said)
-        client = fork.prefix(request.request.cache)
-        task, whole, files = await self._make_task(request, model, client, news)
+        suggested = await self._open_suggestions(directory) if settings.extract.suggest else ()
+        covered = await self._covered_in(project, settings)
+        suggested, said = await to_thread.run_sync(_without_covered, suggested, new_part, covered)
+        joined = await to_thread.run_sync(self._is_joined, directory)
+        team = settings.team.used(joined=joined)
+        quotes = [suggestion.text for suggestion in suggested]
+        dialogue, pieces = new_part.dialogue, new_part.pieces
+        news = fork.News(directory, dialogue, pieces, headers, now, quotes, team, said)
+        client = fork.prefix(extraction.request.cache)
+        task, has_whole_conversation, files = await self._make_task(extraction, model, client, news)
+        # What the model is shown of each memory, by the memory's path.
         heads = [(header.path, f"{header.name}\n{header.description}") for header in headers]
         texts = [*heads, *((file.header.path, file.body) for file in files)]
         shown = [words for _, words in texts]
         sent = client.messages if client else ()
-        earlier = [Utterance(each.text, each.at) for each in waiting]
-        talk = await to_thread.run_sync(conversation, heard, sent, earlier, shown)
+        earlier = [Utterance(suggestion.text, suggestion.at) for suggestion in suggested]
+        talk = await to_thread.run_sync(conversation, new_part, sent, earlier, shown)
         shared = [words for path, words in texts if path.startswith(TEAM)]
         reviewer = Reviewer(talk, shared=shared, covered=covered)
-        async with agent.opened(
-            partial(_open_workspace, request.project, reviewer, team=team)
-        ) as workspace:
+        open_workspace = partial(_open_workspace, project, reviewer, team=team)
+        async with agent.opened(open_workspace) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress)
             now = self._clock.now()
-            if request.job:
-                await to_thread.run_sync(self._runs.save, request.job, ended.record, now)
+            if extraction.job:
+                await to_thread.run_sync(self._runs.save, extraction.job, ended.record, now)
             if isinstance(ended.error, NO_USE_TODAY):
                 return ended.error.sentence
             if not ended.finished:
@@ -290,38 +290,41 @@ class Extractions:
             run = await to_thread.run_sync(
                 reviewer.reviewed, workspace.proposal(), workspace.refused, session
             )
+        cached_task = task if has_whole_conversation else None
         extracted = ExtractionResult(
             requests.COMPLETED,
             passed_over=run.faults,
             already_said=run.already_said,
-            problem=heard.problem,
+            problem=new_part.problem,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
-            prefix_changed=await to_thread.run_sync(self._compare_prefix, request, task, whole),
+            prefix_changed=await to_thread.run_sync(self._compare_prefix, extraction, cached_task),
         )
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
-
-        stated = await to_thread.run_sync(candidates.find, heard.messages, now, session)
-        twice = partial(merge, stated.candidates, session=session, at=now, covered=covered)
+        # The local extractor only finds out which memories the person had to say again.
+        stated = await to_thread.run_sync(candidates.find, new_part.messages, now, session)
+        local_merge = partial(merge, stated.candidates, session=session, at=now, covered=covered)
 
         def plan(tree: Tree) -> Merged:
-            return Merged(change.plan(tree), said_again=twice(tree).said_again)
+            return Merged(change.plan(tree), said_again=local_merge(tree).said_again)
 
-        return await self._commit(request, extracted, run.suggestions, plan, run.origin)
+        return await self._commit(extraction, extracted, run.suggestions, plan, run.origin)
 
     async def _make_task(
-        self, request: "_Extraction", model: Model, client: Task | None, news: fork.News
+        self, extraction: "_Extraction", model: Model, client: Task | None, news: fork.News
     ) -> tuple[Task, bool, Sequence[MemoryFile]]:
         """Return the task, whether it has the whole conversation, and the memories it shows."""
-        name = self._models.name(request.settings, fork.KIND)
+        name = self._models.name(extraction.settings, fork.KIND)
         if model.calls_tools:
-            rest = (client, request.heard.before, request.settings.spend.prices)
-            return *await to_thread.run_sync(fork.cheaper, news, name, *rest), ()
-        likely = await to_thread.run_sync(fork.touched, news)
-        files = await self._store.read_many(news.directory, likely)
+            before, prices = extraction.new_part.before, extraction.settings.spend.prices
+            cheaper = partial(fork.cheaper, news, name, client, before, prices)
+            task, has_whole_conversation = await to_thread.run_sync(cheaper)
+            return task, has_whole_conversation, ()
+        paths = await to_thread.run_sync(fork.touched, news)
+        files = await self._store.read_many(news.directory, paths)
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, files
 
@@ -330,20 +333,24 @@ class Extractions:
         folders, directory = transcript_folders(project), os.path.realpath(project.memory_dir)
         paths = {f"{folder}/{name}.jsonl" for folder in folders for name in sessions_of(folder)}
         paths |= {move.source for at, move in self._cursors.transcripts() if at == directory}
-        claims = quotations(body)
-        claimed = [said] if said else [*claims.values()][:_QUOTATIONS]
-        sources = [(" ".join(words.split()), quoted(paths, words)) for words in claimed]
-        lines = [text.said_line(words, message.at) for words, message in sources if message]
-        own = "\n".join(line for line in body.split("\n") if line not in claims).strip()
-        all_proven = 0 < len(lines) == len(claimed)
-        origin = AGENT if repeats_agents(paths, own) else PERSON if all_proven else ASSISTANT
-        return "\n\n".join(filter(None, (own, *lines))), origin
+        quoting_lines = quotations(body)
+        claimed = [said] if said else [*quoting_lines.values()][:_QUOTATIONS]
+        sources = [(" ".join(words.split()), listening.quoted(paths, words)) for words in claimed]
+        proven = [text.said_line(words, message.at) for words, message in sources if message]
+        own = "\n".join(line for line in body.split("\n") if line not in quoting_lines).strip()
+        origin = PERSON if 0 < len(proven) == len(claimed) else ASSISTANT
+        if listening.repeats_agents(paths, own):
+            origin = AGENT
+        return "\n\n".join(filter(None, (own, *proven))), origin
 
-    def _compare_prefix(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
-        """Remember a run's prefix; return and log its parts that changed since the last run."""
-        directory, session = request.project.memory_dir, request.request.session
-        parts, now = fork.fingerprints(task) if whole else None, self._clock.monotonic()
-        before = self._listener.save(directory, session, request.heard, parts, now)
+    def _compare_prefix(self, extraction: "_Extraction", task: Task | None) -> tuple[str, ...]:
+        """Remember the prefix of ``task``; return and log its parts that changed since the last.
+
+        ``None`` stands for a run without the whole conversation, whose prefix is not cached.
+        """
+        directory, session = extraction.project.memory_dir, extraction.session
+        parts, now = fork.fingerprints(task) if task else None, self._clock.monotonic()
+        before = self._reader.save(directory, session, extraction.new_part, parts, now)
         changed = fork.changed(before, parts) if parts else ()
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
@@ -356,9 +363,14 @@ class _Extraction(Struct, frozen=True):
     project: Project
     settings: Settings
     request: ExtractRequest
-    heard: Heard
-    job: str
+    new_part: NewPart
+    job: str  # the id of its job, "" without one
     client: str
+
+    @property
+    def session(self) -> str:
+        """The session of the conversation."""
+        return self.request.session
 
 
 def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Workspace:
@@ -377,17 +389,8 @@ def _open_workspace(project: Project, reviewer: Reviewer, *, team: bool) -> Work
 
 
 def _without_covered(
-    waiting: Sequence[OpenSuggestion], heard: Heard, covered: Covered
+    suggestions: Sequence[OpenSuggestion], new_part: NewPart, covered: Covered
 ) -> tuple[Sequence[OpenSuggestion], Sequence[CoveredText]]:
     """Return the suggestions that no file covers, and the covered new sentences. Blocks."""
-    rest = [each for each in waiting if not covered(each.text)]
-    return rest, already_said.in_messages(heard.messages, covered)
-
-
-def _wrote_memory(project: Project, heard: Heard) -> bool:
-    """Return whether the assistant wrote a memory file itself, also through a link. Blocks."""
-    named = {path for message in heard.messages for path in message.writes}
-    real = {os.path.realpath(path) for path in named if path.endswith(".md")}
-    places = (project.memory_dir, os.path.realpath(project.memory_dir), reading.MEMORY_ROOT)
-    below = tuple(f"{place.rstrip('/')}/" for place in places)
-    return any(path.startswith(below) for path in named | real)
+    rest = [suggestion for suggestion in suggestions if not covered(suggestion.text)]
+    return rest, already_said.in_messages(new_part.messages, covered)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.core.values import CursorMove
-from memd.extract.listening import ConversationReader, Heard, conversation, own_words
+from memd.extract.listening import ConversationReader, NewPart, conversation, own_words
 from memd.extract.requests import ExtractRequest
 from memd.model.port import Block
 from memd.transcripts import reading
@@ -28,11 +28,11 @@ def test_only_new_bytes_are_read(tmp_path: Path) -> None:
     """What was heard stays; the next turn adds to it, and says how much is new."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
-    first = listener.hear("/m", requested(path), None, whole=True)
+    first = listener.read_new_part("/m", requested(path), None, whole=True)
     assert (first.pieces, first.before, len(first.dialogue.pieces)) == (2, 0, 2)
     listener.save("/m", "s", first, {"model": "a"})
     path.write_text(path.read_text() + line(3))
-    second = listener.hear("/m", requested(path), first.cursor, whole=True)
+    second = listener.read_new_part("/m", requested(path), first.cursor, whole=True)
     assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
     assert own_words(second.messages[0].text) == "Message 3."
     assert second.cursor.message == "u3"
@@ -43,25 +43,27 @@ def test_another_cursor_is_another_past(tmp_path: Path) -> None:
     """What was kept belongs to its cursor; else the past is read once more from the file."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1))
-    first = listener.hear("/m", requested(path), None, whole=True)
+    first = listener.read_new_part("/m", requested(path), None, whole=True)
     listener.save("/m", "s", first, {})
     path.write_text(path.read_text() + line(2))
-    again = listener.hear("/m", requested(path), None, whole=True)
+    again = listener.read_new_part("/m", requested(path), None, whole=True)
     assert (again.pieces, again.before) == (2, 0)
-    fresh = ConversationReader().hear("/m", requested(path), first.cursor, whole=True)
+    fresh = ConversationReader().read_new_part("/m", requested(path), first.cursor, whole=True)
     assert (fresh.pieces, fresh.before, len(fresh.dialogue.pieces)) == (1, 0, 2)
     elsewhere = CursorMove("s", "/another.jsonl", 5, "x")
-    assert ConversationReader().hear("/m", requested(path), elsewhere, whole=True).before == 0
+    assert (
+        ConversationReader().read_new_part("/m", requested(path), elsewhere, whole=True).before == 0
+    )
 
 
 def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
     """A transcript that was replaced is read from its start."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
-    first = listener.hear("/m", requested(path), None, whole=True)
+    first = listener.read_new_part("/m", requested(path), None, whole=True)
     listener.save("/m", "s", first, {})
     path.write_text(line(7) + line(8) + line(9))
-    anew = listener.hear("/m", requested(path), first.cursor, whole=True)
+    anew = listener.read_new_part("/m", requested(path), first.cursor, whole=True)
     assert (anew.pieces, anew.before, len(anew.dialogue.pieces)) == (3, 0, 3)
 
 
@@ -69,8 +71,8 @@ def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
     """The local extractor needs the person's words, and the end of what was said before them."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1) + line(2, "assistant"))
-    heard = ConversationReader().hear("/m", requested(path), None, whole=False)
-    assert (heard.dialogue.pieces, [item.id for item in heard.messages]) == (
+    new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=False)
+    assert (new_part.dialogue.pieces, [item.id for item in new_part.messages]) == (
         (),
         ["u1", "u2"],
     )
@@ -83,9 +85,9 @@ def test_outside_words_are_noticed(tmp_path: Path) -> None:
         call = [{"type": "tool_use", "id": "t", "name": name, "input": {}}]
         result = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
         path.write_text(line(1) + line(2, "assistant", call) + line(3, "user", result))
-        heard = ConversationReader().hear("/m", requested(path), None, whole=True)
-        assert heard.outside is outside
-        assert conversation(heard).outside == "out"
+        new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
+        assert new_part.outside is outside
+        assert conversation(new_part).outside == "out"
 
 
 def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> None:
@@ -99,8 +101,8 @@ def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> Non
     ):
         path = tmp_path / "s.jsonl"
         path.write_text(line(1, "user", text))
-        heard = ConversationReader().hear("/m", requested(path), None, whole=True)
-        talk = conversation(heard)
+        new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
+        talk = conversation(new_part)
         assert own_words(text) == own
         assert {said.text for said in talk.person} == {own}
         assert (text.strip() in talk.outside) is (own != text)
@@ -110,13 +112,13 @@ def test_what_a_client_sends_is_heard_too(tmp_path: Path) -> None:
     """A client's own messages are part of the conversation."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1))
-    heard = ConversationReader().hear("/m", requested(path), None, whole=True)
+    new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
     result = {"type": "tool_result", "tool_use_id": "t", "content": "out"}
     sent: list[Block] = [
         {"role": "user", "content": [result]},
         {"role": "user", "content": "Hello there."},
     ]
-    talk = conversation(heard, sent)
+    talk = conversation(new_part, sent)
     assert talk.outside == "out"
     assert "Hello there." in {said.text for said in talk.person}
 
@@ -125,13 +127,13 @@ def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
     """The cache knows the conversation up to the last request, not up to the last reading."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
-    first = listener.hear("/m", requested(path), None, whole=True)
+    first = listener.read_new_part("/m", requested(path), None, whole=True)
     listener.save("/m", "s", first, {"model": "a"})
     path.write_text(path.read_text() + line(3))
-    second = listener.hear("/m", requested(path), first.cursor, whole=True)
+    second = listener.read_new_part("/m", requested(path), first.cursor, whole=True)
     assert listener.save("/m", "s", second) == {"model": "a"}
     path.write_text(path.read_text() + line(4))
-    third = listener.hear("/m", requested(path), second.cursor, whole=True)
+    third = listener.read_new_part("/m", requested(path), second.cursor, whole=True)
     assert (third.pieces, third.before) == (1, 2)
     assert listener.save("/m", "s", third, {}) == {"model": "a"}
 
@@ -141,9 +143,9 @@ def test_messages_carry_their_own_past() -> None:
     listener = ConversationReader()
     messages = [{"role": "user", "content": f"Message {number}."} for number in range(3)]
     request = ExtractRequest(session="s", messages=messages[:2])
-    first = listener.hear("/m", request, None, whole=True)
+    first = listener.read_new_part("/m", request, None, whole=True)
     more = ExtractRequest(session="s", messages=messages)
-    second = listener.hear("/m", more, first.cursor, whole=True)
+    second = listener.read_new_part("/m", more, first.cursor, whole=True)
     assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 0, 3)
 
 
@@ -151,11 +153,11 @@ def test_conversations_are_bounded(tmp_path: Path) -> None:
     """The oldest of many conversations leave memory."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1))
-    heard: Heard = listener.hear("/m", requested(path), None, whole=True)
+    new_part: NewPart = listener.read_new_part("/m", requested(path), None, whole=True)
     for number in range(30):
-        listener.save("/m", f"s{number}", heard, {"n": str(number)})
-    assert listener.save("/m", "s0", heard, {}) == {}
-    assert listener.save("/m", "s29", heard, {}) == {"n": "29"}
+        listener.save("/m", f"s{number}", new_part, {"n": str(number)})
+    assert listener.save("/m", "s0", new_part, {}) == {}
+    assert listener.save("/m", "s29", new_part, {}) == {"n": "29"}
 
 
 def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
@@ -163,9 +165,9 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
     path.write_text(line(1) + noise * (reading.TAIL_BYTES // 100_000 + 2) + line(2))
-    heard = ConversationReader().hear("/m", requested(path), None, whole=True)
-    assert [item.text for item in heard.messages] == ["Message 2."]
-    assert heard.cursor.position == path.stat().st_size
+    new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
+    assert [item.text for item in new_part.messages] == ["Message 2."]
+    assert new_part.cursor.position == path.stat().st_size
 
 
 def said(*texts: str) -> list[Any]:
@@ -173,10 +175,10 @@ def said(*texts: str) -> list[Any]:
     return [{"role": "user", "id": f"m{n}", "content": text} for n, text in enumerate(texts)]
 
 
-def unread(messages: list[Any], cursor: CursorMove | None = None) -> Heard:
+def unread(messages: list[Any], cursor: CursorMove | None = None) -> NewPart:
     """Return what is new in messages since a cursor."""
     request = ExtractRequest(session="s", messages=messages)
-    return ConversationReader().hear("/m", request, cursor, whole=False)
+    return ConversationReader().read_new_part("/m", request, cursor, whole=False)
 
 
 def test_a_cursor_tells_calls_apart() -> None:
