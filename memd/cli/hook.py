@@ -7,7 +7,7 @@ client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <e
   values that are repeated here equal to memd's own.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes of that member are printed unchanged.
-- A timer ends the whole process after ``OWN_MS`` or 200 ms (``MEMD_HOOK_DEADLINE_MS``: prompts).
+- A timer ends the whole process after ``EVENT_MS`` or 200 ms (``MEMD_HOOK_DEADLINE_MS``: prompts).
 - An end of a turn or a session, or a compaction, that nobody answered is written to the spool: one
   file an event, which says where the conversation is, not what was said. The daemon reads it later.
 - With ``messages`` the daemon is told on the same connection that the answer was printed.
@@ -32,33 +32,34 @@ FORWARDED = (
     b"CLAUDE_CODE_SESSION_ATTENDED DISABLE_COMPACT DISABLE_AUTO_COMPACT MEMD_CONTEXT_WINDOW "
     b"MEMD_EXTRA_GUIDELINES CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES"
 ).split()
-FRAME_BYTES, HEADER_BYTES = 4 * 1024 * 1024, 8 * 1024  # of a frame, in and out
+FRAME_BYTES, HEADER_BYTES = 4 * 1024 * 1024, 8 * 1024  # limits of a frame on the socket
 PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
 SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
 # No prompt id: the daemon may have begun with this event, and would drop it as a repeat.
 SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id")
-SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # the last bounds a read or a write
-OWN_MS = {"SessionStart": 400, "PreCompact": 800, "Stop": 40, "AfterAgent": 40, "SessionEnd": 40}
-EVENT_MS, MIN_MS, MAX_MS = 200, 10, 10_000  # default, and bounds of the setting hooks.deadline_ms
+SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # bytes of a file; time to read or write
+EVENT_MS = {"SessionStart": 400, "PreCompact": 800, "Stop": 40, "AfterAgent": 40, "SessionEnd": 40}
+DEFAULT_MS, MIN_MS, MAX_MS = 200, 10, 10_000  # MIN and MAX bound the setting hooks.deadline_ms
 CONNECT_SECONDS, START_SECONDS = 0.05, 30  # a failing start is not repeated sooner
-ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
-PRINTED = b'Content-Length: 41\r\n\r\n{"jsonrpc":"2.0","method":"hook.printed"}'
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'  # how the daemon begins an answer with a result
+PRINTED_NOTICE = b'Content-Length: 41\r\n\r\n{"jsonrpc":"2.0","method":"hook.printed"}'
 # Socket level, option and size that give the user at the other end, as in memd.client.peer.
 PEER = (0, 1, 76) if sys.platform == "darwin" else (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
 FILE = __file__.encode(errors="surrogateescape")
 FOLDER = FILE.rpartition(b"/")[0] or b"."
-LAUNCH, OWN_RUN = "launch", b"MEMD_MODEL_RUN"
-ORPHANED = (
+LAUNCH, OWN_RUN = "launch", b"MEMD_MODEL_RUN"  # an argument of this file; a variable
+ORPHANED_MESSAGE = (
     b"memd is not installed any more, but Claude Code still runs its hook, which does nothing. "
     b"Take the entries that name %s out of ~/.claude/settings.json and delete that file. "
     b"Or install memd again and run: memctl setup claude-code --remove\n"
 ) % FILE
-_CHUNK, _APPEND = 65536, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
+_CHUNK_BYTES, _APPEND_FLAGS = 65536, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
+_JSON_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
+S_IFDIR, S_IFSOCK = 0o040000, 0o140000  # the kinds of a file in its mode
 
 Environ = dict[bytes, bytes]
-OPENED: list[_socket.socket] = []  # the connection on which PRINTED is still to be sent
+CONNECTIONS: list[_socket.socket] = []  # the one on which PRINTED_NOTICE is still to be sent
 
 
 class OverdueError(Exception):
@@ -80,7 +81,8 @@ def places(environ: Environ, home: bytes, platform: str) -> tuple[bytes, bytes]:
     socket = environ.get(b"MEMD_SOCKET") or (
         runtime + b"/memd/memd.sock" if runtime and not macos else state + b"/run/memd.sock"
     )
-    return (socket if len(socket) <= (103 if macos else 107) else b""), state
+    longest = 103 if macos else 107  # bytes of a Unix socket's path, without the final null
+    return (socket if len(socket) <= longest else b""), state
 
 
 def home_directory(environ: Environ) -> bytes:
@@ -92,30 +94,30 @@ def home_directory(environ: Environ) -> bytes:
     return pwd.getpwuid(posix.getuid()).pw_dir.encode().rstrip(b"/") or b"/"
 
 
-def deadline(event: str, environ: Environ) -> float:
+def deadline_seconds(event: str, environ: Environ) -> float:
     """Return how many seconds this event may wait for the daemon."""
     setting = environ.get(b"MEMD_HOOK_DEADLINE_MS", b"")
     if event in PROMPT_EVENTS and setting.isdigit() and MIN_MS <= int(setting) <= MAX_MS:
         return int(setting) / 1000
-    return OWN_MS.get(event, EVENT_MS) / 1000
+    return EVENT_MS.get(event, DEFAULT_MS) / 1000
 
 
 def read_input(descriptor: int, payload: bytearray) -> None:
     """Append what a descriptor holds to ``payload``, up to a little over PAYLOAD_BYTES."""
-    chunk = b"..."
+    chunk = b"..."  # not empty, so that the loop begins
     while chunk and len(payload) <= PAYLOAD_BYTES:
         try:
-            chunk = posix.read(descriptor, _CHUNK)
+            chunk = posix.read(descriptor, _CHUNK_BYTES)
         except OSError:  # no standard input at all
             return
         payload += chunk
 
 
-def question(client: str, event: str, payload: bytes, environ: Environ, more: str = "") -> bytes:
+def hook_request(client: str, event: str, payload: bytes, environ: Environ, first: str) -> bytes:
     """Return the JSON-RPC request with the event's payload unchanged: the daemon parses it.
 
-    ``more`` is a first member of the parameters, with its comma. A payload without braces at both
-    ends becomes null. Raises UnicodeDecodeError for a forwarded variable that is not UTF-8.
+    ``first`` is the first member of the parameters, with a comma, or "". A payload without braces
+    at both ends becomes null. Raises UnicodeDecodeError for a forwarded variable that is not UTF-8.
     """
     payload = payload.strip()
     if not (payload.startswith(b"{") and payload.endswith(b"}")):
@@ -125,16 +127,16 @@ def question(client: str, event: str, payload: bytes, environ: Environ, more: st
         for name in FORWARDED
         if name in environ
     )
-    milliseconds = int(deadline(event, environ) * 1000)
+    milliseconds = int(deadline_seconds(event, environ) * 1000)
     head = (
-        f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{{more}'
+        f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{{first}'
         f'"deadline_ms":{milliseconds},'
         f'"client":{_quote(client)},"event":{_quote(event)},"environment":{{{forwarded}}},"payload":'
     )
     return head.encode() + payload + b"}}"
 
 
-def answer(body: bytes) -> bytes:
+def result_of(body: bytes) -> bytes:
     """Return the bytes of the result in an answer, empty for null or an error."""
     if not (body.startswith(ANSWER) and body.endswith(b"}")):
         return b""
@@ -142,16 +144,17 @@ def answer(body: bytes) -> bytes:
     return b"" if result == b"null" else result
 
 
-def ask(path: bytes, request: bytes, *, keep_open: bool = False) -> bytes:
+def send_request(path: bytes, request: bytes, *, keep_open: bool = False) -> bytes:
     """Send one request to the daemon and return the body of the answer, empty if there is none.
 
-    ``keep_open`` leaves the connection open, in ``OPENED``. Nothing is sent to a server that may be
-    another user's. Raises FileNotFoundError or ConnectionRefusedError without one, and OSError.
+    ``keep_open`` leaves the connection in CONNECTIONS. Nothing is sent to a server that may be
+    another user's. Raises OSError: FileNotFoundError or ConnectionRefusedError without a daemon.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         sock.settimeout(CONNECT_SECONDS)
-        if not (_private(path.rpartition(b"/")[0] or b".", 0o040000) and _private(path, 0o140000)):
+        folder = path.rpartition(b"/")[0] or b"."
+        if not (_is_private(folder, S_IFDIR) and _is_private(path, S_IFSOCK)):
             return b""
         sock.connect(path)
         # The names may have been exchanged since: what counts is who listens at this connection.
@@ -159,25 +162,24 @@ def ask(path: bytes, request: bytes, *, keep_open: bool = False) -> bytes:
             return b""
         sock.settimeout(None)  # from here on the process's own timer decides
         sock.sendall(b"Content-Length: %d\r\n\r\n" % len(request) + request)
-        OPENED[:] = [sock] if keep_open else []
+        CONNECTIONS[:] = [sock] if keep_open else []
         return _receive(sock)
     finally:
         if not keep_open:
             sock.close()
 
 
-def start(state: bytes, environ: Environ, now: float) -> int:
+def start_daemon(state: bytes, environ: Environ, now: float) -> int:
     """Run ``launch`` in a session of its own and return its pid, or 0 if it may not run now."""
-    if environ.get(b"MEMD_HOOK_NO_START", b"") not in {b"", b"0"} or not claim(state, now):
+    if environ.get(b"MEMD_HOOK_NO_START", b"") not in {b"", b"0"} or not claim_start(state, now):
         return 0
     actions = [
         (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
-        (posix.POSIX_SPAWN_OPEN, 1, state + b"/memd.log", _APPEND, 0o600),
+        (posix.POSIX_SPAWN_OPEN, 1, state + b"/memd.log", _APPEND_FLAGS, 0o600),
         (posix.POSIX_SPAWN_DUP2, 1, 2),
     ]
     python = interpreter(FOLDER)
-    # -E: a client's PYTHONPATH is not for memd.
-    command: list[bytes | str] = [python, "-E", FILE, LAUNCH]
+    command: list[bytes | str] = [python, "-E", FILE, LAUNCH]  # -E: without the client's PYTHONPATH
     try:
         return posix.posix_spawn(python, command, environ, file_actions=actions, setsid=True)
     except NotImplementedError:  # pragma: no cover - a C library without POSIX_SPAWN_SETSID
@@ -198,15 +200,15 @@ def launch() -> None:
     """Start a daemon as every client does, or say once in the log that memd is gone."""
     sys.path[:1] = []  # this file's own folder is no place to import from
     try:
-        from memd.client.launch import main as start_daemon  # noqa: PLC0415 - not on the hot path
+        from memd.client.launch import main as connect  # noqa: PLC0415 - not on the hot path
     except ImportError:
-        if mark(FOLDER + b"/orphaned"):
-            posix.write(2, ORPHANED)
+        if create_marker(FOLDER + b"/orphaned"):
+            posix.write(2, ORPHANED_MESSAGE)
     else:
-        start_daemon()
+        connect()  # which starts a daemon if none runs
 
 
-def mark(path: bytes) -> bool:
+def create_marker(path: bytes) -> bool:
     """Create an empty file; return whether this process created it."""
     try:
         posix.close(posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o600))
@@ -215,7 +217,7 @@ def mark(path: bytes) -> bool:
     return True
 
 
-def claim(state: bytes, now: float) -> bool:
+def claim_start(state: bytes, now: float) -> bool:
     """Return whether this process may start a daemon; only one may in START_SECONDS.
 
     This only avoids many starts at once. A daemon's starter removes the file once it is up.
@@ -228,44 +230,36 @@ def claim(state: bytes, now: float) -> bool:
         posix.unlink(stamp)
     except FileNotFoundError:
         pass
-    return mark(stamp)
+    return create_marker(stamp)
 
 
-def run(
-    client: str,
-    event: str,
-    path: bytes,
-    environ: Environ,
-    payload: bytes,
-    *,
-    messages: bool = False,
+def send_event(
+    client: str, event: str, path: bytes, environ: Environ, payload: bytes, *, messages: bool
 ) -> "bytes | None":
     """Send one event and return the body of the answer, empty if there is none.
 
-    Returns ``None`` if no daemon listens at the path. ``messages`` asks for messages as well.
-    Raises ValueError and OverdueError.
+    Returns ``None`` if no daemon listens at the path of its socket. ``messages`` asks the daemon
+    for messages of other agents too. Raises ValueError and OverdueError.
     """
     if not path or len(payload) > PAYLOAD_BYTES:
         return b""
     try:
-        more = '"messages":true,' if messages else ""
-        return ask(path, question(client, event, payload, environ, more), keep_open=messages)
+        first = '"messages":true,' if messages else ""
+        request = hook_request(client, event, payload, environ, first)
+        return send_request(path, request, keep_open=messages)
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except OSError:
         return b""
 
 
-def spool(state: bytes, client: str, event: str, environ: Environ, payload: bytes) -> None:
-    """Write an event to the spool for a later daemon: its request, with the ``location`` alone.
-
-    Skips an event without one or too large; of too many the oldest go. Raises OSError, ValueError.
-    """
+def write_to_spool(state: bytes, client: str, event: str, environ: Environ, payload: bytes) -> None:
+    """Write an event to the spool, its ``location`` as payload. Raises OSError and ValueError."""
     sent = {name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")}
     short_payload = location(payload)
-    request = question(client, event, short_payload, sent)
+    request = hook_request(client, event, short_payload, sent, "")
     if len(request) > SPOOL_BYTES or short_payload == b"{}":
-        return
+        return  # without a location the daemon could read no conversation
     folder = state + b"/spool/"
     _make_directory(folder)
     for name in sorted(posix.listdir(folder), reverse=True)[SPOOL_FILES - 1 :]:
@@ -283,43 +277,46 @@ def spool(state: bytes, client: str, event: str, environ: Environ, payload: byte
 
 def location(payload: bytes) -> bytes:
     """Return those members of a payload that say where the conversation is, as a JSON object."""
-    # They are found by their quoted names: inside a JSON string the quotes would be escaped.
-    pairs = ((b'"%s"' % name, _text_member(payload, b'"%s"' % name)) for name in SPOOLED_MEMBERS)
-    return b"{" + b",".join(name + b":" + text for name, text in pairs if text) + b"}"
+    # Only a member has its name in quotes: inside a JSON string quotes would be escaped.
+    names = (b'"%s"' % name for name in SPOOLED_MEMBERS)
+    members = ((name, _text_member(payload, name)) for name in names)
+    return b"{" + b",".join(name + b":" + text for name, text in members if text) + b"}"
 
 
-def _text_member(payload: bytes, name: bytes) -> bytes:
-    """Return the JSON string that follows ``name`` and a colon, empty if there is none."""
-    pieces = (piece[:SPOOL_BYTES].lstrip() for piece in payload.split(name)[1:])
+def _text_member(payload: bytes, quoted_name: bytes) -> bytes:
+    """Return the JSON string that follows a name and a colon, empty if there is none."""
+    pieces = (piece[:SPOOL_BYTES].lstrip() for piece in payload.split(quoted_name)[1:])
     text = next((piece[1:].lstrip() for piece in pieces if piece.startswith(b":")), b"")
     if not text.startswith(b'"'):
         return b""
     end = text.find(b'"', 1)
+    # A quote behind an odd number of backslashes is escaped and does not end the string.
     while end > 0 and (end - len(text[:end].rstrip(b"\\"))) % 2:
         end = text.find(b'"', end + 1)
     return text[: end + 1]
 
 
-def _private(path: bytes, kind: int) -> bool:
+def _is_private(path: bytes, kind: int) -> bool:
     """Return whether a file is of this kind (S_IFMT), owned by the user and closed to others."""
     status = posix.lstat(path)
     return status.st_uid == posix.geteuid() and status.st_mode & 0o170077 == kind
 
 
 def _absolute_path_in(environ: Environ, name: bytes, default: bytes) -> bytes:
+    """Return the absolute path in a variable, else the default: XDG ignores relative paths."""
     value = environ.get(name, b"")
     return value.rstrip(b"/") if value.startswith(b"/") else default
 
 
 def _quote(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
+    return f'"{text.translate(_JSON_ESCAPES)}"'
 
 
 def _receive(sock: _socket.socket) -> bytes:
     """Return the body of the frame that the daemon sends, empty if it is cut or too large."""
     data = b""
     while b"\r\n\r\n" not in data:
-        chunk = sock.recv(_CHUNK)
+        chunk = sock.recv(_CHUNK_BYTES)
         if not chunk or len(data) > HEADER_BYTES:
             return b""
         data += chunk
@@ -329,7 +326,7 @@ def _receive(sock: _socket.socket) -> bytes:
     if length > FRAME_BYTES:
         return b""
     while len(body) < length and chunk:
-        chunk = sock.recv(_CHUNK)
+        chunk = sock.recv(_CHUNK_BYTES)
         body += chunk
     return body[:length] if len(body) >= length else b""
 
@@ -350,12 +347,13 @@ def _raise_overdue(*_: object) -> None:  # the handler of the timer's signal
 
 def _print(text: bytes) -> None:  # pragma: no cover - as main
     """Print the daemon's answer, then tell the daemon so on an open connection."""
-    nothing_printed = not text
+    if not text:
+        return  # the daemon only needs to know what was printed
     while text and sys.stdout is not None:
         text = text[posix.write(1, text) :]
-    for sock in () if nothing_printed else OPENED:
+    for sock in CONNECTIONS:
         sock.settimeout(CONNECT_SECONDS)  # do not wait for a daemon that stopped reading
-        sock.sendall(PRINTED)
+        sock.sendall(PRINTED_NOTICE)
 
 
 def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a process
@@ -369,7 +367,7 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
         if OWN_RUN in environ:
             return
         _signal.signal(_signal.SIGALRM, _raise_overdue)
-        spoolable, seconds = event in SPOOLED_EVENTS, deadline(event, environ)
+        spoolable, seconds = event in SPOOLED_EVENTS, deadline_seconds(event, environ)
         _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS if spoolable else seconds)
         path, state = places(environ, home_directory(environ), sys.platform)
         payload = bytearray()
@@ -378,20 +376,21 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
             read_input(0, payload)
             if spoolable:
                 _signal.setitimer(_signal.ITIMER_REAL, seconds)
-            body = run(client, event, path, environ, bytes(payload), messages="messages" in more)
+            with_messages = "messages" in more
+            body = send_event(client, event, path, environ, bytes(payload), messages=with_messages)
         except OverdueError:
             pass
         if spoolable and not body:
             _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS)
             try:  # noqa: SIM105 - contextlib would be one more import
-                spool(state, client, event, environ, bytes(payload))
+                write_to_spool(state, client, event, environ, bytes(payload))
             except OSError:  # a full disk: what can still be done is to start
                 pass
         _signal.setitimer(_signal.ITIMER_REAL, 0)  # printing and starting are never interrupted
         if body is None:
             posix.chdir("/")  # the daemon must not keep the user's directory busy
-            start(state, environ, time.time())
-        _print(answer(body or b""))
+            start_daemon(state, environ, time.time())
+        _print(result_of(body or b""))
     finally:
         posix._exit(0)  # noqa: SLF001 - drops any exception, unprinted, and skips the clean-up
 

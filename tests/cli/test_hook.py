@@ -222,8 +222,11 @@ def test_the_interpreter_is_the_one_that_has_memd(home: Home) -> None:
 def test_it_is_told_once_that_memd_is_gone(home: Home) -> None:
     """Of all hooks that find it out one says so, and none where it cannot be remembered."""
     folder = os.fsencode(home.path)
-    assert [hook.mark(folder + b"/orphaned"), hook.mark(folder + b"/orphaned")] == [True, False]
-    assert not hook.mark(folder + b"/none/orphaned")
+    assert [
+        hook.create_marker(folder + b"/orphaned"),
+        hook.create_marker(folder + b"/orphaned"),
+    ] == [True, False]
+    assert not hook.create_marker(folder + b"/none/orphaned")
 
 
 def test_a_start_can_be_forbidden(home: Home) -> None:
@@ -238,19 +241,19 @@ def test_a_stale_socket_is_nobody(home: Home) -> None:
         stale.bind(home.places.socket)
         os.chmod(home.places.socket, 0o600)
     path = os.fsencode(home.places.socket)
-    assert hook.run("c", "e", path, {}, b"") is None
-    assert hook.run("c", "e", path + b"x", {}, b"") is None
-    assert hook.run("c", "e", b"", {}, b"") == b""
+    assert hook.send_event("c", "e", path, {}, b"", messages=False) is None
+    assert hook.send_event("c", "e", path + b"x", {}, b"", messages=False) is None
+    assert hook.send_event("c", "e", b"", {}, b"", messages=False) == b""
 
 
 def test_a_start_may_be_claimed_again_after_a_while(tmp_path: Path) -> None:
     """A claim holds 30 seconds; one from the future, after a clock was set back, does not."""
     state = os.fsencode(tmp_path / "a" / "state")
     now = time.time()
-    assert hook.claim(state, now)
-    assert not hook.claim(state, now + 29)
-    assert hook.claim(state, now + 40)
-    assert hook.claim(state, now - 100)
+    assert hook.claim_start(state, now)
+    assert not hook.claim_start(state, now + 29)
+    assert hook.claim_start(state, now + 40)
+    assert hook.claim_start(state, now - 100)
 
 
 @given(
@@ -309,13 +312,13 @@ def test_each_event_has_a_bound_of_its_own(
 ) -> None:
     """A prompt's may be set within the bounds of the setting; an end hardly waits."""
     environ = {} if wanted is None else {b"MEMD_HOOK_DEADLINE_MS": wanted}
-    assert hook.deadline(event, environ) == seconds
+    assert hook.deadline_seconds(event, environ) == seconds
 
 
 def test_a_path_that_is_not_utf8_is_never_guessed() -> None:
     """A forwarded variable in another encoding ends the hook instead of naming another place."""
     with pytest.raises(UnicodeDecodeError):
-        hook.question("c", "e", b"{}", {b"MEMD_BASE_DIR": b"/\xff"})
+        hook.hook_request("c", "e", b"{}", {b"MEMD_BASE_DIR": b"/\xff"}, "")
 
 
 @given(st.text(), st.text(), st.dictionaries(st.sampled_from(hook.FORWARDED), st.text()))
@@ -325,10 +328,10 @@ def test_every_text_is_quoted_as_json(client: str, event: str, values: dict[byte
     if any(0xD800 <= ord(c) <= 0xDFFF for text in texts for c in text):
         return
     environ = {name: value.encode() for name, value in values.items()}
-    message = json.loads(hook.question(client, event, b' {"a": [1]}\n', environ))
+    message = json.loads(hook.hook_request(client, event, b' {"a": [1]}\n', environ, ""))
     assert message["method"] == "hook"
     assert message["params"] == {
-        "deadline_ms": int(hook.deadline(event, environ) * 1000),
+        "deadline_ms": int(hook.deadline_seconds(event, environ) * 1000),
         "client": client,
         "event": event,
         "environment": {name.decode(): value for name, value in values.items()},
@@ -359,13 +362,13 @@ def test_a_broken_answer_is_no_answer(tmp_path: Path) -> None:
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
         for _ in wrong:
-            assert hook.answer(_quietly(path)) == b""
+            assert hook.result_of(_quietly(path)) == b""
         thread.join()
 
 
 def _quietly(path: str) -> bytes:
     try:
-        return hook.ask(os.fsencode(path), b"x")
+        return hook.send_request(os.fsencode(path), b"x")
     except ConnectionError:
         return b""
 
@@ -376,8 +379,8 @@ def test_a_long_answer_arrives_whole(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"hook": {"text": "x" * 300_000}}):
         payload = bytearray()
         hook.read_input(1 << 20, payload)
-        body = hook.run("c", "e", path, {}, bytes(payload))
-    assert hook.answer(body or b"") == b'{"text":"' + b"x" * 300_000 + b'"}'
+        body = hook.send_event("c", "e", path, {}, bytes(payload), messages=False)
+    assert hook.result_of(body or b"") == b'{"text":"' + b"x" * 300_000 + b'"}'
 
 
 def test_payloads_are_read_to_their_bound(tmp_path: Path) -> None:
@@ -388,4 +391,4 @@ def test_payloads_are_read_to_their_bound(tmp_path: Path) -> None:
     with file.open("rb") as stream:
         hook.read_input(stream.fileno(), payload)
     assert hook.PAYLOAD_BYTES < len(payload) <= hook.FRAME_BYTES
-    assert hook.run("c", "e", b"/s", {}, bytes(payload)) == b""
+    assert hook.send_event("c", "e", b"/s", {}, bytes(payload), messages=False) == b""

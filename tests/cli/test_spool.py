@@ -129,7 +129,7 @@ def test_a_daemon_that_hangs_costs_little(home: Home, event: str) -> None:
     """With a stopped daemon, whose socket still takes bytes, each event ends at its bound."""
     with ScriptedDaemon(home.places.socket, {"hook": Silence()}):
         # Half a second: the hook has its start too; a second, which it was once, does not pass.
-        bound = hook.deadline(event, {}) + 0.5
+        bound = hook.deadline_seconds(event, {}) + 0.5
         assert least_seconds(lambda: _run(home, event), bound) < bound
 
 

@@ -17,7 +17,9 @@ _EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompress", "PostToolU
 
 def payload(data: bytes) -> None:
     """Check that a payload goes out in one frame or not at all, and is read as an event or none."""
-    frame = hook.question("claude-code", "UserPromptSubmit", data, {b"CODEX_HOME": b'/x"\n'})
+    frame = hook.hook_request(
+        "claude-code", "UserPromptSubmit", data, {b"CODEX_HOME": b'/x"\n'}, ""
+    )
     for event in Conversation().receive(frame):
         assert isinstance(event, Work)
         assert len(event.items) == 1
@@ -62,7 +64,7 @@ def rule(data: bytes) -> None:
 
 def printed(data: bytes) -> None:
     """Of an answer the result's own bytes are printed, or nothing."""
-    result = hook.answer(data)
+    result = hook.result_of(data)
     assert not result or data == hook.ANSWER + result + b"}"
     assert result != b"null"
 

@@ -87,7 +87,7 @@ def test_an_older_hook_is_served_by_a_newer_daemon(person: Hooked) -> None:
         assert hook_file.is_current(person.home.places)
         body = FIRST_HOOK % (json.dumps("Stop"), json.dumps(payload))
         path = os.fsencode(person.home.places.socket)
-        assert hook.ask(path, body.encode()) == b'{"jsonrpc":"2.0","id":1,"result":null}'
+        assert hook.send_request(path, body.encode()) == b'{"jsonrpc":"2.0","id":1,"result":null}'
         (job,) = [job for job in asked.call("job.list")["jobs"] if job["kind"] == "extract"]
         assert asked.call("job.wait", {"job": job["job"]})["result"]["saved"]
 
