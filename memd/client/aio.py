@@ -15,6 +15,7 @@ from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
+_HELLO_ID = 1  # of the first request
 _HUNG_UP = "it hung up before it answered"
 _NOTIFICATIONS = 1000  # queued for a slow reader; beyond that the newest are dropped
 _CANCEL_SECONDS = 1.0
@@ -38,26 +39,26 @@ class AsyncClient:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.socket_path = socket_path
-        self.server: dict[str, Any] = {}
+        self.server: dict[str, Any] = {}  # the daemon's answer to ``hello``, once it came
         self._hello = {
             "client": name,
             "version": version,
             "environment": forwarded(os.environ if environment is None else environment),
         }
-        self._last_id = 0
-        self._calls: dict[int, _Pending] = {}
-        self._closed: str = ""
-        self._sending = anyio.Lock()
-        self._group = anyio.create_task_group()
+        self._last_id = 0  # of a request; 0 says that none was sent, not even ``hello``
+        self._open_calls: dict[int, _OpenCall] = {}  # by the id of the request
+        self._end_cause = ""  # why the connection ended, "" while it is open
+        self._send_lock = anyio.Lock()  # held while a line is sent, so that lines do not mix
+        self._group = anyio.create_task_group()  # runs ``_read``
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._reported: MemoryObjectSendStream[wire.Notification]
+        self._queue: MemoryObjectSendStream[wire.Notification]  # the input of ``notifications``
         self.notifications: MemoryObjectReceiveStream[wire.Notification]
 
     async def __aenter__(self) -> Self:
         # A Unix socket connects at once or, with a full backlog, not at all: no waiting here.
         self._socket.settimeout(0)
         peer.connect(self._socket, self.socket_path)
-        self._reported, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
+        self._queue, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
         await self._group.__aenter__()
         self._group.start_soon(self._read)
         return self
@@ -88,38 +89,39 @@ class AsyncClient:
         DaemonUnavailableError, and TypeError or ValueError for params that are not JSON.
         """
         greeting = b""
-        if self._last_id == 0:
+        if self._last_id == 0:  # ``hello`` goes out with the first call
             greeting = wire.request(self._next_id(), wire.HELLO, self._hello)
         request_id = self._next_id()
         request = dict(params or {})
-        pending = _Pending(progress)
+        open_call = _OpenCall(progress)
         if progress is not None:
             request["workDoneToken"] = request_id
-        self._calls[request_id] = pending
+        self._open_calls[request_id] = open_call
         try:
             await self._send(greeting + wire.request(request_id, method, request))
-            return await self._wait(pending)
+            return await self._wait(open_call)
         except anyio.get_cancelled_exc_class():
+            # Shielded: a cancelled task could not send the message otherwise.
             with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
                 await self._send(wire.notification(wire.CANCEL, {"id": request_id}))
             raise
         finally:
-            del self._calls[request_id]
+            del self._open_calls[request_id]
 
-    async def _wait(self, pending: "_Pending") -> Any:
+    async def _wait(self, open_call: "_OpenCall") -> Any:
         """Wait for a call's answer and return its result, after reporting its progress values."""
         while True:
-            if not self._closed:
-                await pending.changed.wait()
-            while pending.values:
-                value = pending.values.pop(0)
-                if pending.progress is not None:
-                    await pending.progress(value)
-            if pending.answer is not None:
-                return wire.result_of(pending.answer, self.socket_path)
-            if self._closed:
-                raise DaemonUnavailableError(self.socket_path, self._closed)
-            pending.changed = anyio.Event()
+            if not self._end_cause:
+                await open_call.changed.wait()
+            while open_call.values:
+                value = open_call.values.pop(0)
+                if open_call.progress is not None:
+                    await open_call.progress(value)
+            if open_call.answer is not None:
+                return wire.result_of(open_call.answer, self.socket_path)
+            if self._end_cause:
+                raise DaemonUnavailableError(self.socket_path, self._end_cause)
+            open_call.changed = anyio.Event()
 
     def _next_id(self) -> int:
         """Return an id that no earlier request of this client had."""
@@ -129,7 +131,7 @@ class AsyncClient:
     async def _send(self, data: bytes) -> None:
         """Send a whole line, also if the caller is cancelled meanwhile."""
         # A half-sent line would make every later one invalid: once begun it is sent to its end.
-        async with self._sending:
+        async with self._send_lock:
             # An error is ignored: ``_read`` meets it too, and gets the daemon's last answer first.
             with suppress(OSError), anyio.CancelScope(shield=True):
                 unsent = memoryview(data)
@@ -142,16 +144,16 @@ class AsyncClient:
     async def _read(self) -> None:
         """Handle messages until the connection ends; then note why, and wake all open calls."""
         lines = wire.LineBuffer()
-        with self._reported:
+        with self._queue:
             try:
                 while data := await self._receive():
                     for line in lines.feed(data):
-                        self._take(wire.read(line))
-                self._closed = _HUNG_UP
+                        self._deliver(wire.read(line))
+                self._end_cause = _HUNG_UP
             except (OSError, RemoteError, ValueError) as error:
-                self._closed = error.sentence if isinstance(error, RemoteError) else _HUNG_UP
-            for pending in self._calls.values():
-                pending.changed.set()
+                self._end_cause = error.sentence if isinstance(error, RemoteError) else _HUNG_UP
+            for open_call in self._open_calls.values():
+                open_call.changed.set()
 
     async def _receive(self) -> bytes:
         """Return the next bytes from the daemon, empty at the end. Raises OSError."""
@@ -163,33 +165,39 @@ class AsyncClient:
             except BlockingIOError:
                 await anyio.wait_readable(self._socket)
 
-    def _take(self, message: wire.RpcAnswer | wire.Notification) -> None:
-        """Give a message to its call or to ``notifications``; others are dropped.
+    def _deliver(self, message: wire.RpcAnswer | wire.Notification) -> None:
+        """Give a message of the daemon to the call that it belongs to, or to ``notifications``.
 
-        Raises an error that is about the connection as a whole.
+        An answer to a call that was cancelled is dropped. Raises an error that is about the
+        connection as a whole.
         """
         if isinstance(message, wire.Notification):
-            pending = self._calls.get(message.params.get("token", 0))
-            if message.method != wire.PROGRESS:
-                with suppress(anyio.WouldBlock):
-                    self._reported.send_nowait(message)
-            elif pending is not None:
-                pending.values.append(message.params.get("value") or {})
-                pending.changed.set()
+            self._deliver_notification(message)
         elif message.id is None and message.error is not None:
             raise message.error
-        elif message.id in self._calls:
-            self._calls[message.id].answer = message
-            self._calls[message.id].changed.set()
-        elif message.id == 1 and isinstance(message.result, dict):
+        elif message.id in self._open_calls:
+            self._open_calls[message.id].answer = message
+            self._open_calls[message.id].changed.set()
+        elif message.id == _HELLO_ID and isinstance(message.result, dict):
             self.server = message.result
 
+    def _deliver_notification(self, message: wire.Notification) -> None:
+        """Give a progress value to its call, and queue any other notification."""
+        if message.method != wire.PROGRESS:
+            with suppress(anyio.WouldBlock):  # the queue is full
+                self._queue.send_nowait(message)
+            return
+        open_call = self._open_calls.get(message.params.get("token", 0))
+        if open_call is not None:
+            open_call.values.append(message.params.get("value") or {})
+            open_call.changed.set()
 
-class _Pending:
-    """An open call: its progress values that are not reported yet, and its answer."""
+
+class _OpenCall:
+    """A call that waits for its answer; ``progress`` gets the values of its progress."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
-        self.changed = anyio.Event()
-        self.values: list[dict[str, Any]] = []
+        self.changed = anyio.Event()  # set for a new value, the answer, or the connection's end
+        self.values: list[dict[str, Any]] = []  # progress values that ``progress`` has not got yet
         self.answer: wire.RpcAnswer | None = None

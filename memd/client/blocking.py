@@ -46,18 +46,18 @@ class Client:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.socket_path = socket_path
-        self.server: dict[str, Any] = {}
-        self._timeout = timeout
+        self.server: dict[str, Any] = {}  # the daemon's answer to ``hello``, once it came
+        self._timeout = timeout  # seconds for a call that has no timeout of its own
         self._hello = {
             "client": name,
             "version": version,
             "environment": forwarded(os.environ if environment is None else environment),
         }
-        self._lines = wire.LineBuffer()
-        self._waiting: deque[bytes] = deque()
-        self._notifications: deque[wire.Notification] = deque()
-        self._last_id = _HELLO_ID
-        self._greeted = False
+        self._buffer = wire.LineBuffer()
+        self._lines: deque[bytes] = deque()  # received and not read yet
+        self._notifications: deque[wire.Notification] = deque()  # for ``notifications``
+        self._last_id = _HELLO_ID  # of a request
+        self._hello_is_sent = False
         self._undelivered = False  # nothing of the request under way reached the daemon
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(_CONNECT_SECONDS)
@@ -97,7 +97,7 @@ class Client:
             request["workDoneToken"] = request_id
         try:
             self._send(wire.request(request_id, method, request), deadline)
-            return self._answer(request_id, deadline, progress)
+            return self._receive_result(request_id, deadline, progress)
         except TimeoutError as error:
             self._cancel(request_id)
             raise AnswerTimeoutError(method, seconds) from error
@@ -114,7 +114,7 @@ class Client:
                 continue
             deadline = None if timeout is None else time.monotonic() + timeout
             try:
-                self._take(wire.read(self._next_line(deadline)), None)
+                self._answer_in(wire.read(self._next_line(deadline)), None)
             except TimeoutError:
                 return
 
@@ -123,7 +123,7 @@ class Client:
         self._last_id += 1
         return self._last_id
 
-    def _answer(self, request_id: int, deadline: float, progress: Progress | None) -> Any:
+    def _receive_result(self, request_id: int, deadline: float, progress: Progress | None) -> Any:
         """Read until the answer to a request and return its result; report its progress."""
         while True:
             message = wire.read(self._next_line(deadline))
@@ -131,23 +131,24 @@ class Client:
             if token == request_id and progress is not None:
                 progress(message.params.get("value") or {})  # type: ignore[union-attr]
                 continue
-            answer = self._take(message, request_id)
+            answer = self._answer_in(message, request_id)
             if answer is not None:
                 return wire.result_of(answer, self.socket_path)
 
-    def _take(
-        self, message: wire.RpcAnswer | wire.Notification, wanted: int | None
+    def _answer_in(
+        self, message: wire.RpcAnswer | wire.Notification, request_id: int | None
     ) -> wire.RpcAnswer | None:
-        """Return a message if it is the wanted answer, else ``None``.
+        """Return a message if it is the answer to the request, else ``None``.
 
-        Notifications are queued, and late answers to earlier requests dropped. Raises an error that
-        is about the connection as a whole.
+        Notifications are queued, and late answers to earlier requests dropped. ``request_id`` is
+        ``None`` while no request is under way. Raises an error that is about the connection as a
+        whole.
         """
         if isinstance(message, wire.Notification):
             if message.method != wire.PROGRESS:
                 self._notifications.append(message)
             return None
-        if message.id == wanted and wanted is not None:
+        if message.id == request_id and request_id is not None:
             return message
         if message.id is None and message.error is not None:
             raise message.error
@@ -157,13 +158,13 @@ class Client:
 
     def _send(self, data: bytes, deadline: float) -> None:
         """Send a line, with the greeting before the first one. Raises DaemonUnavailableError."""
-        if not self._greeted:
+        if not self._hello_is_sent:
             data = wire.request(_HELLO_ID, wire.HELLO, self._hello) + data
         seconds = _seconds_until(deadline)
         try:
             self._socket.settimeout(seconds)
             self._socket.sendall(data)
-            self._greeted = True
+            self._hello_is_sent = True
         except TimeoutError:
             self.close()  # after half a line the next one would be read as its other half
             raise
@@ -175,20 +176,21 @@ class Client:
 
     def _next_line(self, deadline: float | None) -> bytes:
         """Return the next line from the daemon. Raises TimeoutError, DaemonUnavailableError."""
-        while not self._waiting:
+        while not self._lines:
             seconds = _seconds_until(deadline)
             try:
                 self._socket.settimeout(seconds)
                 data = self._socket.recv(_CHUNK)
             except TimeoutError:
-                raise
+                raise  # it is an OSError too
             except OSError as error:
                 raise DaemonUnavailableError(self.socket_path, _cause(error)) from error
-            if not data:
-                ended = RequestUndeliveredError if self._undelivered else DaemonUnavailableError
-                raise ended(self.socket_path, _HUNG_UP)
-            self._waiting.extend(self._lines.feed(data))
-        return self._waiting.popleft()
+            if not data:  # the daemon closed the connection
+                if self._undelivered:
+                    raise RequestUndeliveredError(self.socket_path, _HUNG_UP)
+                raise DaemonUnavailableError(self.socket_path, _HUNG_UP)
+            self._lines.extend(self._buffer.feed(data))
+        return self._lines.popleft()
 
     def _cancel(self, request_id: int) -> None:
         """Tell the daemon that a request is not needed any more, without waiting."""
@@ -196,7 +198,7 @@ class Client:
             self._socket.settimeout(0)
             self._socket.send(wire.notification(wire.CANCEL, {"id": request_id}))
         except OSError:
-            self.close()
+            self.close()  # this cancels the request as well
 
 
 def _seconds_until(deadline: float | None) -> float | None:

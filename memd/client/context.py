@@ -42,12 +42,13 @@ except ImportError as missing:
 
 READER = "read_stored_result"
 SECONDS = 0.1  # for memd's answer, of the 150 ms by which a request may be delayed
-_CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
-_SELF_MANAGED = {"context_management", "thread"}  # with these the program shortens its context
+_CREATE_PATH, _COUNT_PATH = "/v1/messages", "/v1/messages/count_tokens"
+# Members of a request with which the program shortens its context itself.
+_SELF_MANAGED = {"context_management", "thread"}
 _COMPACTION_SECONDS = 300.0
-_BETAS = "anthropic-beta"
+_BETA_HEADER = "anthropic-beta"
 _OK = 200
-_UNKNOWN = "no result of this session is stored there"
+_NO_SUCH_RESULT = "no result of this session is stored there"
 
 T = TypeVar("T")
 
@@ -77,34 +78,38 @@ class Keeper(Middleware):
         seconds: float = SECONDS,
     ) -> None:
         self.plan: Mapping[str, Any] = {}
-        self._members: Mapping[str, Any] = {}
+        # Members that memd's last plan adds to requests, and the betas that they need.
+        self._added_members: Mapping[str, Any] = {}
         self._session = {"cwd": os.path.abspath(cwd), "session_id": session_id}
         self._planner = Planner(socket, self._session)
-        self._reader = reader
-        self._given = {
+        self._reader = reader  # the name of the tool
+        self._fixed_params = {  # parameters of ``context.plan`` that never change
             "conversation": conversation,
             "window": getattr(model, "max_input_tokens", None) or 0,
             "may_drop_thinking": may_drop_thinking,
         }
-        self._supports = _supports(model)
-        self._seconds = seconds
-        self._can_read = False
-        self._reply = ObservedReply(0)
+        self._features = _features(model)
+        self._seconds = seconds  # for memd's answer to one request
+        self._has_reader = False  # whether the last request with tools has the reader tool
+        self._reply = ObservedReply(0)  # the newest
+        # The body of the last request as the program made it, the body that was sent in its place,
+        # and the betas of that.
         self._attempt: tuple[Any, Any, Sequence[str]] = (None, None, ())
 
     def handle(self, request: APIRequest, call_next: anthropic.CallNext) -> Any:
         """Send a request of a blocking client."""
-        response = call_next(_tried(self._changed, request) or request)
-        _tried(self._observe, request, response)
+        changed = _result_or_none(self._changed, request)
+        response = call_next(changed or request)
+        _result_or_none(self._observe, request, response)
         return response
 
     async def handle_async(self, request: APIRequest, call_next: anthropic.AsyncCallNext) -> Any:
         """Send a request of an async client."""
         # A limiter of its own, since the program's worker threads may all be busy.
-        changing = partial(_tried, self._changed, request)
-        changed = await to_thread.run_sync(changing, limiter=CapacityLimiter(1))
+        change = partial(_result_or_none, self._changed, request)
+        changed = await to_thread.run_sync(change, limiter=CapacityLimiter(1))
         response = await call_next(changed or request)
-        _tried(self._observe, request, response)
+        _result_or_none(self._observe, request, response)
         return response
 
     def reader_tool(self) -> BetaFunctionTool[Any]:
@@ -118,12 +123,12 @@ class Keeper(Middleware):
             """Read a stored result in a worker thread."""
             return await to_thread.run_sync(self.read, path, offset, limit)
 
-        same = self.reader_tool()
+        tool = self.reader_tool()
         return beta_async_tool(
             read,
-            name=same.name,
-            description=same.description,
-            input_schema=same.input_schema,
+            name=tool.name,
+            description=tool.description,
+            input_schema=tool.input_schema,
         )
 
     def read(self, path: str, offset: int = 0, limit: int = USUAL_BYTES) -> str:
@@ -135,8 +140,9 @@ class Keeper(Middleware):
             limit: How many bytes to read, 40000 at most.
         """
         decisions = list(self._planner.sent.decisions.values())
-        if not path or path not in (decision["path"] for decision in decisions):
-            raise ToolError(_UNKNOWN)
+        stored_paths = [decision["path"] for decision in decisions if decision["path"]]
+        if path not in stored_paths:
+            raise ToolError(_NO_SUCH_RESULT)
         try:
             return read_stored(path, offset, limit)
         except OSError as error:
@@ -148,40 +154,41 @@ class Keeper(Middleware):
         Call it in the loop over the runner. It is never due for a model without compaction.
         """
         compact = self.plan.get("compact") or {}
-        due = compact.get("due") is True and "compaction" in self._supports
-        if due:
-            self.plan = {}
+        is_due = compact.get("due") is True and "compaction" in self._features
+        if is_due:
+            self.plan = {}  # so that it is not due again before memd's next answer
             runner.compact_before_next_turn()
-        return due
+        return is_due
 
-    def compacted(self, messages: Sequence[Any], **given: Any) -> list[Any]:
+    def compacted(self, messages: Sequence[Any], **more_params: Any) -> list[Any]:
         """Return a shortened conversation, or the same where no strategy helps.
 
-        It is for programs with a loop of their own, and may take minutes. ``given`` are further
-        parameters of ``context.compact`` (docs/protocol.md). Raises RemoteError,
+        It is for programs with a loop of their own, and may take minutes. ``more_params`` are
+        further parameters of ``context.compact`` (docs/protocol.md). Raises RemoteError,
         AnswerTimeoutError and DaemonUnavailableError.
         """
-        plain = json.loads(json.dumps(messages, default=_as_sent))
+        plain_messages = json.loads(json.dumps(messages, default=_as_sent))
         params = {
             **self._session,
-            "conversation": self._given["conversation"],
-            "messages": outlines(self._planner.sent.applied(plain)),
-            "skip": ["api"],  # for which the program itself would have to send a request
-            **given,
+            "conversation": self._fixed_params["conversation"],
+            "messages": outlines(self._planner.sent.with_replacements(plain_messages)),
+            # Without the strategy for which the program itself would have to send a request.
+            "skip": ["api"],
+            **more_params,
         }
-        with self._planner.connected() as client:
+        with self._planner.new_client() as client:
             answer = client.call("context.compact", params, _COMPACTION_SECONDS)
         return compacted(messages, answer) if answer["strategy"] else list(messages)
 
     def dump(self) -> dict[str, Any]:
         """Return the state with which another process sends the same bytes, as JSON values."""
         decisions = list(self._planner.sent.decisions.values())
-        return {"decisions": decisions, "request": dict(self._members)}
+        return {"decisions": decisions, "request": dict(self._added_members)}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Restore what ``dump`` returned, in the same session or in a fork of it."""
-        self._planner.sent.learn(dumped["decisions"], unreported=True)
-        self._members = dict(dumped["request"])
+        self._planner.sent.add_decisions(dumped["decisions"], unreported=True)
+        self._added_members = dict(dumped["request"])
 
     def _changed(self, request: APIRequest) -> APIRequest:
         """Return a changed copy of a request, or the request itself where nothing changes.
@@ -189,65 +196,71 @@ class Keeper(Middleware):
         Further attempts at the same request get the same body.
         """
         body: Any = request.json
-        attempt = self._attempt
-        if attempt[0] is not body:
-            attempt = self._attempt = body, *self._edited(request, body)
-        _, edited, betas = attempt
-        return request if edited is body else _copied(request, edited, betas)
+        original_body, new_body, betas = self._attempt
+        if original_body is not body:
+            new_body, betas = self._body_to_send(request, body)
+            self._attempt = body, new_body, betas
+        return request if new_body is body else _copied(request, new_body, betas)
 
-    def _edited(self, request: APIRequest, body: Any) -> tuple[Any, Sequence[str]]:
-        """Return the body to send, and the betas that it needs; ``body`` where nothing changes."""
-        path, more = request.url.partition("?")[0], request.options.extra_json or {}
-        if path not in (_CREATE, _COUNT) or "messages" in more:
+    def _body_to_send(self, request: APIRequest, body: Any) -> tuple[Any, Sequence[str]]:
+        """Return the body to send, and the betas that it needs; ``body`` where nothing changes.
+
+        ``extra_json`` of a request are members that the SDK adds to the body when it sends it.
+        """
+        path, extra = request.url.partition("?")[0], request.options.extra_json or {}
+        if path not in (_CREATE_PATH, _COUNT_PATH) or "messages" in extra:
             return body, ()
-        messages, whole = body["messages"], {**body, **more}
-        plans = path == _CREATE and "compaction" not in whole
-        answer = _tried(self._planned, whole, _betas(request))
+        messages, full_body = body["messages"], {**body, **extra}
+        is_turn = path == _CREATE_PATH and "compaction" not in full_body
+        answer = _result_or_none(self._ask_for_plan, full_body, _betas(request))
         if answer is None:  # undecided results are sent whole now, so they stay whole
             self._planner.sent.freeze(messages)
-        elif plans:
-            self.plan, self._members = answer, answer["request"]
+        elif is_turn:
+            self.plan, self._added_members = answer, answer["request"]
         # Members that memd added to earlier requests are repeated, so that the prompt stays equal.
-        members = dict(self._members) if plans and _SELF_MANAGED.isdisjoint(whole) else {}
+        may_add = is_turn and _SELF_MANAGED.isdisjoint(full_body)
+        members = dict(self._added_members) if may_add else {}
         betas = members.pop("betas", ())
-        sent = self._planner.sent.applied(messages)
-        if not members and all(map(operator.is_, sent, messages)):
+        new_messages = self._planner.sent.with_replacements(messages)
+        if not members and all(map(operator.is_, new_messages, messages)):
             return body, ()
-        return {**body, **members, "messages": sent}, betas
+        return {**body, **members, "messages": new_messages}, betas
 
-    def _planned(self, body: Mapping[str, Any], betas: Sequence[str]) -> Mapping[str, Any]:
+    def _ask_for_plan(self, body: Mapping[str, Any], betas: Sequence[str]) -> Mapping[str, Any]:
         """Have memd decide about new messages, and return its answer. Raises anything."""
-        until = time.monotonic() + self._seconds
+        deadline = time.monotonic() + self._seconds
         messages, tools = body["messages"], body.get("tools")
         if tools is not None:  # a later request of a thread has the tools of its first one
-            self._can_read = any(tool.get("name") == self._reader for tool in tools)
-        reader = self._reader if self._can_read else ""
+            self._has_reader = any(tool.get("name") == self._reader for tool in tools)
+        reader = self._reader if self._has_reader else ""
         if body.get("thread"):
             # The server has the earlier messages, so memd cannot plan the whole conversation.
-            self._planner.store(messages, reader, self._reply.calls, until)
+            self._planner.store(messages, reader, self._reply.calls, deadline)
             return {"request": {}}
-        thinks = (body.get("thinking") or {}).get("type", "disabled") != "disabled"
-        used = {"managed": body.get("context_management"), "thinking": thinks}
-        supports = [*self._supports, *(name for name, value in used.items() if value)]
-        newest = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
-        given = {
-            **self._given,
+        supports = [*self._features]
+        if body.get("context_management"):
+            supports.append("managed")
+        if (body.get("thinking") or {}).get("type", "disabled") != "disabled":
+            supports.append("thinking")
+        reply = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
+        plan_params = {
+            **self._fixed_params,
             "model": body["model"],
             "system": body.get("system"),
             "tools": tools,
             "betas": betas,
-            "usage": newest.usage or None,
-            "diagnostics": newest.diagnostics,
+            "usage": reply.usage or None,
+            "diagnostics": reply.diagnostics,
             "reader": reader,
             "supports": supports,
         }
-        return self._planner.plan(messages, given, until)
+        return self._planner.plan(messages, plan_params, deadline)
 
     def _observe(self, request: APIRequest, response: Any) -> None:
         """Read usage and tool calls from a reply, at once or while the program reads it."""
         body: Any = request.json
         http = response.http_response
-        if http.status_code == _OK and request.url.partition("?")[0] == _CREATE:
+        if http.status_code == _OK and request.url.partition("?")[0] == _CREATE_PATH:
             self._reply = ObservedReply(len(body["messages"]), self._reply.calls)
             if http.is_closed:
                 self._reply.take(read_object(http.content))
@@ -255,8 +268,8 @@ class Keeper(Middleware):
                 _observe_stream(http, self._reply)
 
 
-def _tried(work: Callable[..., T], *arguments: Any) -> T | None:
-    """Return the result of ``work``, ``None`` where it fails."""
+def _result_or_none(work: Callable[..., T], *arguments: Any) -> T | None:
+    """Call ``work`` and return its result, ``None`` if it raises anything."""
     try:
         return work(*arguments)
     except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request is sent
@@ -272,19 +285,19 @@ def _observe_stream(http: Any, reply: ObservedReply) -> None:
     # A weak reference: otherwise a response that is dropped half-read would not be closed at once.
     response = weakref.ref(http)
 
-    def passed(chunk_size: int | None = None) -> Iterator[bytes]:
+    def observed_chunks(chunk_size: int | None = None) -> Iterator[bytes]:
         """Yield the chunks of the response, and feed them to the reply."""
         for chunk in type(http).iter_bytes(response(), chunk_size):
             reply.feed(chunk)
             yield chunk
 
-    async def passed_async(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+    async def observed_chunks_async(chunk_size: int | None = None) -> AsyncIterator[bytes]:
         """Yield the chunks of the response, and feed them to the reply."""
         async for chunk in type(http).aiter_bytes(response(), chunk_size):
             reply.feed(chunk)
             yield chunk
 
-    http.iter_bytes, http.aiter_bytes = passed, passed_async
+    http.iter_bytes, http.aiter_bytes = observed_chunks, observed_chunks_async
 
 
 def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
@@ -292,25 +305,31 @@ def _copied(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
     # Not the request's own copy(), which copies each block of a long history.
     changed = copy.copy(request)
     named = _betas(request)
-    headers = {name: value for name, value in request.headers.items() if name.lower() != _BETAS}
+    headers = {
+        name: value for name, value in request.headers.items() if name.lower() != _BETA_HEADER
+    }
     if all_betas := [*named, *(beta for beta in betas if beta not in named)]:
-        headers[_BETAS] = ",".join(all_betas)
+        headers[_BETA_HEADER] = ",".join(all_betas)
     changed.options = request.options.model_copy(update={"json_data": body, "headers": headers})
     return changed
 
 
 def _betas(request: APIRequest) -> list[str]:
     """Return the beta features that a request names in its headers."""
-    values = [value for name, value in request.headers.items() if name.lower() == _BETAS]
+    values = [value for name, value in request.headers.items() if name.lower() == _BETA_HEADER]
     named = ",".join(value for value in values if isinstance(value, str))
     return [beta for beta in named.split(",") if beta]
 
 
-def _supports(model: Any) -> frozenset[str]:
-    """Return the features that memd uses and the API lists for a model."""
-    listed = getattr(model, "capabilities", None)
-    names = ("context_management", "compaction")
-    return frozenset(n for n in names if getattr(getattr(listed, n, None), "supported", False))
+def _features(model: Any) -> frozenset[str]:
+    """Return the features that memd uses and the API lists for a model, none without a model."""
+    capabilities = getattr(model, "capabilities", None)
+    features = set()
+    for name in ("context_management", "compaction"):
+        capability = getattr(capabilities, name, None)
+        if getattr(capability, "supported", False):
+            features.add(name)
+    return frozenset(features)
 
 
 def _as_sent(value: Any) -> Any:

@@ -8,11 +8,14 @@ from memd.client.blocking import Client
 
 
 class HeldClient:
-    """A connection that is made at its first use, and closed with this at the latest."""
+    """A connection that is made at its first use, and closed at the latest when this is collected.
+
+    "Collected" is what Python does with an object that nobody refers to any more.
+    """
 
     def __init__(self) -> None:
         self._client: Client | None = None
-        self._finalizer: weakref.finalize[..., Any] | None = None
+        self._finalizer: weakref.finalize[..., Any] | None = None  # closes ``_client``
 
     def get(self, connect: Callable[[], Client]) -> Client:
         """Return the connection; ``connect`` makes it where there is none."""
@@ -24,5 +27,5 @@ class HeldClient:
     def close(self) -> None:
         """Close the connection, so that the next use makes another one."""
         if self._finalizer is not None:
-            self._finalizer()  # it is called once, and keeps the connection no longer
+            self._finalizer()  # closes the connection, and drops its reference to it
         self._client = self._finalizer = None

@@ -23,10 +23,12 @@ from memd.core.places import Places
 
 _CLI = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli")
 SOURCE = f"{_CLI}/hook.py"
-FILES = {"hook_body.py": SOURCE, "hook.py": f"{_CLI}/hook_stub.py"}  # the body first
-_COMPILED = "__pycache__"
-_PYTHON = "python"
-_ORPHANED = "orphaned"
+# Names in the data directory and what each is copied from. ``hook.py`` runs the body, so the body
+# is written first.
+FILES = {"hook_body.py": SOURCE, "hook.py": f"{_CLI}/hook_stub.py"}
+_COMPILED_FOLDER = "__pycache__"
+_PYTHON_LINK = "python"
+_ORPHANED_FILE = "orphaned"
 
 
 class NoInterpreterError(MemdError):
@@ -47,17 +49,18 @@ def hook_path(places: Places) -> str:
 def is_current(places: Places, python: str = sys.executable) -> bool:
     """Return whether hook and link are those of this memd."""
     folder = places.data_dir
-    if os.path.lexists(f"{folder}/{_ORPHANED}"):
+    if os.path.lexists(f"{folder}/{_ORPHANED_FILE}"):  # only ``write`` removes it
         return False
     try:
-        link = f"{folder}/{_PYTHON}"
+        link = f"{folder}/{_PYTHON_LINK}"
         # Interpreters with different names in the same folder are one installation.
         same_folder = os.path.dirname(os.readlink(link)) == os.path.dirname(python)
-        current = same_folder and os.path.exists(link)
-        return current and all(
+        if not same_folder or not os.path.exists(link):
+            return False
+        return all(
             _read_bytes(f"{folder}/{name}") == _read_bytes(source) for name, source in FILES.items()
         )
-    except OSError:
+    except OSError:  # a file is missing
         return False
 
 
@@ -72,7 +75,7 @@ def write(places: Places, python: str = sys.executable) -> None:
         os.unlink(draft)  # left by a process with the same number that died
     try:
         os.symlink(_without_version(python), draft)
-        os.rename(draft, f"{folder}/{_PYTHON}")
+        os.rename(draft, f"{folder}/{_PYTHON_LINK}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         for name, source in FILES.items():
             with open(os.open(draft, flags, 0o600), "wb") as file:
@@ -85,7 +88,7 @@ def write(places: Places, python: str = sys.executable) -> None:
             os.unlink(draft)
         raise
     with suppress(FileNotFoundError):
-        os.unlink(f"{folder}/{_ORPHANED}")
+        os.unlink(f"{folder}/{_ORPHANED_FILE}")
 
 
 def refresh(places: Places) -> None:
@@ -99,17 +102,20 @@ def refresh(places: Places) -> None:
 
 def remove(places: Places) -> None:
     """Remove the hook's files and the link, and the folder if it is empty then. Raises OSError."""
-    for name in (*FILES, _PYTHON, _ORPHANED):
+    for name in (*FILES, _PYTHON_LINK, _ORPHANED_FILE):
         with suppress(FileNotFoundError):
             os.unlink(f"{places.data_dir}/{name}")
     with suppress(FileNotFoundError):
-        shutil.rmtree(f"{places.data_dir}/{_COMPILED}")
+        shutil.rmtree(f"{places.data_dir}/{_COMPILED_FOLDER}")
     with suppress(OSError):
         os.rmdir(places.data_dir)
 
 
 def _without_version(python: str) -> str:
-    """Return a path of the interpreter without its version, if there is one, else the same path."""
+    """Return the path of an interpreter under a name without its minor version.
+
+    The path is returned unchanged if no ``python`` or ``python3`` beside it is the same program.
+    """
     for name in ("python", "python3"):
         other = f"{os.path.dirname(python)}/{name}"
         if os.path.exists(other) and os.path.samefile(other, python):

@@ -45,14 +45,16 @@ __all__ = [
 SERVE = (sys.executable, "-P", "-m", "memd", "serve")
 CHECK = (*SERVE[:-1], "check")
 LAUNCHD_LABEL = "dev.memd.memd"
-_PAUSE_SECONDS = 0.01
-_LOCK_BYTES = 4096
+_PAUSE_SECONDS = 0.01  # between two attempts to connect, or two looks at a file
+_LOCK_BYTES = 4096  # read of the instance lock's file
+_LAST_LINE_BYTES = 4096  # read from the end of the log
 _LOG_BYTES = 4 * 1024 * 1024  # a larger log is renamed to memd.log.1, which is replaced
-_SUPERVISOR_SECONDS = 5.0
-_CHECK_SECONDS = 60.0
-# Daemons that this process started; those that ended are reaped when it starts another one.
-_started: set[int] = set()
-_SAID = "memd: "  # begins the program's last message; the other lines of the log are JSON
+_SUPERVISOR_SECONDS = 5.0  # limit for a command of the supervisor
+_CHECK_SECONDS = 60.0  # limit for ``memd check``
+# Process ids of the daemons that this process started; those that ended are reaped when it starts
+# another one.
+_started_pids: set[int] = set()
+_MESSAGE_PREFIX = "memd: "  # begins the daemon's last message; the other lines of the log are JSON
 _NOT_STARTED = "nothing listens there, and starting was not asked for"
 
 
@@ -81,7 +83,7 @@ def connect(
             except DaemonUnavailableError as error:
                 if not start:
                     raise DaemonUnavailableError(places.socket, _NOT_STARTED) from error
-                failure = starter.advance()
+                failure = starter.step()
                 if failure or time.monotonic() >= until:
                     cause = failure or f"{starter.tried}, no answer in {deadline:g} s"
                     raise DaemonUnavailableError(places.socket, cause, places.log) from error
@@ -118,16 +120,16 @@ def _connect(places: Places, name: str, version: str, environ: Mapping[str, str]
     try:
         return Client(places.socket, name=name, version=version, environment=environ)
     except DaemonUnavailableError:
-        elsewhere = serving_socket(places)
-        if elsewhere in {"", places.socket}:
+        other_path = serving_socket(places)
+        if other_path in {"", places.socket}:
             raise
-        return Client(elsewhere, name=name, version=version, environment=environ)
+        return Client(other_path, name=name, version=version, environment=environ)
 
 
 def serving_socket(places: Places) -> str:
-    """Return the socket path that the running daemon wrote into its lock file, "" without one."""
-    result = _lock_facts(places).get("socket")
-    return result if isinstance(result, str) else ""
+    """Return the socket path in the lock file of the running daemon, "" if none runs."""
+    path = _lock_facts(places).get("socket")
+    return path if isinstance(path, str) else ""
 
 
 def wait_until_gone(places: Places, pid: int, deadline: float = 5.0) -> None:
@@ -164,8 +166,10 @@ def last_words(places: Places, wait_seconds: float = 0.0) -> str:
     until = time.monotonic() + wait_seconds
     while True:
         line = _last_line(places.log)
-        if line.startswith(_SAID) or time.monotonic() >= until:
-            return line.removeprefix(_SAID) if line.startswith(_SAID) else ""
+        if line.startswith(_MESSAGE_PREFIX):
+            return line.removeprefix(_MESSAGE_PREFIX)
+        if time.monotonic() >= until:
+            return ""
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -174,10 +178,11 @@ def _last_line(path: str) -> str:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         with open(os.open(path, flags), "rb") as log:
-            log.seek(max(log.seek(0, os.SEEK_END) - _LOCK_BYTES, 0))
-            return log.read(_LOCK_BYTES).decode(errors="replace").rstrip().rpartition("\n")[2]
+            log.seek(max(log.seek(0, os.SEEK_END) - _LAST_LINE_BYTES, 0))
+            text = log.read(_LAST_LINE_BYTES).decode(errors="replace")
     except OSError:
         return ""
+    return text.rstrip().rpartition("\n")[2]
 
 
 def wait_until_up(places: Places, deadline: float = 10.0) -> None:
@@ -204,10 +209,11 @@ class _Starter:
     def __init__(self, places: Places, environ: Mapping[str, str], command: Sequence[str]) -> None:
         self._places = places
         self._environ = environ
-        self._command = command
-        self._lock = -1
-        self._child: subprocess.Popen[bytes] | None = None
-        self.tried = "waited for another client that starts it"
+        self._command = command  # starts a daemon where the supervisor does not
+        self._lock = -1  # the descriptor of the start lock, -1 while another client has it
+        self._child: subprocess.Popen[bytes] | None = None  # the daemon, if it was spawned here
+        self._has_started = False  # by the supervisor or as ``_child``
+        self.tried = "waited for another client that starts it"  # words for an error
 
     def __enter__(self) -> Self:
         return self
@@ -216,18 +222,18 @@ class _Starter:
         if self._lock >= 0:
             os.close(self._lock)
         if self._child is not None and self._child.poll() is None:
-            _started.add(self._child.pid)
+            _started_pids.add(self._child.pid)
             self._child.returncode = 0  # Popen would warn at the end that it is still running
 
-    def advance(self) -> str:
-        """Try to get the lock and start a daemon, then check it.
+    def step(self) -> str:
+        """Take the start lock and start a daemon, as far as not done yet; then check the daemon.
 
-        Return "" while the caller should go on connecting, or why there will be no daemon.
+        Returns "" while the caller should go on connecting, else why there will be no daemon.
         """
         try:
             if self._lock < 0 and not self._take_lock():
                 return ""
-            if self._child is None and self.tried.startswith("waited"):
+            if not self._has_started:
                 self._start()
         except OSError as error:
             return f"starting it failed: {error}"
@@ -235,12 +241,13 @@ class _Starter:
         # Status 0 means that another daemon serves: go on connecting.
         if not status:
             return ""
-        ended = f"the memd that was started ended with status {status}"
-        return f"{ended}: {words}" if (words := last_words(self._places)) else ended
+        sentence = f"the memd that was started ended with status {status}"
+        words = last_words(self._places)
+        return f"{sentence}: {words}" if words else sentence
 
     def _take_lock(self) -> bool:
         """Return whether this client has the start lock now, without waiting. Raises OSError."""
-        before = os.umask(0o077)
+        before = os.umask(0o077)  # makedirs gives its mode to the last directory alone
         try:
             os.makedirs(self._places.state_dir, mode=0o700, exist_ok=True)
         finally:
@@ -257,11 +264,13 @@ class _Starter:
 
     def _start(self) -> None:
         """Ask the supervisor for a daemon, else spawn one. Raises OSError."""
-        for request in supervisor(self._environ, self._places.home, sys.platform):
-            if not refused(request, self._environ, _SUPERVISOR_SECONDS):
-                self.tried = f"asked the supervisor ({' '.join(request)})"
+        for command in supervisor(self._environ, self._places.home, sys.platform):
+            if not failure_of_command(command, self._environ, _SUPERVISOR_SECONDS):
+                self.tried = f"asked the supervisor ({' '.join(command)})"
+                self._has_started = True
                 return
         self.tried = "started one"
+        self._has_started = True
         with suppress(OSError):  # there is no log yet, or it cannot be renamed and grows further
             if os.lstat(self._places.log).st_size > _LOG_BYTES:
                 os.replace(self._places.log, f"{self._places.log}.1")
@@ -288,18 +297,22 @@ def daemon_environ(places: Places, environ: Mapping[str, str]) -> dict[str, str]
     return for_daemon(environ) | paths
 
 
-def startable(places: Places, environ: Mapping[str, str]) -> str:
-    """Run ``memd check`` of this Python; return why it could not serve, "" where it could."""
-    words = refused(CHECK, daemon_environ(places, environ), _CHECK_SECONDS, cwd="/")
-    return words.rpartition("\n")[2].removeprefix(_SAID)
+def reason_against_start(places: Places, environ: Mapping[str, str]) -> str:
+    """Run ``memd check`` of this Python; return why memd could not serve, "" if it could."""
+    words = failure_of_command(CHECK, daemon_environ(places, environ), _CHECK_SECONDS, cwd="/")
+    last_line = words.rpartition("\n")[2]
+    return last_line.removeprefix(_MESSAGE_PREFIX)
 
 
-def refused(
+def failure_of_command(
     command: Sequence[str], environ: Mapping[str, str], seconds: float, cwd: str | None = None
 ) -> str:
-    """Run a program for at most ``seconds``; return why it failed, "" if it succeeded."""
+    """Run a program for at most ``seconds``; return why it failed, "" if it succeeded.
+
+    The reason is what the program wrote to standard error, else to standard output.
+    """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             env=dict(environ),
             cwd=cwd,
@@ -312,9 +325,9 @@ def refused(
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    if done.returncode == 0:
+    if process.returncode == 0:
         return ""
-    return done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}"
+    return process.stderr.strip() or process.stdout.strip() or f"status {process.returncode}"
 
 
 def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tuple[str, ...], ...]:
@@ -330,21 +343,21 @@ def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tu
         program = shutil.which("launchctl", path=search)
         plist = f"{home}/Library/LaunchAgents/{LAUNCHD_LABEL}.plist"
         service = f"gui/{os.getuid()}/{LAUNCHD_LABEL}"
-        result = program is not None and os.path.exists(plist)
-        return ((program or "", "kickstart", service),) if result else ()
+        if program is None or not os.path.exists(plist):
+            return ()
+        return ((program, "kickstart", service),)
     program = shutil.which("systemctl", path=search)
     config = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     folders = (f"{config}/systemd/user", "/etc/systemd/user", "/usr/lib/systemd/user")
-    result = program is not None and any(
-        os.path.exists(f"{folder}/memd.socket") for folder in folders
-    )
-    return ((program or "", "--user", "start", "memd.socket"),) if result else ()
+    if program is None or not any(os.path.exists(f"{folder}/memd.socket") for folder in folders):
+        return ()
+    return ((program, "--user", "start", "memd.socket"),)
 
 
 def _reap_ended() -> None:
     """Reap those daemons of this process that have ended."""
-    for pid in tuple(_started):
-        with suppress(ChildProcessError):
+    for pid in tuple(_started_pids):
+        with suppress(ChildProcessError):  # somebody else has reaped it
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                continue
-        _started.discard(pid)
+                continue  # it still runs
+        _started_pids.discard(pid)

@@ -28,7 +28,7 @@ from memd.core.errors import MemdError
 from memd.core.places import Places, find
 
 _NAME = "memory-tool"
-_CLEARED = "All memory cleared"
+_ALL_CLEARED = "All memory cleared"
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -48,9 +48,9 @@ class MemoryTool(BetaAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._where = _Where(folder, environ, session)
+        self._target = _ToolTarget(folder, environ, session)
         self._client = HeldClient()
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while the connection is used
 
     def close(self) -> None:
         """Close the connection; the next command connects again."""
@@ -59,33 +59,33 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def _run(self, command: Any) -> str:
         """Run one command of the SDK's tool."""
-        return self._tool(command.to_dict(mode="json"))
+        return self._run_at_daemon(command.to_dict(mode="json"))
 
-    view = create = str_replace = insert = delete = rename = _run
+    view = create = str_replace = insert = delete = rename = _run  # the methods that the SDK calls
 
     def clear_all_memory(self) -> str:
         """Delete every memory of the project; they stay in memd's history."""
         more = True
         while more:
-            listed = self._call("memory.list", {"cwd": self._where.folder})
-            for path in _top(listed):
-                self._tool({"command": "delete", "path": path})
+            listed = self._call("memory.list", {"cwd": self._target.folder})
+            for path in _top_paths(listed):
+                self._run_at_daemon({"command": "delete", "path": path})
             more = listed.get("next")
-        return _CLEARED
+        return _ALL_CLEARED
 
-    def _tool(self, command: Mapping[str, Any]) -> str:
+    def _run_at_daemon(self, command: Mapping[str, Any]) -> str:
         """Run one command at the daemon, and return the text for the model."""
-        return _text(self._call("memory.tool", self._where.params(command)))
+        return _text(self._call("memory.tool", self._target.params(command)))
 
     def _call(self, method: str, params: Mapping[str, Any]) -> Any:
         """Call a method, once more on a new connection if it is lost. Raises ToolError."""
         with self._lock:
             try:
                 try:
-                    return self._client.get(self._where.connect).call(method, params)
+                    return self._client.get(self._target.connect).call(method, params)
                 except DaemonUnavailableError:
                     self._client.close()
-                    return self._client.get(self._where.connect).call(method, params)
+                    return self._client.get(self._target.connect).call(method, params)
             except MemdError as error:
                 self._client.close()
                 raise ToolError(str(error)) from error
@@ -106,45 +106,45 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._where = _Where(folder, environ, session)
+        self._target = _ToolTarget(folder, environ, session)
 
     async def _run(self, command: Any) -> str:
         """Run one command of the SDK's tool."""
-        return await self._tool(command.to_dict(mode="json"))
+        return await self._run_at_daemon(command.to_dict(mode="json"))
 
-    view = create = str_replace = insert = delete = rename = _run
+    view = create = str_replace = insert = delete = rename = _run  # the methods that the SDK calls
 
     async def clear_all_memory(self) -> str:
         """Delete every memory of the project; they stay in memd's history."""
         more = True
         while more:
-            listed = await self._call("memory.list", {"cwd": self._where.folder})
-            for path in _top(listed):
-                await self._tool({"command": "delete", "path": path})
+            listed = await self._call("memory.list", {"cwd": self._target.folder})
+            for path in _top_paths(listed):
+                await self._run_at_daemon({"command": "delete", "path": path})
             more = listed.get("next")
-        return _CLEARED
+        return _ALL_CLEARED
 
-    async def _tool(self, command: Mapping[str, Any]) -> str:
+    async def _run_at_daemon(self, command: Mapping[str, Any]) -> str:
         """Run one command at the daemon, and return the text for the model."""
-        return _text(await self._call("memory.tool", self._where.params(command)))
+        return _text(await self._call("memory.tool", self._target.params(command)))
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> Any:
         """Call a method, once more after starting a daemon if none answers. Raises ToolError."""
         try:
             try:
-                return await self._ask(method, params)
+                return await self._call_once(method, params)
             except DaemonUnavailableError:
-                started = await to_thread.run_sync(self._where.connect)
+                started = await to_thread.run_sync(self._target.connect)
                 started.close()
-                return await self._ask(method, params)
+                return await self._call_once(method, params)
         except MemdError as error:
             raise ToolError(str(error)) from error
 
-    async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
+    async def _call_once(self, method: str, params: Mapping[str, Any]) -> Any:
         """Return the daemon's answer over a connection of its own. Raises MemdError."""
-        where = self._where
+        target = self._target
         async with AsyncClient(
-            where.places.socket, name=_NAME, environment=where.environ
+            target.places.socket, name=_NAME, environment=target.environ
         ) as client:
             try:
                 return await client.call(method, params)
@@ -153,8 +153,8 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         raise failure
 
 
-class _Where:
-    """The daemon and the project of a tool."""
+class _ToolTarget:
+    """The daemon that a tool calls, and the project whose memories it works on."""
 
     def __init__(self, folder: str, environ: Mapping[str, str] | None, session: str) -> None:
         self.environ = dict(os.environ if environ is None else environ)
@@ -187,7 +187,7 @@ def _text(answer: Mapping[str, Any]) -> str:
     return str(answer["text"])
 
 
-def _top(listed: Mapping[str, Any]) -> list[str]:
+def _top_paths(listed: Mapping[str, Any]) -> list[str]:
     """Return the tool's paths of the memories and folders at the top of a memory directory."""
     names = {str(memory["path"]).partition("/")[0] for memory in listed["memories"]}
     return [f"/memories/{name}" for name in sorted(names)]

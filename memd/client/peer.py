@@ -54,22 +54,26 @@ def _connect(connection: socket.socket, path: str) -> None:
     check_socket(path)
     connection.connect(path)
     # The files may have been replaced since, so the user at this very connection is checked too.
-    result = connection.getsockopt(_LEVEL, _OPTION, _BYTES)
-    user = int.from_bytes(result[4:8], sys.byteorder)
+    credentials = connection.getsockopt(_LEVEL, _OPTION, _BYTES)
+    user = int.from_bytes(credentials[4:8], sys.byteorder)
     if user != os.geteuid():
         cause = f"a process of user {user} listens there"
         raise ServerRefusedError(path, cause)
 
 
-def _check(path: str, name: str, kind: Callable[[int], bool], words: str) -> None:
-    """Check the kind, owner and mode of a file. Raises ServerRefusedError and OSError."""
-    result = os.lstat(name)  # a link is refused: its owner could change its target
+def _check(path: str, name: str, is_kind: Callable[[int], bool], noun: str) -> None:
+    """Check the kind, owner and mode of the file ``name``, the socket or its directory.
+
+    ``path`` is the socket's, for the error; ``is_kind`` tests a mode, and ``noun`` is its name.
+    Raises ServerRefusedError and OSError.
+    """
+    facts = os.lstat(name)  # a link is refused: its owner could change its target
     cause = ""
-    if not kind(result.st_mode):
-        cause = f"{name} is no {words}"
-    elif result.st_uid != os.geteuid():
-        cause = f"the {words} {name} belongs to user {result.st_uid}"
-    elif result.st_mode & 0o077:
-        cause = f"others may use the {words} {name} (mode {stat.S_IMODE(result.st_mode):04o})"
+    if not is_kind(facts.st_mode):
+        cause = f"{name} is no {noun}"
+    elif facts.st_uid != os.geteuid():
+        cause = f"the {noun} {name} belongs to user {facts.st_uid}"
+    elif facts.st_mode & 0o077:
+        cause = f"others may use the {noun} {name} (mode {stat.S_IMODE(facts.st_mode):04o})"
     if cause:
         raise ServerRefusedError(path, cause)

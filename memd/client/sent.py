@@ -17,13 +17,17 @@ from memd.client.wire import LineBuffer
 from memd.core.canonical import LEAST_CHARACTERS, START, THINKING, canonical, content_hash, text_of
 from memd.core.text import read_object
 
+# What memd decides about a block: it is sent whole, or its beginning with the path of the stored
+# rest, or a short text in its place, or not at all.
 KEEP, SPILL, CLEAR, DROP = _ACTIONS = ("keep", "spill", "clear", "drop")
-_CHANGES = (CLEAR, DROP)  # these replace an earlier decision, at the end of a turn
-_WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}
-_TEXTS = ("tool_use_id", "content_hash", "action", "content", "path")
-_SHAPE: Mapping[str, type] = {**dict.fromkeys(_TEXTS, str), "size": int}
+_REMOVALS = (CLEAR, DROP)  # these replace an earlier decision, at the end of a turn
+_KEPT_WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}  # a decision without its key
+_TEXT_MEMBERS = ("tool_use_id", "content_hash", "action", "content", "path")
+_DECISION_TYPES: Mapping[str, type] = {**dict.fromkeys(_TEXT_MEMBERS, str), "size": int}
 _LARGE_BYTES = 1024 * 1024  # of one message in a frame of 4 MiB
-_LONG_CHARACTERS, _SHORT_CHARACTERS = 256 * 1024, 32 * 1024  # of strings that no outline holds
+# Longer strings are replaced in an outline by size and hash. The second limit is for a message that
+# is still large with the first one.
+_MAX_CHARACTERS, _MAX_CHARACTERS_IN_LARGE = 256 * 1024, 32 * 1024
 
 Message = Mapping[str, Any]
 Decision = dict[str, Any]
@@ -37,7 +41,10 @@ class SentBlock(NamedTuple):
 
 
 class SentMessage(NamedTuple):
-    """A message, its outline for memd, and the conversation's hash after it."""
+    """A message, its outline for memd, and the conversation's hash after it.
+
+    ``size`` is that of the outline as JSON, in bytes.
+    """
 
     message: Message
     outline: Message
@@ -53,19 +60,20 @@ class SentMessage(NamedTuple):
 class SentConversation:
     """A conversation as it was sent last, and the decisions about its blocks.
 
-    ``messages`` are those of the newest list whose hash is computed; memd has the first ``agreed``.
-    ``decisions`` are as on the wire; memd does not have the ``unreported`` ones. While an answer
-    was ``missed``, blocks that memd would clear or drop were sent whole: they stay so, and memd
-    gets a report.
+    ``messages`` are those of the newest list whose hash is computed; memd has the same first
+    ``agreed_count`` messages. ``decisions`` are as on the wire; memd does not have those of
+    ``unreported`` blocks. While ``answer_is_missing``, a request goes out without memd's answer:
+    blocks that memd would clear or drop are sent whole, so they stay so, and memd gets a report.
     """
 
     def __init__(self) -> None:
         self.messages: list[SentMessage] = []
-        self.agreed = 0
+        self.agreed_count = 0
         self.decisions: dict[SentBlock, Decision] = {}
         self.unreported: set[SentBlock] = set()
-        self.missed = False
-        self._changed: set[str] = set()  # calls with a replaced block; quicker than hashing blocks
+        self.answer_is_missing = False
+        # The ids of calls with a replaced block: looking them up is quicker than hashing blocks.
+        self._replaced_calls: set[str] = set()
 
     def follow(self, messages: Sequence[Message], in_time: Callable[[], bool]) -> bool:
         """Set the messages to a newer list, and return whether there was time for all of them.
@@ -73,19 +81,21 @@ class SentConversation:
         Raises what ``canonical`` raises for a message that is not JSON; the old list stays then.
         """
         newest: list[SentMessage] = []
-        common = 0
+        common_count = 0  # messages that both lists begin with
         for place, message in enumerate(messages):
-            known = self.messages[place] if common == place < len(self.messages) else None
+            lists_are_equal = common_count == place < len(self.messages)
+            known = self.messages[place] if lists_are_equal else None
             # Comparing costs a tenth of hashing, and few messages change.
-            if known is None or known.message != message:
-                if not in_time():
-                    break
+            if known is not None and known.message == message:
+                sent = known
+            elif in_time():
                 sent = _sent(newest[-1].hash if newest else START, message)
             else:
-                sent = known
-            common += known is not None and known.hash == sent.hash
+                break
+            if known is not None and known.hash == sent.hash:
+                common_count += 1
             newest.append(sent)
-        self.agreed = min(self.agreed, common)
+        self.agreed_count = min(self.agreed_count, common_count)
         self.messages = newest
         return len(newest) == len(messages)
 
@@ -94,83 +104,93 @@ class SentConversation:
         return (self.messages[place - 1].hash if place else START).hex()
 
     def agree(self, checkpoints: Iterable[Mapping[str, Any]]) -> None:
-        """Set ``agreed`` to the last of memd's checkpoints whose hash is the same here, else 0."""
-        numbers = ((each["messages"], each["hash"]) for each in checkpoints)
-        self.agreed = max(
-            (n for n, hashed in numbers if n <= len(self.messages) and hashed == self.hash_at(n)),
-            default=0,
-        )
+        """Set ``agreed_count`` by memd's checkpoints: to the last one that is equal here, else 0.
 
-    def learn(self, decisions: Iterable[Mapping[str, Any]], *, unreported: bool = False) -> None:
+        A checkpoint is a number of messages, and the hash of the conversation after them.
+        """
+        equal_counts = [0]
+        for checkpoint in checkpoints:
+            count, memd_hash = checkpoint["messages"], checkpoint["hash"]
+            if count <= len(self.messages) and memd_hash == self.hash_at(count):
+                equal_counts.append(count)
+        self.agreed_count = max(equal_counts)
+
+    def add_decisions(
+        self, decisions: Iterable[Mapping[str, Any]], *, unreported: bool = False
+    ) -> None:
         """Add decisions; only clearing and dropping replaces a known one.
 
-        A value without the shape of a decision is left out.
+        With ``unreported`` memd does not have them and gets a report. A value that is no complete
+        decision is left out.
         """
         for decision in filter(_is_decision, decisions):
             name = SentBlock(decision["tool_use_id"], decision["content_hash"])
             known = self.decisions.get(name)
-            removes = decision["action"] in _CHANGES
-            was_removed = known is not None and known["action"] in _CHANGES
-            if self.missed and removes and not was_removed:
+            removes = decision["action"] in _REMOVALS
+            was_removed = known is not None and known["action"] in _REMOVALS
+            if self.answer_is_missing and removes and not was_removed:
                 # A request was sent without memd's answer, with this block in it: it stays whole.
-                self.decisions.setdefault(name, {**name._asdict(), **_WHOLE})
+                self.decisions.setdefault(name, _decision_to_keep(name))
                 self.unreported.add(name)
             elif removes or known is None:
                 self.decisions[name] = dict(decision)
                 if decision["action"] != KEEP:
-                    self._changed.add(name.tool_use_id)
+                    self._replaced_calls.add(name.tool_use_id)
                 if unreported:
                     self.unreported.add(name)
 
     def freeze(self, messages: Iterable[Message]) -> None:
         """Decide that results without a decision are sent whole from now on."""
-        self.learn(({**name._asdict(), **_WHOLE} for name, _ in results(messages)), unreported=True)
+        decisions = [_decision_to_keep(name) for name, _ in results(messages)]
+        self.add_decisions(decisions, unreported=True)
 
-    def applied(self, messages: Iterable[Message]) -> list[Message]:
+    def with_replacements(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages with their replacements; an unchanged one is the same object."""
-        return [self._with_replacements(message) for message in messages]
+        return [self._message_to_send(message) for message in messages]
 
-    def _with_replacements(self, message: Message) -> Message:
+    def _message_to_send(self, message: Message) -> Message:
         """Return a message with its blocks replaced as memd decided, the same object if none is."""
         blocks = _blocks_of(message.get("content"))
-        sent = [self._replaced(block) for block in blocks]
-        if all(map(operator.is_, sent, blocks)):
+        new_blocks = [self._block_to_send(block) for block in blocks]
+        if all(map(operator.is_, new_blocks, blocks)):
             return message
-        return {**message, "content": [block for block in sent if block is not None]}
+        return {**message, "content": [block for block in new_blocks if block is not None]}
 
-    def _replaced(self, block: Message) -> Message | None:
+    def _block_to_send(self, block: Message) -> Message | None:
         """Return what is sent in place of a block: itself, a copy, or ``None`` to drop it."""
-        call = block.get("tool_use_id", "")  # "" for thinking, which belongs to no call
-        if call not in self._changed:
+        call_id = block.get("tool_use_id", "")  # "" for thinking, which belongs to no call
+        if call_id not in self._replaced_calls:
             return block
-        name = _result_name(block) if call else _thinking_name(block)
+        name = _result_key(block) if call_id else _thinking_key(block)
         decision = self.decisions.get(name) if name else None
         if decision is None or decision["action"] == KEEP:
             return block
         if decision["action"] == DROP:
             return None
         # A cache mark on a part of the removed text is moved to the block, which ends there too.
-        marked = [part for part in _blocks_of(block["content"]) if "cache_control" in part]
-        mark = {"cache_control": marked[-1]["cache_control"]} if marked else {}
+        marked_parts = [part for part in _blocks_of(block["content"]) if "cache_control" in part]
+        mark = {"cache_control": marked_parts[-1]["cache_control"]} if marked_parts else {}
         return {**mark, **block, "content": decision["content"]}
 
 
 class ObservedReply:
-    """The usage and the tool calls of a reply to the first ``after`` messages.
+    """The usage and the tool calls of a reply to a conversation's first messages.
 
-    ``calls`` are the tools' names by call id, to which those of earlier replies can be given.
+    ``message_count`` is the number of these messages, 0 for no reply. ``calls`` are the tools'
+    names by call id; those of earlier replies are given to the constructor.
     """
 
-    def __init__(self, after: int, calls: Mapping[str, str] | None = None) -> None:
-        self.after = after
+    def __init__(self, message_count: int, calls: Mapping[str, str] | None = None) -> None:
+        self.message_count = message_count
         self.usage: dict[str, Any] = {}
-        self.diagnostics: Any = None
+        self.diagnostics: Any = None  # what the server says about a lost cache
         self.calls = dict(calls or {})
-        self._lines = LineBuffer()
+        self._buffer = LineBuffer()
 
     def feed(self, data: bytes) -> None:
         """Read bytes of a stream of events."""
-        for line in self._lines.feed(data):
+        for line in self._buffer.feed(data):
+            # The other events need no parsing.
             if line.startswith(b"data:") and (b'"usage"' in line or b'"tool_use"' in line):
                 self.take(read_object(line[5:]))
 
@@ -179,23 +199,30 @@ class ObservedReply:
         reply = event.get("message", event)
         if not isinstance(reply, Mapping):
             return
-        if isinstance(usage := reply.get("usage"), Mapping):
+        usage = reply.get("usage")
+        if isinstance(usage, Mapping):
             self.usage |= {name: value for name, value in usage.items() if value is not None}
         self.diagnostics = reply.get("diagnostics") or self.diagnostics
-        self.calls |= _calls((*_blocks_of(reply.get("content")), event.get("content_block")))
+        blocks = [*_blocks_of(reply.get("content")), event.get("content_block")]
+        self.calls |= _tools_by_call(blocks)
 
     def is_last_of(self, messages: Sequence[Message]) -> bool:
-        """Return whether no newer reply is among these messages of the conversation."""
-        return last_reply(messages) == self.after
+        """Return whether this reply is the newest one among the conversation's messages."""
+        return last_reply(messages) == self.message_count
 
 
 def compacted(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Message]:
-    """Return the messages of a conversation after an answer of ``context.compact`` is applied."""
+    """Return a conversation as an answer of ``context.compact`` says.
+
+    These are its messages before ``keep_to``, the answer's own messages, and then those from
+    ``keep_from`` on, without the blocks that ``edits`` name.
+    """
     dropped = {(edit["message"], edit["block"]) for edit in answer["edits"]}
+    edited_places = {place for place, _ in dropped}
     rest = []
     for place in range(answer["keep_from"], len(messages)):
         message = messages[place]
-        if any(edited == place for edited, _ in dropped):
+        if place in edited_places:
             blocks = enumerate(message["content"])
             remaining = [block for number, block in blocks if (place, number) not in dropped]
             message = {**message, "content": remaining}
@@ -205,33 +232,37 @@ def compacted(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Me
 
 def outlines(messages: Iterable[Message]) -> list[Message]:
     """Return messages in which strings that are too long for a frame have only size and hash."""
-    return [_outline(message, _LONG_CHARACTERS) for message in messages]
+    return [_outline(message, _MAX_CHARACTERS) for message in messages]
 
 
 def last_reply(messages: Sequence[Message]) -> int:
     """Return the place of the newest reply, -1 where there is none."""
-    replies = (n for n, each in enumerate(messages) if each.get("role") == "assistant")
-    return max(replies, default=-1)
+    roles = [message.get("role") for message in messages]
+    places = (place for place, role in enumerate(roles) if role == "assistant")
+    return max(places, default=-1)
 
 
 def calls_of(messages: Iterable[Message]) -> dict[str, str]:
-    """Return the names of the tools that are called, by the calls' ids."""
-    return _calls(block for message in messages for block in _blocks_of(message.get("content")))
+    """Return the names of the tools that are called in messages, by the ids of the calls."""
+    return _tools_by_call(
+        block for message in messages for block in _blocks_of(message.get("content"))
+    )
 
 
 def results(messages: Iterable[Message]) -> Iterator[tuple[SentBlock, Message]]:
-    """Yield the results that may be stored, each with its key; errors are left out."""
+    """Yield the results of tools that may be stored, each with its key; errors are left out."""
     for message in messages:
         for block in _blocks_of(message.get("content")):
-            name = _result_name(block)
+            name = _result_key(block)
             if name is not None and not block.get("is_error"):
                 yield name, block
 
 
-def _calls(blocks: Iterable[Any]) -> dict[str, str]:
+def _tools_by_call(blocks: Iterable[Any]) -> dict[str, str]:
     """Return the names of tools by the ids of their calls in some blocks."""
-    used = (b for b in blocks if isinstance(b, Mapping) and b.get("type") == "tool_use")
-    return {str(block.get("id")): str(block.get("name")) for block in used}
+    objects = (block for block in blocks if isinstance(block, Mapping))
+    calls = (block for block in objects if block.get("type") == "tool_use")
+    return {str(call.get("id")): str(call.get("name")) for call in calls}
 
 
 def _blocks_of(content: Any) -> list[Any]:
@@ -239,7 +270,7 @@ def _blocks_of(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _result_name(block: Message) -> SentBlock | None:
+def _result_key(block: Message) -> SentBlock | None:
     """Return the key of a long text result, ``None`` for any other block."""
     if block.get("type") != "tool_result":
         return None
@@ -249,17 +280,22 @@ def _result_name(block: Message) -> SentBlock | None:
     return SentBlock(block["tool_use_id"], content_hash(content))
 
 
-def _thinking_name(block: Message) -> SentBlock | None:
-    """Return the name under which a thinking block is known, ``None`` for another block."""
+def _thinking_key(block: Message) -> SentBlock | None:
+    """Return the key of a thinking block, ``None`` for any other block."""
     return SentBlock("", content_hash([block])) if block.get("type") in THINKING else None
+
+
+def _decision_to_keep(name: SentBlock) -> Decision:
+    """Return the decision that a block is sent whole."""
+    return {**name._asdict(), **_KEPT_WHOLE}
 
 
 def _sent(before: bytes, message: Message) -> SentMessage:
     """Return a message with its outline and hash; ``before`` is the conversation's hash so far."""
-    outline = _outline(message, _LONG_CHARACTERS)
+    outline = _outline(message, _MAX_CHARACTERS)
     data = canonical(outline)
     if len(data) > _LARGE_BYTES:  # it has many strings of middle length
-        outline = _outline(message, _SHORT_CHARACTERS)
+        outline = _outline(message, _MAX_CHARACTERS_IN_LARGE)
         data = canonical(outline)
     return SentMessage(message, outline, len(data), sha256(before + data).digest())
 
@@ -279,10 +315,10 @@ def _outline(value: Any, limit: int) -> Any:
     return value
 
 
-def _is_decision(given: Any) -> bool:
+def _is_decision(value: Any) -> bool:
     """Return whether a value from the daemon is a complete decision about a block."""
     return (
-        isinstance(given, Mapping)
-        and all(type(given.get(name)) is kind for name, kind in _SHAPE.items())
-        and given["action"] in _ACTIONS
+        isinstance(value, Mapping)
+        and all(type(value.get(name)) is kind for name, kind in _DECISION_TYPES.items())
+        and value["action"] in _ACTIONS
     )

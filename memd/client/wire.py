@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from memd.client.errors import DaemonUnavailableError, RemoteError
 
 HELLO = "hello"
-ENDING = "ending"  # the kind of an error: the daemon ended before a request was done
+ENDING = "ending"  # the kind of the error with which a daemon that ends answers open requests
 PROGRESS = "$/progress"
 CANCEL = "$/cancelRequest"
 
@@ -34,17 +34,17 @@ class LineBuffer:
     """Splits bytes into whole lines, in linear time."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._parts: list[bytes] = []  # of the line that has no newline yet
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that these bytes complete, without their newline."""
-        head, *lines = data.split(b"\n")
-        self._parts.append(head)
-        if not lines:
+        first_part, *other_parts = data.split(b"\n")
+        self._parts.append(first_part)
+        if not other_parts:
             return []
-        whole = [b"".join(self._parts), *lines[:-1]]
-        self._parts = [lines[-1]]
-        return [line for line in whole if line.strip()]
+        lines = [b"".join(self._parts), *other_parts[:-1]]
+        self._parts = [other_parts[-1]]  # what is behind the last newline
+        return [line for line in lines if line.strip()]
 
 
 def request(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:

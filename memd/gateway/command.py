@@ -21,8 +21,8 @@ from memd.gateway.connection import Entrance, GatewayConnection
 from memd.gateway.rewriting import READERS, Rewriter
 from memd.gateway.upstream import Upstream, upstream
 
-CONNECTIONS = 256
-_PAUSE_SECONDS = 0.1
+CONNECTIONS = 256  # at the same time
+_PAUSE_SECONDS = 0.1  # after a connection could not be accepted
 _SECRET_BYTES = 16
 _HOST = "127.0.0.1"
 _PORTS = 65_536
@@ -53,26 +53,26 @@ See also: docs/gateway.md, memctl context.
 
 def main(arguments: Sequence[str]) -> int:
     """Run the gateway and return its exit status."""
-    given = parser()
-    options = given.parse_args(arguments)
+    option_parser = parser()
+    options = option_parser.parse_args(arguments)
     if options.port not in range(_PORTS):
-        given.error(f"a port is below {_PORTS}")
+        option_parser.error(f"a port is below {_PORTS}")
     places = find(os.environ, os.path.expanduser("~"))
     try:
-        address = upstream(options.upstream or _configured(places))
+        address = upstream(options.upstream or _configured_upstream(places))
     except MemdError as error:
-        return _complain(error.sentence, error.exit_status)
+        return _write_error(error.sentence, error.exit_status)
     try:
         connect(places, os.environ, name="gateway", start=False).close()
     except MemdError as error:
-        _complain(f"{error.sentence}; until one runs, requests pass as they are")
+        _write_error(f"{error.sentence}; until one runs, requests pass as they are")
     readers = READERS.union(options.reader)
     cwd = os.path.abspath(options.cwd)
     rewriter = Rewriter(places.socket, cwd, readers, manage=options.manage)
     try:
         anyio.run(_serve, options.port, address, rewriter)
     except OSError as error:
-        return _complain(f"port {options.port} cannot be listened at: {error}", 1)
+        return _write_error(f"port {options.port} cannot be listened at: {error}", 1)
     return 0
 
 
@@ -91,7 +91,7 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
         try:
             await GatewayConnection(client, entrance, address, rewriter).serve()
         except Exception as error:  # noqa: BLE001 - the edge: it must not end the others
-            _complain(f"a connection ended with {type(error).__name__}")
+            _write_error(f"a connection ended with {type(error).__name__}")
         finally:
             slots.release()
 
@@ -115,20 +115,21 @@ async def _serve(port: int, address: Upstream, rewriter: Rewriter) -> None:
                 break
 
 
-def _configured(places: Places) -> str:
+def _configured_upstream(places: Places) -> str:
     """Return the upstream in the user's settings; the default if others may write that file."""
     try:
         with open(places.config, "rb") as file:
             facts = os.fstat(file.fileno())
-            others = facts.st_uid not in {os.getuid(), 0} or facts.st_mode & 0o022
-            options = {} if others else tomllib.load(file)
+            is_foreign = facts.st_uid not in {os.getuid(), 0}
+            others_may_write = is_foreign or facts.st_mode & 0o022
+            options = {} if others_may_write else tomllib.load(file)
     except (OSError, ValueError, RecursionError):
         options = {}
     settings, _ = parse([Layer(places.config, options)])
     return settings.gateway.upstream
 
 
-def _complain(sentence: str, status: int = 0) -> int:
+def _write_error(sentence: str, status: int = 0) -> int:
     """Write a sentence to standard error and return the exit status."""
     sys.stderr.write(f"memd gateway: {sentence}\n")
     return status

@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec import Struct
 
-Place = tuple[int, int]  # a message, and a block of its content
-Read = Callable[[int], tuple[Any, int]]  # from where a value begins to the value and its end
-_space = re.compile(r"[ \t\n\r]*").match
+Place = tuple[int, int]  # the index of a message, and that of a block of its content
+Reader = Callable[[int], tuple[Any, int]]  # from where a value begins to the value and its end
+_match_space = re.compile(r"[ \t\n\r]*").match
 
 
 class RequestBody(Struct, frozen=True):
@@ -37,17 +37,18 @@ class RequestBody(Struct, frozen=True):
 
         Further names in ``changes`` must be new to their block, and those in ``added`` to the body.
         """
-        spans = {message: _spans(self.text, self.starts[message]) for message, _ in changes}
-        pieces = [self.text[: self.inside], *(f"{_members({n: added[n]})}," for n in added)]
-        at = self.inside
+        spans = {message: _content_spans(self.text, self.starts[message]) for message, _ in changes}
+        pieces = [self.text[: self.inside]]
+        pieces += [f"{_members({name: value})}," for name, value in added.items()]
+        at = self.inside  # the text before this position is in ``pieces``
         for message, block in sorted(changes):  # in the order of the text
             start, end = spans[message][block]
             members = dict(changes[message, block])
-            content = _dump(members.pop("content"))
-            more = (f",{_members({name: members[name]})}" for name in members)
-            pieces += self.text[at:start], content, *more
+            pieces += [self.text[at:start], _dump(members.pop("content"))]
+            pieces += [f",{_members({name: value})}" for name, value in members.items()]
             at = end
-        return "".join((*pieces, self.text[at:])).encode()
+        pieces.append(self.text[at:])
+        return "".join(pieces).encode()
 
 
 def read(data: bytes) -> RequestBody | None:
@@ -64,13 +65,13 @@ def read(data: bytes) -> RequestBody | None:
         inside = _after_sign(text, "{", _skip_space(text, 0))
         messages = partial(_array, text, message)
         members, end = _object(text, {"messages": messages}, inside - 1)
-        whole = _skip_space(text, end) == len(text)
     except (ValueError, IndexError, RecursionError):
         return None
-    return RequestBody(text, members, starts, inside) if whole else None
+    has_more = _skip_space(text, end) < len(text)
+    return None if has_more else RequestBody(text, members, starts, inside)
 
 
-def _spans(text: str, start: int) -> list[tuple[int, int]]:
+def _content_spans(text: str, start: int) -> list[tuple[int, int]]:
     """Return the start and end of each block's content in a message."""
     spans: list[tuple[int, int]] = []
 
@@ -89,8 +90,12 @@ def _spans(text: str, start: int) -> list[tuple[int, int]]:
     return spans
 
 
-def _object(text: str, readers: Mapping[str, Read], at: int) -> tuple[Any, int]:
-    """Return an object and its end; ``readers`` read some members. Other values are decoded."""
+def _object(text: str, readers: Mapping[str, Reader], at: int) -> tuple[Any, int]:
+    """Return the object that begins at a position, and its end.
+
+    ``readers`` read the members of some names; the others are decoded. So is any other value than
+    an object. Raises ValueError and IndexError.
+    """
     if text[at] != "{":
         return _decode(text, at)
     pairs: list[tuple[str, Any]] = []
@@ -107,8 +112,11 @@ def _object(text: str, readers: Mapping[str, Read], at: int) -> tuple[Any, int]:
     return _unique(pairs), at + 1
 
 
-def _array(text: str, item: Read, at: int) -> tuple[Any, int]:
-    """Return an array, read item by item, and its end. Other values are decoded."""
+def _array(text: str, read_item: Reader, at: int) -> tuple[Any, int]:
+    """Return the array that begins at a position, and its end; ``read_item`` reads each read_item.
+
+    Any other value is decoded. Raises ValueError and IndexError.
+    """
     if text[at] != "[":
         return _decode(text, at)
     values: list[Any] = []
@@ -116,7 +124,7 @@ def _array(text: str, item: Read, at: int) -> tuple[Any, int]:
     while text[at] != "]":
         if values:
             at = _skip_space(text, _after_sign(text, ",", at))
-        value, at = item(at)
+        value, at = read_item(at)
         values.append(value)
         at = _skip_space(text, at)
     return values, at + 1
@@ -124,7 +132,7 @@ def _array(text: str, item: Read, at: int) -> tuple[Any, int]:
 
 def _skip_space(text: str, at: int) -> int:
     """Return the position of the first character from ``at`` on that is no white space."""
-    match = _space(text, at)
+    match = _match_space(text, at)  # it matches everywhere, since it may be empty
     return match.end() if match else at
 
 

@@ -41,9 +41,9 @@ class Upstream(Struct, frozen=True):
     @property
     def authority(self) -> str:
         """Return the value of the header Host."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = self.port == _PORTS["https" if self.encrypted else "http"]
-        return host if usual else f"{host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host  # IPv6 has colons
+        usual_port = _PORTS["https" if self.encrypted else "http"]
+        return host if self.port == usual_port else f"{host}:{self.port}"
 
     async def connect(self) -> ByteStream:
         """Return a new connection. Raises OSError, and anyio's error if TLS fails."""
@@ -67,11 +67,12 @@ def upstream(address: str) -> Upstream:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise WrongUpstreamError from None
-    plain = re.fullmatch(r"[!-~]+", address) and not ("@" in parts.netloc or set("?#") & {*address})
-    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-    if not (host and plain and safe):
-        raise WrongUpstreamError
+    is_ascii = re.fullmatch(r"[!-~]+", address)  # and without spaces and control characters
+    has_extras = "@" in parts.netloc or "?" in address or "#" in address
     encrypted = parts.scheme == "https"
+    is_safe = encrypted or (parts.scheme == "http" and is_loopback(host))
+    if not host or not is_ascii or has_extras or not is_safe:
+        raise WrongUpstreamError
     return Upstream(host, port or _PORTS[parts.scheme], encrypted, parts.path.rstrip("/"))
 
 

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 PAGE_SECONDS = 60.0
 ANSWER_BYTES = 8 * 1024 * 1024  # twice a page's text; with its copy 16 MiB of memory
-_CLOSE_SECONDS = 1.0
+_CLOSE_SECONDS = 1.0  # to close a connection
 _PIECE_BYTES = 64 * 1024
 _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 # Why a server cannot be used, in words for the sentence of its error.
-_TOO_SLOW = "it did not answer in time"
+_NO_ANSWER_IN_TIME = "it did not answer in time"
 _NO_LIBRARY = "the library for it is missing (pip install 'memdir-daemon[team]')"
-_ADDRESS = "its address must be https, or http to this machine"
-_UNTRUSTED = "its certificate is not trusted here (SSL_CERT_FILE may name its authority)"
+_BAD_ADDRESS = "its address must be https, or http to this machine"
+_BAD_CERTIFICATE = "its certificate is not trusted here (SSL_CERT_FILE may name its authority)"
 _BAD_HEADER = "a header cannot be sent"
 TOO_LONG = "the answer is longer than any answer may be"
 _NOT_HTTP = "what it answered is no HTTP"
@@ -44,7 +44,7 @@ _CAUSES = {
     "ConnectError": "no connection",
     "ConnectTimeout": "no connection in time",
     "ReadError": "the connection broke",
-    "ReadTimeout": _TOO_SLOW,
+    "ReadTimeout": _NO_ANSWER_IN_TIME,
     "WriteError": "the connection broke",
     "WriteTimeout": "it did not take the request in time",
 }
@@ -99,8 +99,8 @@ class RemoteAnswerError(MemdError):
 class Link:
     """A client of one server, with its address and token; close it, or use it as a context manager.
 
-    ``most`` is the size limit of a decompressed body in bytes. ``page_seconds`` limits a whole
-    request, ``connect_seconds`` the connection.
+    ``max_bytes`` is the limit of a decompressed body. ``page_seconds`` limits a whole request,
+    ``connect_seconds`` the connection.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class Link:
         *,
         connect_seconds: float = CONNECT_SECONDS,
         page_seconds: float = PAGE_SECONDS,
-        most: int = ANSWER_BYTES,
+        max_bytes: int = ANSWER_BYTES,
     ) -> None:
         self.address = address.rstrip("/")
         self._token = token
         self._connect_seconds = connect_seconds
         self._page_seconds = page_seconds
-        self._most = most
-        self._transport: httpx2.AsyncHTTPTransport | None = None
+        self._max_bytes = max_bytes
+        self._transport: httpx2.AsyncHTTPTransport | None = None  # opened at the first request
 
     async def __aenter__(self) -> Self:
         return self
@@ -126,7 +126,7 @@ class Link:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections, waiting at most a second."""
+        """Close the connections, waiting at max_bytes a second."""
         transport, self._transport = self._transport, None
         if transport is not None:
             with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
@@ -141,7 +141,7 @@ class Link:
             with anyio.fail_after(self._page_seconds):
                 return await self._send_unbounded(request)
         except TimeoutError:
-            raise RemoteUnreachableError(self.address, _TOO_SLOW) from None
+            raise RemoteUnreachableError(self.address, _NO_ANSWER_IN_TIME) from None
 
     async def _send_unbounded(self, request: HttpRequest) -> HttpResponse:
         """Send a request without a time limit. Raises the errors of ``send``."""
@@ -150,9 +150,9 @@ class Link:
         import httpx2  # noqa: PLC0415 - a thread has loaded it before
 
         headers = {**request.headers, **self._common_headers()}
-        if not all(_is_sendable(text) for pair in headers.items() for text in pair):
+        if not all(_is_sendable(text) for text in (*headers.keys(), *headers.values())):
             raise RemoteUnreachableError(self.address, _BAD_HEADER)
-        times = httpx2.Timeout(self._page_seconds, connect=self._connect_seconds).as_dict()
+        timeouts = httpx2.Timeout(self._page_seconds, connect=self._connect_seconds).as_dict()
         try:
             response = await self._transport.handle_async_request(
                 httpx2.Request(
@@ -160,7 +160,7 @@ class Link:
                     f"{self.address}{request.path}",
                     headers=headers,
                     content=request.body or None,
-                    extensions={"timeout": times},
+                    extensions={"timeout": timeouts},
                 )
             )
             try:
@@ -173,8 +173,8 @@ class Link:
         except httpx2.RemoteProtocolError:
             raise RemoteAnswerError(self.address, _NOT_HTTP) from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            cause = _UNTRUSTED if untrusted else _describe_error(error)
+            is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
+            cause = _BAD_CERTIFICATE if is_untrusted else _describe_error(error)
             raise RemoteUnreachableError(self.address, cause) from None
         received = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status_code, received, body)
@@ -193,21 +193,23 @@ class Link:
             pieces = _unpack(unpacker, part) if unpacker else (part,)
             for piece in pieces:
                 body += piece
-                if len(body) > self._most:
+                if len(body) > self._max_bytes:
                     body.clear()  # else the error's traceback would keep it in memory
                     raise RemoteAnswerError(self.address, TOO_LONG)
-        if unpacker and not unpacker.eof:
+        if unpacker and not unpacker.eof:  # the body is cut off
             raise RemoteAnswerError(self.address, _WRONG_ENCODING)
         return bytes(body)
 
     def _common_headers(self) -> dict[str, str]:
         """Return the headers of every request, with the token if there is one."""
-        own = {
+        headers = {
             "Host": urlsplit(self.address).netloc,
             "Accept-Encoding": "gzip",
             "User-Agent": f"memd/{__version__}",
         }
-        return own | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
 
     def _open_transport(self) -> "httpx2.AsyncHTTPTransport":
         """Import the library and return a transport for this address. Blocks.
@@ -218,18 +220,19 @@ class Link:
         parts = urlsplit(self.address)
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
-            raise RemoteUnreachableError(self.address, _ADDRESS)
+            raise RemoteUnreachableError(self.address, _BAD_ADDRESS)
         from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - 25 ms and 2 MB
 
         try:
             import httpx2  # noqa: PLC0415 - in a thread, only where a project has joined
         except ImportError:  # pragma: no cover - the tests have it
             raise RemoteUnreachableError(self.address, _NO_LIBRARY) from None
-        secure = parts.scheme == "https"
-        proxy = getproxies().get("https") if secure and not proxy_bypass(host) else None
+        is_https = parts.scheme == "https"
+        uses_proxy = is_https and not proxy_bypass(host)
+        proxy = getproxies().get("https") if uses_proxy else None
         try:
             # Certificates are slow to load, and not needed for http to this machine.
-            return httpx2.AsyncHTTPTransport(verify=secure, proxy=proxy)
+            return httpx2.AsyncHTTPTransport(verify=is_https, proxy=proxy)
         except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
             raise RemoteUnreachableError(self.address, type(error).__name__) from None
 

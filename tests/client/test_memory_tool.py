@@ -307,6 +307,6 @@ def test_a_connection_that_is_closed_is_forgotten(home: Home) -> None:
     clients = []
     for _ in range(2):
         tool.call(view(""))
-        clients.append(weakref.ref(tool._client.get(tool._where.connect)))
+        clients.append(weakref.ref(tool._client.get(tool._target.connect)))
         tool.close()
     assert [each() for each in clients] == [None, None]

@@ -56,11 +56,11 @@ def test_memd_has_what_both_agree_on(lists: list[list[Message]]) -> None:
         for message in outlines(messages):
             hashes.append(chained(hashes[-1], message))
         assert [sent.hash_at(n) for n in range(len(hashes))] == [each.hex() for each in hashes]
-        assert sent.agreed < len(before)
-        assert hashes[: sent.agreed + 1] == before[: sent.agreed + 1]
-        longer = len(hashes) > sent.agreed + 1 and len(before) > sent.agreed + 1
-        assert not longer or hashes[sent.agreed + 1] != before[sent.agreed + 1]
-        sent.agreed, before = len(messages), hashes
+        assert sent.agreed_count < len(before)
+        assert hashes[: sent.agreed_count + 1] == before[: sent.agreed_count + 1]
+        longer = len(hashes) > sent.agreed_count + 1 and len(before) > sent.agreed_count + 1
+        assert not longer or hashes[sent.agreed_count + 1] != before[sent.agreed_count + 1]
+        sent.agreed_count, before = len(messages), hashes
 
 
 @given(CONVERSATIONS, CONVERSATIONS, st.randoms(use_true_random=False))
@@ -72,11 +72,11 @@ def test_what_was_sent_once_is_sent_again(
     sent, whole = SentConversation(), [*first, *more]
     original = copy.deepcopy(whole)
     names = [name for name, _ in results(whole)]
-    sent.learn(decision(name, chance.choice(["keep", "spill"])) for name in names[::2])
+    sent.add_decisions(decision(name, chance.choice(["keep", "spill"])) for name in names[::2])
     sent.freeze(first)
-    once = copy.deepcopy(sent.applied(first))
-    sent.learn(decision(name, chance.choice(["keep", "spill"])) for name in names)
-    assert sent.applied(whole)[: len(first)] == once
+    once = copy.deepcopy(sent.with_replacements(first))
+    sent.add_decisions(decision(name, chance.choice(["keep", "spill"])) for name in names)
+    assert sent.with_replacements(whole)[: len(first)] == once
     assert whole == original
 
 
@@ -85,8 +85,8 @@ def test_what_was_sent_once_is_sent_again(
 def test_only_replaced_results_differ(messages: list[Message]) -> None:
     """All but the content of stored results is sent as it is, with the marks of the cache."""
     sent = SentConversation()
-    sent.learn(decision(name, "spill") for name, _ in results(messages))
-    for old, new in zip(messages, sent.applied(messages), strict=True):
+    sent.add_decisions(decision(name, "spill") for name, _ in results(messages))
+    for old, new in zip(messages, sent.with_replacements(messages), strict=True):
         stored = {id(block) for _, block in results([old])}
         assert (new is old) == (not stored)
         pairs = [] if new is old else zip(old["content"], new["content"], strict=True)
@@ -137,9 +137,10 @@ def test_nonsense_is_no_decision() -> None:
     """Only what has the shape of a decision is taken over."""
     sent = SentConversation()
     good = decision(("a", content_hash("x" * 5_000)), "spill")
-    sent.learn([5, {}, {**good, "size": "5"}, {**good, "action": "burn"}, {**good, "path": None}])  # type: ignore[list-item]
+    incomplete = [{**good, "size": "5"}, {**good, "action": "burn"}, {**good, "path": None}]
+    sent.add_decisions([5, {}, *incomplete])  # type: ignore[list-item]
     assert sent.decisions == {}
-    sent.learn([good])
+    sent.add_decisions([good])
     assert [*sent.decisions.values()] == [good]
 
 
@@ -154,11 +155,11 @@ def test_what_memd_changed_unheard_stays_as_it_was_sent() -> None:
     sent = SentConversation()
     sent.freeze(talk)
     sent.unreported.clear()
-    sent.missed = True
-    sent.learn(changes)
-    assert sent.applied(talk) == talk
+    sent.answer_is_missing = True
+    sent.add_decisions(changes)
+    assert sent.with_replacements(talk) == talk
     assert sent.unreported == {cleared, dropped}
     assert {each["action"] for each in sent.decisions.values()} == {"keep"}
-    sent.missed = False
-    sent.learn(changes)
-    assert sent.applied(talk) != talk
+    sent.answer_is_missing = False
+    sent.add_decisions(changes)
+    assert sent.with_replacements(talk) != talk

@@ -163,17 +163,17 @@ def test_only_messages_are_read() -> None:
     """Nothing else than messages of a program that is not Claude Code is looked into."""
     rewriter = Rewriter("/nonexistent", "/")
     agent = {b"user-agent": b"agent/1", b"content-length": b"33554432"}
-    assert rewriter.concerns(b"POST", CREATE, agent)
-    assert rewriter.concerns(b"POST", COUNT, {})
-    assert not rewriter.concerns(b"GET", CREATE, agent)
-    assert not rewriter.concerns(b"POST", b"/v1/messages/batches", agent)
+    assert rewriter.may_change(b"POST", CREATE, agent)
+    assert rewriter.may_change(b"POST", COUNT, {})
+    assert not rewriter.may_change(b"GET", CREATE, agent)
+    assert not rewriter.may_change(b"POST", b"/v1/messages/batches", agent)
     for name, value in (
         (b"content-length", b"33554433"),
         (b"content-encoding", b"gzip"),
         (b"user-agent", b"claude-cli/2.1.329 (external, cli)"),
         (b"x-anthropic-billing-header", b"a=b"),
     ):
-        assert not rewriter.concerns(b"POST", CREATE, {**agent, name: value})
+        assert not rewriter.may_change(b"POST", CREATE, {**agent, name: value})
 
 
 def test_what_was_sent_whole_stays_whole(rewriter: Rewriter, home: Home) -> None:

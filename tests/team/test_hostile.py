@@ -257,11 +257,11 @@ async def test_no_cookie_is_kept_and_an_answer_is_read_whole() -> None:
     """A cookie that a server sets does not come back, and a body up to the bound is returned."""
     said = answer(b"x" * 1000, "200 OK", "Set-Cookie: a=b")
     with hostile(lambda _: said) as server:
-        async with Link(server.url, TOKEN, most=1000) as link:
+        async with Link(server.url, TOKEN, max_bytes=1000) as link:
             assert len((await link.send(HttpRequest("GET", "/"))).body) == 1000
             await link.send(HttpRequest("GET", "/"))
         assert not any("cookie" in head.lower() for head in server.heads)
-        async with Link(server.url, TOKEN, most=999) as link:
+        async with Link(server.url, TOKEN, max_bytes=999) as link:
             with pytest.raises(RemoteAnswerError):
                 await link.send(HttpRequest("GET", "/"))
 

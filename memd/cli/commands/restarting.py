@@ -7,7 +7,7 @@ from memd.cli import service_unit
 from memd.cli.commands import service
 from memd.cli.invocation import Invocation
 from memd.client.errors import DaemonUnavailableError, RemoteError
-from memd.client.launch import startable
+from memd.client.launch import reason_against_start
 from memd.core.errors import MemdError
 
 _UNKNOWN = -32601  # JSON-RPC's code for a method that the daemon does not know
@@ -57,7 +57,7 @@ def _stop_running(invocation: Invocation) -> str:
     """
     running = invocation.call("status")
     program = str(running.get("program", ""))
-    if problem := startable(invocation.places, invocation.environ):
+    if problem := reason_against_start(invocation.places, invocation.environ):
         raise NotStartableError(sys.executable, problem)
     # Several names of an interpreter in one folder are one installation.
     same_folder = os.path.dirname(program) == os.path.dirname(sys.executable)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from memd.cli import output, service_unit
 from memd.cli.invocation import Invocation
 from memd.cli.service_unit import Argv, Service
-from memd.client.launch import refused
+from memd.client.launch import failure_of_command
 from memd.core import places
 from memd.core.errors import MemdError
 
@@ -19,7 +19,7 @@ _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "absent
 
 
 class SupervisorFailedError(MemdError):
-    """The supervisor refused a command."""
+    """The supervisor failure_of_command a command."""
 
     def __init__(self, command: Sequence[str], words: str) -> None:
         super().__init__(f"{shlex.join(command)} failed: {words}", command=shlex.join(command))
@@ -177,4 +177,4 @@ def _run_supervisor(invocation: Invocation, command: Argv) -> str:
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         return f"{_NO_PROGRAM}{command[0]}"
-    return refused([program, *command[1:]], environ, _SECONDS)
+    return failure_of_command([program, *command[1:]], environ, _SECONDS)
