@@ -46,7 +46,7 @@ class AsyncClient:
             "environment": forwarded(os.environ if environment is None else environment),
         }
         self._last_id = 0  # of a request; 0 says that none was sent, not even ``hello``
-        self._open_calls: dict[int, _OpenCall] = {}  # by the id of the request
+        self._pending_calls: dict[int, _PendingCall] = {}  # by the id of the request
         self._end_cause = ""  # why the connection ended, "" while it is open
         self._send_lock = anyio.Lock()  # held while a line is sent, so that lines do not mix
         self._group = anyio.create_task_group()  # runs ``_read``
@@ -93,35 +93,35 @@ class AsyncClient:
             greeting = wire.request(self._next_id(), wire.HELLO, self._hello)
         request_id = self._next_id()
         request = dict(params or {})
-        open_call = _OpenCall(progress)
+        pending_call = _PendingCall(progress)
         if progress is not None:
             request["workDoneToken"] = request_id
-        self._open_calls[request_id] = open_call
+        self._pending_calls[request_id] = pending_call
         try:
             await self._send(greeting + wire.request(request_id, method, request))
-            return await self._wait(open_call)
+            return await self._wait(pending_call)
         except anyio.get_cancelled_exc_class():
             # Shielded: a cancelled task could not send the message otherwise.
             with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
                 await self._send(wire.notification(wire.CANCEL, {"id": request_id}))
             raise
         finally:
-            del self._open_calls[request_id]
+            del self._pending_calls[request_id]
 
-    async def _wait(self, open_call: "_OpenCall") -> Any:
+    async def _wait(self, pending_call: "_PendingCall") -> Any:
         """Wait for a call's answer and return its result, after reporting its progress values."""
         while True:
             if not self._end_cause:
-                await open_call.changed.wait()
-            while open_call.values:
-                value = open_call.values.pop(0)
-                if open_call.progress is not None:
-                    await open_call.progress(value)
-            if open_call.answer is not None:
-                return wire.result_of(open_call.answer, self.socket_path)
+                await pending_call.changed.wait()
+            while pending_call.values:
+                value = pending_call.values.pop(0)
+                if pending_call.progress is not None:
+                    await pending_call.progress(value)
+            if pending_call.answer is not None:
+                return wire.result_of(pending_call.answer, self.socket_path)
             if self._end_cause:
                 raise DaemonUnavailableError(self.socket_path, self._end_cause)
-            open_call.changed = anyio.Event()
+            pending_call.changed = anyio.Event()
 
     def _next_id(self) -> int:
         """Return an id that no earlier request of this client had."""
@@ -152,8 +152,8 @@ class AsyncClient:
                 self._end_cause = _HUNG_UP
             except (OSError, RemoteError, ValueError) as error:
                 self._end_cause = error.sentence if isinstance(error, RemoteError) else _HUNG_UP
-            for open_call in self._open_calls.values():
-                open_call.changed.set()
+            for pending_call in self._pending_calls.values():
+                pending_call.changed.set()
 
     async def _receive(self) -> bytes:
         """Return the next bytes from the daemon, empty at the end. Raises OSError."""
@@ -175,9 +175,9 @@ class AsyncClient:
             self._deliver_notification(message)
         elif message.id is None and message.error is not None:
             raise message.error
-        elif message.id in self._open_calls:
-            self._open_calls[message.id].answer = message
-            self._open_calls[message.id].changed.set()
+        elif message.id in self._pending_calls:
+            self._pending_calls[message.id].answer = message
+            self._pending_calls[message.id].changed.set()
         elif message.id == _HELLO_ID and isinstance(message.result, dict):
             self.server = message.result
 
@@ -187,13 +187,13 @@ class AsyncClient:
             with suppress(anyio.WouldBlock):  # the queue is full
                 self._queue.send_nowait(message)
             return
-        open_call = self._open_calls.get(message.params.get("token", 0))
-        if open_call is not None:
-            open_call.values.append(message.params.get("value") or {})
-            open_call.changed.set()
+        pending_call = self._pending_calls.get(message.params.get("token", 0))
+        if pending_call is not None:
+            pending_call.values.append(message.params.get("value") or {})
+            pending_call.changed.set()
 
 
-class _OpenCall:
+class _PendingCall:
     """A call that waits for its answer; ``progress`` gets the values of its progress."""
 
     def __init__(self, progress: Progress | None) -> None:

@@ -331,7 +331,7 @@ class GatewayConnection:
             self._upstream = None
 
     async def _answer(self, status: int, body: bytes = b"") -> None:
-        """Answer the client in place of the upstream. Raises _ConnectionOverError: both sides end."""
+        """Answer the client in place of the upstream, then raise _ConnectionOverError."""
         phrase = HTTPStatus(status).phrase
         kind = "Content-Type: application/json\r\n" if body else ""
         head = f"HTTP/1.1 {status} {phrase}\r\n{kind}Content-Length: {len(body)}\r\n"

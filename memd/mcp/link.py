@@ -11,8 +11,10 @@ from memd.client.launch import Client, connect
 from memd.core.places import Places
 
 ANSWER_SECONDS = 20.0  # clients abandon a tool call after 60 s
-START_SECONDS = 10.0
-_PAUSES = (0.0, 0.1)  # between attempts; a daemon that is being killed may still accept one
+START_SECONDS = 10.0  # for a daemon to start
+# Seconds before the second and the third attempt; a daemon that is being killed may still accept
+# the second one.
+_PAUSES = (0.0, 0.1)
 _NAME_CHARACTERS = 60
 _WRITES = ("memory.write", "memory.delete", "memory.undo", "message.send")
 _WITHOUT_CWD = ("message.receive", "message.ack")
@@ -26,7 +28,7 @@ class DaemonLink:
         self._environ = environ
         self._start = start
         self._connection: Client | None = None
-        self._name = "mcp"
+        self._name = "mcp"  # of the client, for the daemon
 
     def introduce(self, client: str) -> None:
         """Set the name of the client's program, which the history stores with its changes."""
@@ -47,15 +49,15 @@ class DaemonLink:
             params = {name: value for name, value in params.items() if name != "cwd"}
         for pause in _PAUSES:
             try:
-                return self.connected().call(method, params, ANSWER_SECONDS)
+                return self.connection().call(method, params, ANSWER_SECONDS)
             except DaemonUnavailableError:
                 if self._connection is None:  # there is no daemon, or none could be started
                     raise
                 self.close()
                 time.sleep(pause)
-        return self.connected().call(method, params, ANSWER_SECONDS)
+        return self.connection().call(method, params, ANSWER_SECONDS)
 
-    def connected(self) -> Client:
+    def connection(self) -> Client:
         """Return the connection, which is made if there is none.
 
         Raises DaemonUnavailableError and ServerRefusedError.

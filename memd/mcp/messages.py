@@ -21,13 +21,13 @@ from memd.text.quoting import neutralise
 
 _LINE_CHARACTERS = 120
 _NO_AGENT_KINDS = ("key_refused", "agent_ended")
-_ALONE = "No agent is registered here."
-_NOTHING = "No message waits."
-_MORE = "\n\nMore wait: call read_messages again."
+_NO_AGENTS = "No agent is registered here."
+_NO_MESSAGES = "No message waits."
+_MORE_WAIT = "\n\nMore wait: call read_messages again."
 # The members of a message that memd wrote; the sender's text is in the quotation alone.
 _FACTS = ("id", "from", "kind", "sent_at", "reply_to", "request", "approve", "delivery")
-_SHOWN = ("address", "client", "kind", "state", "progress")
-_SENT = {
+_AGENT_MEMBERS = ("address", "client", "kind", "state", "progress")
+_WORDS_BY_STATE = {
     "queued": "It waits in the mailbox until the agent's next turn.",
     "held": "The person has to let it through first.",
     "refused": "Nobody gets it.",
@@ -39,70 +39,73 @@ class MessageTools:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._speaker: dict[str, Any] = {"as_parent": True}
-        self._unwritten: list[str] = []
+        # The parameters that name the agent for which the bridge acts: the parent process, or the
+        # key of the agent that it has registered.
+        self._acting_agent: dict[str, Any] = {"as_parent": True}
+        self._unwritten_ids: list[str] = []  # of messages in an answer that is not written yet
         self.tools: Mapping[str, Tool] = {
             "list_agents": self._list_agents,
             "send_message": self._send,
             "read_messages": self._read,
         }
 
-    def begin(self) -> None:
+    def forget_unwritten(self) -> None:
         """Forget the messages of an answer that was not written; the daemon delivers them again."""
-        self._unwritten = []
+        self._unwritten_ids = []
 
-    def written(self) -> None:
+    def acknowledge_written(self) -> None:
         """Acknowledge the messages of the last answer, after it was written to the client."""
-        ids, self._unwritten = self._unwritten, []
+        ids, self._unwritten_ids = self._unwritten_ids, []
         if ids:
             with suppress(MemdError):  # the messages come again then
-                self._ask("message.ack", ids=ids, **self._speaker)
+                self._ask("message.ack", ids=ids, **self._acting_agent)
 
-    def _list_agents(self, ask: Ask, given: Mapping[str, Any]) -> Answer:
+    def _list_agents(self, ask: Ask, arguments: Mapping[str, Any]) -> Answer:
         """Return the agents of this project, or of all projects, as lines and as data."""
-        scope = {"all": True} if given.get("everywhere") else {}
-        agents = [_line(each, _SHOWN) for each in ask("agent.list", **scope)["agents"]]
-        lines = [
-            f"{each['address']}: {', '.join(filter(None, (each[name] for name in _SHOWN[1:])))}"
-            for each in agents
-        ]
-        return "\n".join(lines) or _ALONE, {"agents": agents}
+        scope = {"all": True} if arguments.get("everywhere") else {}
+        agents = [_line(agent, _AGENT_MEMBERS) for agent in ask("agent.list", **scope)["agents"]]
+        lines = []
+        for agent in agents:
+            facts = [agent[name] for name in _AGENT_MEMBERS[1:] if agent[name]]
+            lines.append(f"{agent['address']}: {', '.join(facts)}")
+        return "\n".join(lines) or _NO_AGENTS, {"agents": agents}
 
-    def _send(self, _ask: Ask, given: Mapping[str, Any]) -> Answer:
+    def _send(self, _ask: Ask, arguments: Mapping[str, Any]) -> Answer:
         """Send a message; return its state and that of each recipient, as lines and as data."""
-        params = {name: value for name, value in given.items() if name != "message"}
-        sent = self._ask_as_agent("message.send", body=given["message"], **params)
-        receivers = [_line(each, ("address", "state", "reason")) for each in sent["recipients"]]
-        lines = [
-            f"{each['address']}: {each['state']}"
-            + (f" ({each['reason']})" if each["reason"] else "")
-            for each in receivers
-        ]
-        words = f"{sent['id']} is {sent['state']}. {_SENT.get(sent['state'], '')}".rstrip()
+        params = {name: value for name, value in arguments.items() if name != "message"}
+        sent = self._ask_as_agent("message.send", body=arguments["message"], **params)
+        receivers = [_line(row, ("address", "state", "reason")) for row in sent["recipients"]]
+        lines = []
+        for receiver in receivers:
+            reason = f" ({receiver['reason']})" if receiver["reason"] else ""
+            lines.append(f"{receiver['address']}: {receiver['state']}{reason}")
+        words = (
+            f"{sent['id']} is {sent['state']}. {_WORDS_BY_STATE.get(sent['state'], '')}".rstrip()
+        )
         data = {"id": sent["id"], "state": sent["state"], "recipients": receivers}
         return "\n".join((words, *lines)), data
 
-    def _read(self, _ask: Ask, given: Mapping[str, Any]) -> Answer:
+    def _read(self, _ask: Ask, arguments: Mapping[str, Any]) -> Answer:
         """Return the new messages as a quoted block and as data."""
-        received = self._ask_as_agent("message.receive", **given)
-        self._unwritten = [each["id"] for each in received["messages"]]
-        facts = [{name: each[name] for name in _FACTS} for each in received["messages"]]
-        for each in facts:
-            each["from"] = neutralise(one_line(each["from"], _LINE_CHARACTERS))
-        block, more = received["block"], bool(received["more"])
-        words = (block or _NOTHING) + (_MORE if more else "")
-        return words, {"block": block, "messages": facts, "more": more}
+        received = self._ask_as_agent("message.receive", **arguments)
+        self._unwritten_ids = [message["id"] for message in received["messages"]]
+        messages = [{name: message[name] for name in _FACTS} for message in received["messages"]]
+        for message in messages:
+            message["from"] = neutralise(one_line(message["from"], _LINE_CHARACTERS))
+        block, has_more = received["block"], bool(received["more"])
+        words = (block or _NO_MESSAGES) + (_MORE_WAIT if has_more else "")
+        return words, {"block": block, "messages": messages, "more": has_more}
 
     def _ask_as_agent(self, method: str, **params: Any) -> Any:
         """Call a method as this agent; register the agent first if the daemon knows none."""
         try:
-            return self._ask(method, **params, **self._speaker)
+            return self._ask(method, **params, **self._acting_agent)
         except RemoteError as error:
             if error.kind not in _NO_AGENT_KINDS:
                 raise
         registered = self._ask("agent.register", kind="mcp", pid=os.getppid())
-        self._speaker = {"key": registered["key"]}
-        return self._ask(method, **params, **self._speaker)
+        self._acting_agent = {"key": registered["key"]}
+        return self._ask(method, **params, **self._acting_agent)
 
 
 def _line(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:

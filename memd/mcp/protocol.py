@@ -28,18 +28,21 @@ CAPABILITIES: dict[str, Any] = {
     "resources": {"listChanged": True},
     "completions": {},
 }
-_META = "io.modelcontextprotocol/"
-SUBSCRIPTION = f"{_META}subscriptionId"
+_PREFIX = "io.modelcontextprotocol/"
+SUBSCRIPTION = f"{_PREFIX}subscriptionId"
 _NO_OBJECT = "a message is one JSON object"
 _NO_VERSION = 'jsonrpc must be "2.0"'
 _NO_ID = "an id is a string or a whole number"
 _NO_METHOD = "method must be a string"
 _NO_PARAMS = "params must be an object"
-_NO_META = f"_meta must have {_META}clientCapabilities, an object"
+_NO_META = f"_meta must have {_PREFIX}clientCapabilities, an object"
 _NOT_SERVED = "this protocol version is not served"
-_CACHE_MS = 60 * 60 * 1000  # for results that change only with the version of memd
-_LASTING = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
-_CACHED = (*_LASTING, "resources/list", "resources/read")
+_CACHE_MS = (
+    60 * 60 * 1000
+)  # for the results of _FIXED_METHODS, which change only with the version of memd
+_FIXED_METHODS = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
+# Methods whose results have a time to live; it is 0 where memories can change the result.
+_CACHED_METHODS = (*_FIXED_METHODS, "resources/list", "resources/read")
 _HIGHEST_ID = 2**63  # some clients cannot represent higher numbers exactly
 
 Id = str | int
@@ -79,8 +82,7 @@ def parse(message: Any) -> McpRequest | McpReply:
     if not isinstance(message, dict):
         raise ProtocolError(INVALID, _NO_OBJECT)
     id_ = message.get("id")
-    is_number = isinstance(id_, int) and not isinstance(id_, bool) and abs(id_) < _HIGHEST_ID
-    if "id" in message and not is_number and not isinstance(id_, str):
+    if "id" in message and not _is_id(id_):
         raise ProtocolError(INVALID, _NO_ID)
     if "method" not in message and ("result" in message or "error" in message):
         return McpReply(id_, _object(message.get("result")))
@@ -96,51 +98,68 @@ def parse(message: Any) -> McpRequest | McpReply:
     if method == "initialize":
         capabilities, client = _object(params.get("capabilities")), _name(params.get("clientInfo"))
         return McpRequest(id_, method, params, capabilities=capabilities, client=client)
-    if id_ is None or f"{_META}protocolVersion" not in meta:
+    if id_ is None or f"{_PREFIX}protocolVersion" not in meta:
         return McpRequest(id_, method, params)
-    return _modern(id_, method, params, meta)
+    return _modern_request(id_, method, params, meta)
 
 
-def _modern(id_: Id, method: str, params: dict[str, Any], meta: Mapping[str, Any]) -> McpRequest:
+def _is_id(value: Any) -> bool:
+    """Return whether a value may be the id of a request: a string or a whole number."""
+    if isinstance(value, str):
+        return True
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _HIGHEST_ID
+
+
+def _modern_request(
+    id_: Id, method: str, params: dict[str, Any], meta: Mapping[str, Any]
+) -> McpRequest:
     """Return a request of the modern era. Raises ProtocolError for another version."""
-    version, capabilities = meta[f"{_META}protocolVersion"], meta.get(f"{_META}clientCapabilities")
+    version = meta[f"{_PREFIX}protocolVersion"]
+    capabilities = meta.get(f"{_PREFIX}clientCapabilities")
     if version != MODERN:
         data = {"supported": [MODERN, *reversed(HANDSHAKE)], "requested": str(version)}
         raise ProtocolError(UNSUPPORTED, _NOT_SERVED, data, id_)
     if not isinstance(capabilities, dict):
         raise ProtocolError(PARAMS, _NO_META, id_=id_)
-    client = _name(meta.get(f"{_META}clientInfo"))
+    client = _name(meta.get(f"{_PREFIX}clientInfo"))
     return McpRequest(id_, method, params, modern=True, capabilities=capabilities, client=client)
 
 
-def answered(request: McpRequest, result: Mapping[str, Any]) -> dict[str, Any]:
+def result_answer(request: McpRequest, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a request, with the members that its era requires in a result."""
     if request.modern:
-        meta = {f"{_META}serverInfo": SERVER, **result.get("_meta", {})}
+        meta = {f"{_PREFIX}serverInfo": SERVER, **result.get("_meta", {})}
         result = {"resultType": "complete", **result, "_meta": meta}
-        if request.method in _CACHED:
-            lasting = _CACHE_MS if request.method in _LASTING else 0
-            result |= {"ttlMs": lasting, "cacheScope": "private"}
+        if request.method in _CACHED_METHODS:
+            milliseconds = _CACHE_MS if request.method in _FIXED_METHODS else 0
+            result |= {"ttlMs": milliseconds, "cacheScope": "private"}
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
-def refused(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
-    """Return an error answer, with the error's id or else ``id_``; ``None`` without a valid id."""
+def error_answer(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
+    """Return an error answer, with the error's id or else ``id_``.
+
+    The id is ``None`` if the message that it answers has no valid id.
+    """
     body = {"code": error.code, "message": error.sentence}
     if error.data is not None:
         body["data"] = error.data
     return {"jsonrpc": "2.0", "id": id_ if error.id is None else error.id, "error": body}
 
 
-def welcome(request: McpRequest) -> dict[str, Any]:
+def server_description(request: McpRequest) -> dict[str, Any]:
     """Return the server's name and capabilities, for ``initialize`` and ``server/discover``.
 
     A handshake gets the client's version if memd serves it, else the newest of that era.
     """
-    wanted, served = request.params.get("protocolVersion"), [MODERN, *reversed(HANDSHAKE)]
-    version = wanted if wanted in HANDSHAKE else HANDSHAKE[-1]
+    if request.modern:
+        versions: dict[str, Any] = {"supportedVersions": [MODERN, *reversed(HANDSHAKE)]}
+    else:
+        client_version = request.params.get("protocolVersion")
+        version = client_version if client_version in HANDSHAKE else HANDSHAKE[-1]
+        versions = {"protocolVersion": version}
     return {
-        **({"supportedVersions": served} if request.modern else {"protocolVersion": version}),
+        **versions,
         "capabilities": CAPABILITIES,
         "serverInfo": SERVER,
         "instructions": declared("instructions"),

@@ -19,8 +19,8 @@ NOTES = "memory://notes"
 _TEMPLATE = f"{MEMORY}{{+path}}"
 _NOTES_TEMPLATE = f"{NOTES}/{{session}}"
 _INDEX_FILE = "MEMORY.md"
-_PAGE = 200  # resources
-_VALUES = 100  # completions, as many as the protocol allows
+_PAGE_LIMIT = 200  # resources
+_MAX_COMPLETIONS = 100  # as many as the protocol allows
 _MARKDOWN = "text/markdown"
 _NO_NOTES = "No conversation of this project has notes yet.\n"
 _NO_URI = "no such resource"
@@ -28,10 +28,11 @@ _NO_PROMPT = "no such prompt; prompts/list has those that there are"
 _NO_STATEMENT = "remember needs the argument statement"
 
 
-def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+def list_page(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return a page of the resources: on the first page index and notes, then memories by age."""
     cursor = text_of(params.get("cursor"))
-    page = ask("memory.list", limit=_PAGE, **({"after": cursor} if cursor else {}))
+    place = {"after": cursor} if cursor else {}
+    page = ask("memory.list", limit=_PAGE_LIMIT, **place)
     resources = [
         {
             "uri": f"{MEMORY}{quote(memory['path'])}",
@@ -44,8 +45,12 @@ def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
         }
         for memory in page["memories"]
     ]
-    result = {"resources": resources if cursor else [*declared("resource"), *resources]}
-    return result | ({"nextCursor": page["next"]} if page["next"] else {})
+    if not cursor:
+        resources = [*declared("resource"), *resources]
+    result: dict[str, Any] = {"resources": resources}
+    if page["next"]:
+        result["nextCursor"] = page["next"]
+    return result
 
 
 def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
         memory = ask("memory.read", path=path)
         content = f"{quoted_head(memory['origin'])}{neutralise(memory['content'])}"
     elif uri == NOTES or uri.startswith(f"{NOTES}/"):
-        session = unquote(uri.removeprefix(NOTES)[1:]) or _newest(ask)
+        session = unquote(uri.removeprefix(NOTES)[1:]) or _newest_session(ask)
         content = ask("notes.read", session_id=session)["content"] if session else _NO_NOTES
         content = neutralise(content)
     else:
@@ -63,12 +68,13 @@ def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
     return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": content}]}
 
 
-def _newest(ask: Ask) -> str:
+def _newest_session(ask: Ask) -> str:
     """Return the session whose notes changed last, "" where the project has none."""
-    return "".join(text_of(each["session"]) for each in ask("notes.list", limit=1)["notes"][:1])
+    notes = ask("notes.list", limit=1)["notes"]
+    return text_of(notes[0]["session"]) if notes else ""
 
 
-def completed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+def completions(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the paths or sessions that contain a text, those that begin with it first.
 
     Raises ProtocolError for a request of the wrong shape.
@@ -85,18 +91,22 @@ def completed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     beginning = text_of(argument.get("value")).casefold()
     values = [value for value in candidates if beginning in value.casefold()]
     values.sort(key=lambda value: not value.casefold().startswith(beginning))
-    more = len(values) > _VALUES
-    return {"completion": {"values": values[:_VALUES], "total": len(values), "hasMore": more}}
+    completion = {
+        "values": values[:_MAX_COMPLETIONS],
+        "total": len(values),
+        "hasMore": len(values) > _MAX_COMPLETIONS,
+    }
+    return {"completion": completion}
 
 
-def prompt(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+def prompt_messages(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the messages of a prompt. Raises ProtocolError for an unknown one."""
     name, arguments = params.get("name"), params.get("arguments") or {}
     if name == "load_prompt":
         loaded = ask("load_prompt")
         words = loaded["prompt"] or f"Memory is off here: {loaded['reason']}"
     elif name == "remember":
-        statement = text_of(arguments.get("statement") if isinstance(arguments, dict) else "")
+        statement = text_of(arguments.get("statement")) if isinstance(arguments, dict) else ""
         if not statement.strip():
             raise ProtocolError(PARAMS, _NO_STATEMENT)
         words = declared("remember").format(statement=statement)

@@ -10,23 +10,25 @@ class WorkingDirectory:
     """The working directory of calls. With ``fixed`` the client's roots are ignored.
 
     It is ``vague`` while it is ``home`` or a directory above it, where desktop clients start.
+    ``is_known`` is not set while the client's answer with its roots is awaited.
     """
 
     def __init__(self, path: str, home: str, *, fixed: bool) -> None:
         self.path = path
         self.fixed = fixed
-        self.vague = not fixed and f"{home}/".startswith(f"{path.rstrip('/')}/")
-        self.known = threading.Event()
-        self.known.set()
+        is_home_or_above = f"{home}/".startswith(f"{path.rstrip('/')}/")
+        self.vague = is_home_or_above and not fixed
+        self.is_known = threading.Event()
+        self.is_known.set()
 
-    def request(self) -> dict[str, Any]:
-        """Return a request for the client's roots; ``known`` is set when it is answered."""
-        self.known.clear()
+    def roots_request(self) -> dict[str, Any]:
+        """Return a request for the client's roots; ``is_known`` is set when it is answered."""
+        self.is_known.clear()
         return {"jsonrpc": "2.0", "id": "roots", "method": "roots/list"}
 
     def adopt(self, result: Any) -> None:
         """Use the first root in a client's answer that is a directory on this machine, if any."""
-        self.known.set()
+        self.is_known.set()
         self.vague = False  # even without a usable root the client is not asked again
         roots = result.get("roots") if isinstance(result, dict) else None
         for root in roots if isinstance(roots, list) else ():

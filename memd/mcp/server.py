@@ -28,20 +28,22 @@ from memd.mcp.messages import MessageTools
 from memd.mcp.protocol import McpReply, McpRequest, ProtocolError
 from memd.mcp.roots import WorkingDirectory
 
-_WAITING = 100  # requests; while there are more, nothing is read
-_ROOTS_SECONDS = 2.0
+_MAX_QUEUED = 100  # requests; while the queue is full, nothing is read
+_ROOTS_SECONDS = 2.0  # to wait for the client's roots
 _END_SECONDS = 30.0  # for open requests after the input ended
 _NO_JSON = "a line must be JSON in UTF-8"
 _TOO_LONG = f"a line may have at most {limits.FRAME_BYTES:,} bytes"
-_EMPTY = "a batch needs a message"
-_NO_TEXT = "a text has half of a character, or a number is none"
+_EMPTY_BATCH = "a batch needs a message"
+_NOT_JSON_VALUES = "a text has half of a character, or a number is none"
 _NO_TOOL = "there is no such tool; tools/list has those that there are"
 _NO_METHOD = "there is no method {method}"
-_BROKEN = "the daemon's answer was not understood ({error}); restart it with: memctl stop"
-_ROOTS_KNOWN = ("notifications/initialized", "notifications/roots/list_changed")
-_MAY_ASK_ROOTS = ("tools/call", "resources/read", "prompts/get")
-_ROOTS = {"method": "roots/list"}
-_NEEDS_DAEMON = (*_MAY_ASK_ROOTS, "resources/list", "completion/complete")
+_BAD_ANSWER = "the daemon's answer was not understood ({error}); restart it with: memctl stop"
+# Notifications after which the client can be asked for its roots.
+_ROOTS_NEWS = ("notifications/initialized", "notifications/roots/list_changed")
+# Methods whose result may ask the client for its roots first.
+_MAY_NEED_ROOTS = ("tools/call", "resources/read", "prompts/get")
+_ROOTS_REQUEST = {"method": "roots/list"}
+_DAEMON_METHODS = (*_MAY_NEED_ROOTS, "resources/list", "completion/complete")
 
 
 class McpServer:
@@ -54,10 +56,12 @@ class McpServer:
         self._directory = directory
         self._feed = feed
         self._send = send
-        self._waiting: queue.Queue[McpRequest | None] = queue.Queue(_WAITING)
-        self._unanswered: set[protocol.Id | None] = set()
+        # Requests for the thread that calls the daemon; ``None`` ends that thread.
+        self._queue: queue.Queue[McpRequest | None] = queue.Queue(_MAX_QUEUED)
+        self._unanswered: set[protocol.Id | None] = set()  # ids of requests that are not cancelled
+        # What ``initialize`` said: whether the client has roots, and its name.
         self._has_roots, self._client = False, ""
-        self._messages = MessageTools(self._ask)
+        self._messages = MessageTools(self._call_daemon)
         self._worker = threading.Thread(target=self._work, daemon=True)
 
     def run(self, stream: BinaryIO) -> None:
@@ -66,21 +70,21 @@ class McpServer:
         for line in _lines(stream):
             message = read_json(line)
             if message is None:
-                self._refuse(protocol.PARSE, _NO_JSON if line else _TOO_LONG)
+                self._send_error(protocol.PARSE, _NO_JSON if line else _TOO_LONG)
             elif message == []:
-                self._refuse(protocol.INVALID, _EMPTY)
+                self._send_error(protocol.INVALID, _EMPTY_BATCH)
             else:  # 2025-03-26 alone has batches; their answers come one by one
-                for each in message if isinstance(message, list) else [message]:
-                    self._take(each)
-        self._waiting.put(None)
+                for single_message in message if isinstance(message, list) else [message]:
+                    self._handle(single_message)
+        self._queue.put(None)
         self._worker.join(_END_SECONDS)
         self._feed.close()
 
-    def _refuse(self, code: int, sentence: str) -> None:
+    def _send_error(self, code: int, sentence: str) -> None:
         """Send an error about a message that has no readable id."""
-        self._send(protocol.refused(ProtocolError(code, sentence)))
+        self._send(protocol.error_answer(ProtocolError(code, sentence)))
 
-    def _take(self, message: Any) -> None:
+    def _handle(self, message: Any) -> None:
         """Answer a message at once, or queue it for the thread that calls the daemon."""
         id_ = None
         try:
@@ -89,37 +93,39 @@ class McpServer:
             if isinstance(request, McpReply):
                 self._directory.adopt(request.result)
             elif request.id is None:
-                self._notified(request)
-            elif request.method in _NEEDS_DAEMON:
+                self._handle_notification(request)
+            elif request.method in _DAEMON_METHODS:
                 self._unanswered.add(request.id)
-                self._waiting.put(request)
+                self._queue.put(request)
             elif request.modern and request.method == "subscriptions/listen":
                 self._feed.listen(request.id, request.params.get("notifications"))
             else:
-                self._send(protocol.answered(request, self._at_once(request)))
+                self._send(protocol.result_answer(request, self._immediate_result(request)))
         except ProtocolError as error:
-            self._send(protocol.refused(error, id_))
+            self._send(protocol.error_answer(error, id_))
 
-    def _notified(self, request: McpRequest) -> None:
+    def _handle_notification(self, request: McpRequest) -> None:
         """Handle a notification: a cancellation, or news about the client's roots."""
         if request.method == "notifications/cancelled":
             id_ = request.params.get("requestId")
             if isinstance(id_, str | int):
                 self._feed.remove(id_)
                 self._unanswered.discard(id_)
-        elif request.method in _ROOTS_KNOWN and self._has_roots and not self._directory.fixed:
-            self._send(self._directory.request())
+            return
+        needs_roots = self._has_roots and not self._directory.fixed
+        if needs_roots and request.method in _ROOTS_NEWS:
+            self._send(self._directory.roots_request())
 
-    def _at_once(self, request: McpRequest) -> Mapping[str, Any]:
+    def _immediate_result(self, request: McpRequest) -> Mapping[str, Any]:
         """Return the result of a request that needs no daemon. Raises ProtocolError."""
         match request.method, request.modern:
             case "initialize", _:
                 self._has_roots, self._client = "roots" in request.capabilities, request.client
-                return protocol.welcome(request)
+                return protocol.server_description(request)
             case "ping", False:
                 return {}
             case "server/discover", True:
-                return protocol.welcome(request)
+                return protocol.server_description(request)
             case "tools/list", _:
                 return {"tools": protocol.declared("tool")}
             case "prompts/list", _:
@@ -130,32 +136,32 @@ class McpServer:
 
     def _work(self) -> None:
         """Answer queued requests until ``None`` is queued. Runs in a thread of its own."""
-        while (request := self._waiting.get()) is not None:
+        while (request := self._queue.get()) is not None:
             if request.id not in self._unanswered:  # cancelled while it waited
                 continue
-            self._directory.known.wait(_ROOTS_SECONDS)
+            self._directory.is_known.wait(_ROOTS_SECONDS)
             try:
-                answer = protocol.answered(request, self._result(request))
+                answer = protocol.result_answer(request, self._daemon_result(request))
             except ProtocolError as error:
-                answer = protocol.refused(error, request.id)
+                answer = protocol.error_answer(error, request.id)
             if request.id in self._unanswered:  # not cancelled meanwhile
                 self._unanswered.discard(request.id)
                 self._send(answer)
-                self._messages.written()
-            self._messages.begin()
+                self._messages.acknowledge_written()
+            self._messages.forget_unwritten()
 
-    def _result(self, request: McpRequest) -> Mapping[str, Any]:
+    def _daemon_result(self, request: McpRequest) -> Mapping[str, Any]:
         """Return the result of a request that needs the daemon. Raises ProtocolError."""
-        answers = request.params.get("inputResponses")
-        if isinstance(answers, dict) and not self._directory.fixed:
-            self._directory.adopt(answers.get("roots"))
-        elif self._directory.vague and request.modern and _asks_back(request):
+        client_answers = request.params.get("inputResponses")
+        if isinstance(client_answers, dict) and not self._directory.fixed:
+            self._directory.adopt(client_answers.get("roots"))
+        elif self._directory.vague and request.modern and _may_ask_for_roots(request):
             # A modern server sends no requests: this result asks for roots, and the client repeats.
-            return {"resultType": "input_required", "inputRequests": {"roots": _ROOTS}}
+            return {"resultType": "input_required", "inputRequests": {"roots": _ROOTS_REQUEST}}
         self._link.introduce(request.client or self._client)
         code = protocol.INTERNAL
         try:
-            return self._dispatched(request)
+            return self._call_by_method(request)
         except MemdError as error:
             # Clients list the resources when they start, which must not fail without a daemon.
             if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
@@ -165,37 +171,40 @@ class McpServer:
             if missing and request.method == "resources/read":
                 code = protocol.PARAMS if request.modern else protocol.NO_RESOURCE
         except (ValueError, RecursionError):
-            sentence = _NO_TEXT
+            sentence = _NOT_JSON_VALUES
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - the edge: a daemon of another version answered
-            sentence = _BROKEN.format(error=type(error).__name__)
+            sentence = _BAD_ANSWER.format(error=type(error).__name__)
         if request.method == "tools/call":
-            return tools.failed(sentence)
+            return tools.error_result(sentence)
         raise ProtocolError(code, sentence)
 
-    def _dispatched(self, request: McpRequest) -> Mapping[str, Any]:
+    def _call_by_method(self, request: McpRequest) -> Mapping[str, Any]:
         """Return the result of a request by its method. Raises ProtocolError and MemdError."""
-        params, ask, more = request.params, self._ask, self._messages.tools
+        params, ask = request.params, self._call_daemon
         match request.method:
             case "tools/call":
-                name, given = protocol.text_of(params.get("name")), params.get("arguments") or {}
-                result = tools.call(ask, name, given, more) if isinstance(given, dict) else None
+                name = protocol.text_of(params.get("name"))
+                arguments = params.get("arguments") or {}
+                result = None
+                if isinstance(arguments, dict):
+                    result = tools.call(ask, name, arguments, self._messages.tools)
                 if result is None:
                     raise ProtocolError(protocol.PARAMS, _NO_TOOL)
                 return result
             case "resources/list":
                 if not request.modern:
                     self._feed.add(None)
-                return resources.listed(ask, params)
+                return resources.list_page(ask, params)
             case "resources/read":
                 uri = protocol.text_of(params.get("uri"))
                 return resources.read(ask, uri, modern=request.modern)
             case "prompts/get":
-                return resources.prompt(ask, params)
-        return resources.completed(ask, params)
+                return resources.prompt_messages(ask, params)
+        return resources.completions(ask, params)
 
-    def _ask(self, method: str, **params: Any) -> Any:
+    def _call_daemon(self, method: str, **params: Any) -> Any:
         """Call a method of the daemon for the client's working directory."""
         return self._link.call(method, {"cwd": self._directory.path, **params})
 
@@ -210,15 +219,15 @@ def serve(
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory = WorkingDirectory(cwd, places.home, fixed=fixed)
-    lock = threading.Lock()
+    write_lock = threading.Lock()  # held while a line is written, so that lines do not mix
     for descriptor in (0, 1):
-        os.set_blocking(descriptor, True)
+        os.set_blocking(descriptor, True)  # a client may have made its pipes non-blocking
 
     def send(message: Mapping[str, Any]) -> None:
         """Write one message as a line; end the process if the output is closed."""
         data = memoryview(json.dumps(message).encode() + b"\n")
         try:
-            with lock:
+            with write_lock:
                 while data:
                     data = data[os.write(1, data) :]
         except OSError:  # the output is closed; only a signal ends the thread that reads
@@ -229,9 +238,9 @@ def serve(
         McpServer(DaemonLink(places, environ, start=start), directory, feed, send).run(stream)
 
 
-def _asks_back(request: McpRequest) -> bool:
+def _may_ask_for_roots(request: McpRequest) -> bool:
     """Return whether the server may answer a request with a question for the client's roots."""
-    return request.method in _MAY_ASK_ROOTS and "roots" in request.capabilities
+    return request.method in _MAY_NEED_ROOTS and "roots" in request.capabilities
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -241,6 +250,6 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
             if line.strip():
                 yield line
             continue
-        while line and not line.endswith(b"\n"):
+        while line and not line.endswith(b"\n"):  # skip the rest of the line
             line = stream.readline(limits.FRAME_BYTES)
         yield b""

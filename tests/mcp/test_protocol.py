@@ -28,7 +28,7 @@ def test_any_json_is_a_message_or_a_refusal(message: Any) -> None:
     try:
         parsed = parse(message)
     except ProtocolError as error:
-        refused = json.loads(json.dumps(protocol.refused(error), allow_nan=False))
+        refused = json.loads(json.dumps(protocol.error_answer(error), allow_nan=False))
         assert isinstance(refused["id"], int | str | None)
     else:
         assert isinstance(parsed, McpRequest | McpReply)
