@@ -16,7 +16,7 @@ from memd.rpc.conversation import RequestId, Token
 from memd.rpc.framing import Framing, encode
 from memd.rpc.outbox import Outbox, UnreadTotal
 
-EVERY_DIRECTORY = None
+EVERY_DIRECTORY = None  # in place of a memory directory in a subscription
 
 
 class Connection:
@@ -37,7 +37,7 @@ class Connection:
         self.caller = caller
         self.framing = Framing.UNKNOWN
         self.outbox = Outbox(unread or UnreadTotal(), wake, drop)
-        self._topics: dict[str, set[str | None]] = {}
+        self._topics: dict[str, set[str | None]] = {}  # the subscribed directories of each topic
 
     def subscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
         """Send events of these topics from now on, of one memory directory or of all."""
@@ -79,9 +79,7 @@ class Connection:
         try:
             if not self.outbox.dropped:
                 self.outbox.put(encode(self.framing, body))
-        except (
-            MemoryError
-        ):  # the peer would wait forever for the lost answer, so the connection ends
+        except MemoryError:  # the peer would wait forever for the lost answer
             self.outbox.drop()
 
 

@@ -33,7 +33,8 @@ from memd.rpc.errors import (
 )
 
 RequestId = str | int | float | None
-_CANCELS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
+# The notifications that cancel a request, of LSP and of MCP, and the parameter with its id.
+_CANCEL_NOTIFICATIONS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
 
 
 class Token(Struct, frozen=True):
@@ -87,7 +88,7 @@ class Conversation:
 
     def __init__(self) -> None:
         self._ids_in_use: set[RequestId] = set()
-        self.in_flight = 0
+        self.in_flight = 0  # pieces of work that run
 
     def receive(self, frame: bytes) -> list[Event]:
         """Return the work and cancellations in one frame; never raises."""
@@ -152,7 +153,7 @@ class Conversation:
     def _notification(self, message: dict[str, Any]) -> list[RpcRequest | RefusedRequest | Cancel]:
         """Return what a notification asks for: a cancellation, a request, or nothing."""
         method: str = message["method"]
-        if method in _CANCELS:
+        if method in _CANCEL_NOTIFICATIONS:
             return _cancel(method, message.get("params"))
         return [] if method.startswith("$/") else self._request(message)
 
@@ -181,7 +182,7 @@ def _message(frame: bytes) -> Any:
     """Return the JSON value of a frame, or the error with which the whole frame is refused."""
     most = limits.BATCH_ITEMS
     try:
-        if strict_json.longer_than(frame, most):
+        if strict_json.longer_than(frame, most):  # known before the frame is decoded
             return MessageTooLargeError("a batch", most, "items")
         message = strict_json.decode(frame)
     except strict_json.NotJsonError as error:
@@ -216,8 +217,12 @@ def _envelope_problem(message: dict[str, Any]) -> str:
 
 def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Cancel]:
     """Return the cancellation of the request that a notification names, if it names one."""
-    wanted = params.get(_CANCELS[method]) if isinstance(params, dict) else None
-    return [Cancel(wanted)] if wanted is not None and _is_id(wanted) else []
+    if not isinstance(params, dict):
+        return []
+    request_id = params.get(_CANCEL_NOTIFICATIONS[method])
+    if request_id is None or not _is_id(request_id):
+        return []
+    return [Cancel(request_id)]
 
 
 def _take_token(params: dict[str, Any]) -> tuple[str, Token | None]:
@@ -226,12 +231,11 @@ def _take_token(params: dict[str, Any]) -> tuple[str, Token | None]:
     LSP's ``workDoneToken`` counts before MCP's ``progressToken``.
     """
     meta = params.pop("_meta", None)
-    result = meta.get("progressToken") if isinstance(meta, dict) else None
-    mcp = result is not None
-    lsp = params.pop("workDoneToken", None)
-    value = lsp if lsp is not None else result
+    mcp_value = meta.get("progressToken") if isinstance(meta, dict) else None
+    lsp_value = params.pop("workDoneToken", None)
+    value = mcp_value if lsp_value is None else lsp_value
     if value is None:
         return "", None
     if not isinstance(value, str | int) or isinstance(value, bool):
         return "a progress token is a string or a whole number", None
-    return "", Token(value, mcp and lsp is None)
+    return "", Token(value, mcp=lsp_value is None)

@@ -78,7 +78,6 @@ with warnings.catch_warnings(), _without_unused():
     from jsonrpcserver import Result, Success, dispatch_to_serializable
 
 T = TypeVar("T")
-_RESULT, _BYTES = "a result", "bytes"
 # A larger result would overflow an empty reply queue and end the connection: an error is better.
 _RESULT_BYTES = limits.REPLY_QUEUE_BYTES - limits.HEADER_BYTES
 
@@ -95,15 +94,15 @@ class Dispatcher:
         self._clock = clock
 
     async def answer(self, request: RpcRequest, call: Call) -> bytes:
-        """Run one request and return its answer as JSON, empty for a notification.
+        """Run one request and return its answer as JSON, b"" for a notification.
 
-        Cancellation passes through uncounted; every other failure is an answer.
+        A cancellation is raised and not counted; every other failure becomes an answer.
         """
         begun = self._clock.monotonic()
         # Unknown names count as OTHER, so that clients cannot create any number of labels.
         method = request.method if request.method in self._methods else OTHER
 
-        def about() -> dict[str, str]:  # called late, since the call may change the client's name
+        def about() -> dict[str, str]:  # called at the end: the call may change the client's name
             """Return the method and the client for an error's line in the log."""
             return {"method": method, "client": call.connection.caller.client}
 
@@ -121,7 +120,7 @@ class Dispatcher:
         """
         message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
         bound: Any = dispatch_to_serializable(
-            message,  # parsed already: the deserializer is the identity
+            message,
             self._methods,
             context=call,
             deserializer=_as_it_is,
@@ -132,7 +131,7 @@ class Dispatcher:
         result = await bound["result"](call, request.params)
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
         if len(body) > _RESULT_BYTES:
-            raise MessageTooLargeError(_RESULT, _RESULT_BYTES, _BYTES)
+            raise MessageTooLargeError(what="a result", limit=_RESULT_BYTES, unit="bytes")
         return body
 
 
@@ -161,14 +160,14 @@ def _binder(handler: Handler) -> Callable[..., Result]:
 
 
 def _as_it_is(value: Any) -> Any:
-    """Return the value: the default where a result needs no conversion."""
+    """Return the value: the message is parsed and checked already."""
     return value
 
 
 def _failure(log: ServerLog, error: Exception, about: Callable[[], dict[str, str]]) -> MemdError:
-    """Return the failure for the client, taken out of exception groups that have only one.
+    """Return the failure for the client; an unexpected exception is logged.
 
-    An unexpected exception is logged.
+    An exception group with only one exception counts as that exception.
     """
     failure: BaseException = error
     while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:

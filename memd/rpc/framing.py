@@ -22,7 +22,7 @@ from memd.core.strict_json import NotJsonError
 from memd.rpc.errors import MessageTooLargeError, OutOfMemoryError
 
 _WHITE = b" \t\r\n"
-_LENGTH_DIGITS = 10
+_LENGTH_DIGITS = 10  # a longer Content-Length is too large, and is not converted
 
 
 class Framing(Enum):
@@ -41,9 +41,9 @@ class FrameReader:
         self.failed: MemdError | None = None
         self._buffer = bytearray()
         self._searched = 0  # bytes of the buffer that are known to hold no newline
-        self._header_bytes = 0
-        self._length: int | None = None  # of the body: from the header, while in a header block
-        self._in_body = False
+        self._header_bytes = 0  # of the header block so far, without the line that has not ended
+        self._body_length: int | None = None  # the Content-Length, once it was read
+        self._in_body = False  # the header block has ended, and its body has not
 
     @property
     def pending(self) -> bool:
@@ -63,7 +63,7 @@ class FrameReader:
         """Yield the complete frames in the buffer, up to the first failure."""
         while self.failed is None:
             try:
-                frame = self._next()
+                frame = self._next_frame()
             except MemoryError:
                 self.failed = OutOfMemoryError()
                 break
@@ -81,20 +81,20 @@ class FrameReader:
         self._in_body, self._header_bytes = False, 0
         return [rest] if self.framing is Framing.LINES and rest else []
 
-    def _next(self) -> bytes | None:
+    def _next_frame(self) -> bytes | None:
         """Return the next frame, b"" for a header or blank line, ``None`` without enough bytes."""
-        if self.framing is Framing.UNKNOWN and not self._sniff():
+        if self.framing is Framing.UNKNOWN and not self._detect_framing():
             return None
         if self.framing is Framing.LINES:
             return self._take_line()
-        return self._take_body() if self._in_body else self._header()
+        return self._take_body() if self._in_body else self._take_header_line()
 
     def _skip_white_space(self) -> None:
         """Remove the white space at the start of the buffer."""
         if self._buffer[:1].isspace():
             del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
 
-    def _sniff(self) -> bool:
+    def _detect_framing(self) -> bool:
         """Set ``framing`` by the first byte, or ``failed``; return whether it is known."""
         self._skip_white_space()
         first = bytes(self._buffer[:1])
@@ -125,17 +125,21 @@ class FrameReader:
         if self._searched == 0:
             self._skip_white_space()
         end = self._find_newline()
-        if (end if end >= 0 else len(self._buffer)) > limits.FRAME_BYTES:
+        size = end if end >= 0 else len(self._buffer)
+        if size > limits.FRAME_BYTES:
             self.failed = MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
             return None
-        return None if end < 0 else self._take(end + 1).strip(_WHITE)
+        if end < 0:
+            return None
+        return self._take(end + 1).strip(_WHITE)
 
-    def _header(self) -> bytes | None:
-        """Read one header line; return b"" for it, or None when its end has not come."""
+    def _take_header_line(self) -> bytes | None:
+        """Take one header line; return b"" for it, ``None`` while it is incomplete."""
         if self._header_bytes == 0 and self._searched == 0:
             self._skip_white_space()
         end = self._find_newline()
-        size = self._header_bytes + (end + 1 if end >= 0 else len(self._buffer))
+        line_size = end + 1 if end >= 0 else len(self._buffer)
+        size = self._header_bytes + line_size
         if size > limits.HEADER_BYTES:
             self.failed = MessageTooLargeError("a header block", limits.HEADER_BYTES, "bytes")
             return None
@@ -145,7 +149,7 @@ class FrameReader:
         if line:
             self._header_bytes = size
             self.failed = self._read_field(line)
-        elif self._length is not None:
+        elif self._body_length is not None:  # an empty line ends the header block
             self._in_body = True
         elif self._header_bytes:
             self.failed = NotJsonError("a header block has no Content-Length")
@@ -161,19 +165,19 @@ class FrameReader:
         value = value.strip()
         if not value.isdigit():
             return NotJsonError("Content-Length is not a number")
-        if self._length is not None:
+        if self._body_length is not None:
             return NotJsonError("a header block has two Content-Length lines")
-        self._length = int(value) if len(value) <= _LENGTH_DIGITS else limits.FRAME_BYTES + 1
-        if self._length > limits.FRAME_BYTES:
+        if len(value) > _LENGTH_DIGITS or int(value) > limits.FRAME_BYTES:
             return MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+        self._body_length = int(value)
         return None
 
     def _take_body(self) -> bytes | None:
         """Take the body behind a header, ``None`` while it is incomplete."""
-        length = self._length or 0
+        length = self._body_length or 0
         if len(self._buffer) < length:
             return None
-        self._in_body, self._length, self._header_bytes = False, None, 0
+        self._in_body, self._body_length, self._header_bytes = False, None, 0
         # An empty body is a frame of its own: JSON would have at least one character.
         return self._take(length) or b" "
 

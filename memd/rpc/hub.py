@@ -21,7 +21,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
-        self.unread = UnreadTotal()
+        self.unread = UnreadTotal()  # the bytes that wait in the queues of all connections
         self.times = RequestTimes()
 
     def add(self, connection: Connection) -> None:

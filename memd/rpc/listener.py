@@ -24,8 +24,8 @@ from memd.core.places import SocketPathTooLongError
 BACKLOG = 1024  # a client that finds it full is refused by the system, before memd can say why
 _MACOS = sys.platform == "darwin"
 FIRST_INHERITED = 3  # sd_listen_fds(3)
-_NO_LISTENER = "it is no listening Unix socket"
-_OCCUPIED = "something that is no socket of ours is there"
+_NOT_LISTENING = "it is no listening Unix socket"
+_OTHER_FILE_THERE = "something that is no socket of ours is there"
 
 
 class DirectoryRefusedError(MemdError):
@@ -82,12 +82,12 @@ def private_directory(path: str) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise DirectoryRefusedError(path, error.strerror or type(error).__name__) from error
-    result = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     cause = ""
-    if result.st_uid != os.geteuid():
-        cause = f"it belongs to user {result.st_uid}"
-    elif result.st_mode & 0o077:
-        cause = f"others may use it (mode {stat.S_IMODE(result.st_mode):04o})"
+    if status.st_uid != os.geteuid():
+        cause = f"it belongs to user {status.st_uid}"
+    elif status.st_mode & 0o077:
+        cause = f"others may use it (mode {stat.S_IMODE(status.st_mode):04o})"
     if cause:
         os.close(descriptor)
         raise DirectoryRefusedError(path, cause)
@@ -117,10 +117,10 @@ def handed_listener(descriptor: int, path: str) -> socket.socket | None:
         listener = _adopt(descriptor)
     except SocketRefusedError:
         return None
-    if listener.getsockname() == path:
-        return listener
-    listener.detach()
-    return None
+    if listener.getsockname() != path:
+        listener.detach()  # the descriptor stays open
+        return None
+    return listener
 
 
 def launchd_listener(name: str) -> socket.socket | None:
@@ -148,24 +148,27 @@ def _adopt(descriptor: int) -> socket.socket:
     try:
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only form
         listener = socket.socket(fileno=descriptor)
-        listening = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        is_listening = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
         raise SocketRefusedError(place, str(error)) from error
-    if listener.family != socket.AF_UNIX or not listening:
-        listener.detach()
-        raise SocketRefusedError(place, _NO_LISTENER)
+    if listener.family != socket.AF_UNIX or not is_listening:
+        listener.detach()  # the descriptor stays open: it is not ours
+        raise SocketRefusedError(place, _NOT_LISTENING)
     listener.settimeout(0)
     return listener
 
 
 def _remove_stale(path: str, name: str, directory: int) -> None:
-    """Remove this user's old socket. Raises SocketRefusedError for any other file."""
+    """Remove this user's old socket, if there is one; raises SocketRefusedError for other files.
+
+    ``directory`` is the open folder of the path, and ``name`` the file's name in it.
+    """
     try:
-        result = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(result.st_mode) or result.st_uid != os.geteuid():
-        raise SocketRefusedError(path, _OCCUPIED)
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
+        raise SocketRefusedError(path, _OTHER_FILE_THERE)
     os.unlink(name, dir_fd=directory)
 
 

@@ -21,20 +21,21 @@ class UnreadTotal:
     def __init__(self) -> None:
         self.bytes = 0
         self.numbers = count()  # of frames, in the order in which they were queued
-        self._outboxes: dict[Outbox, None] = {}  # those that are not empty, in a stable order
+        self._filled_outboxes: dict[Outbox, None] = {}  # an ordered set of those with frames
 
     def make_room(self, size: int) -> None:
         """Drop connections until ``size`` more bytes fit."""
-        while self._outboxes and self.bytes + size > limits.UNREAD_BYTES:
-            min(self._outboxes, key=lambda outbox: outbox.oldest).drop()
+        while self._filled_outboxes and self.bytes + size > limits.UNREAD_BYTES:
+            longest_waiting = min(self._filled_outboxes, key=lambda outbox: outbox.oldest)
+            longest_waiting.drop()
 
     def add(self, outbox: "Outbox", size: int) -> None:
         """Count bytes that an outbox added, a negative ``size`` for those it removed."""
         self.bytes += size
         if outbox.bytes:
-            self._outboxes[outbox] = None
+            self._filled_outboxes[outbox] = None
         else:
-            self._outboxes.pop(outbox, None)
+            self._filled_outboxes.pop(outbox, None)
 
 
 def _nothing() -> None:
@@ -50,10 +51,10 @@ class Outbox:
     def __init__(
         self, unread: UnreadTotal, wake: Callable[[], None], drop: Callable[[], None]
     ) -> None:
-        self._unread = unread
+        self._unread = unread  # what waits in all outboxes, this one included
         self._wake = wake
         self._drop = drop
-        self._frames: deque[tuple[int, bytes]] = deque()
+        self._frames: deque[tuple[int, bytes]] = deque()  # each with its number
         self.bytes = 0
         self.dropped = False
 
@@ -92,7 +93,7 @@ class Outbox:
             self._frames.clear()
             self._add(-self.bytes)
             self._drop()
-            self._wake = self._drop = _nothing  # so that this does not keep their owner in memory
+            self._wake = self._drop = _nothing  # else these would keep their owner in memory
 
     def _add(self, size: int) -> None:
         """Add bytes to the counts of this queue and of all queues, or remove them if negative."""

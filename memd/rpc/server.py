@@ -40,10 +40,11 @@ from memd.rpc.turns import Turns
 
 __all__ = ["Hub", "contain", "serve"]
 
+# Nobody waits to be accepted, or the peer has left again.
 _PEER_GONE = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 _ACCEPTED_AT_ONCE = 16  # then the event loop serves other connections
-_FIRST_BACK_OFF = 0.01
+_FIRST_BACK_OFF = 0.01  # seconds until an accept that failed is tried again; doubled each time
 _LAST_BACK_OFF = 0.25  # short enough to serve peers within a second once there is room
 
 
@@ -94,11 +95,11 @@ class _Server:
         self._log = log
         self._clock = clock
         self._uid = uid
-        self._numbers = count(1)
+        self._numbers = count(1)  # of connections
         self.turns = Turns(clock)
-        self._sessions: dict[PeerSession, int] = {}  # with the peer's process
-        self._gone = anyio.Event()  # set when a session ends; replaced for each wait
-        self._reserve: int | None = None
+        self._sessions: dict[PeerSession, int] = {}  # with the id of the peer's process
+        self._session_ended = anyio.Event()  # replaced for each wait
+        self._reserve: int | None = None  # the descriptor in reserve
         self._open_reserve()
 
     def close(self) -> None:
@@ -137,8 +138,8 @@ class _Server:
     async def _all_gone(self) -> None:
         """Wait until no connection is served."""
         while self._sessions:
-            self._gone = anyio.Event()
-            await self._gone.wait()
+            self._session_ended = anyio.Event()
+            await self._session_ended.wait()
 
     async def _accept(self, listener: socket.socket, group: TaskGroup) -> None:
         """Accept connections forever. Raises OSError where the listener is broken."""
@@ -169,9 +170,9 @@ class _Server:
         peer = self._own_peer(connected)
         if peer is None:
             return
-        full = self._make_room(peer.pid)
-        if full is not None:
-            _refuse(connected, full)
+        busy_error = self._make_room(peer.pid)
+        if busy_error is not None:
+            _refuse(connected, busy_error)
             return
         caller = Caller(connection=next(self._numbers), uid=peer.uid, pid=peer.pid)
         session = PeerSession(
@@ -207,7 +208,7 @@ class _Server:
         finally:
             connected.close()
             self._sessions.pop(session, None)
-            self._gone.set()
+            self._session_ended.set()
 
     def _make_room(self, pid: int) -> BusyError | None:
         """Close a connection if a new one of the process ``pid`` needs its place.
@@ -216,28 +217,31 @@ class _Server:
         with most connections is, if that has more than ``pid``. Return ``None`` if there is room
         now, else the error for the new connection.
         """
-        live = {session: owner for session, owner in self._sessions.items() if not session.is_over}
-        counts = Counter(live.values())  # of connections, by process
+        owners = {
+            session: owner for session, owner in self._sessions.items() if not session.is_over
+        }
+        counts = Counter(owners.values())  # of connections, by process
         if counts[pid] >= limits.CONNECTIONS_PER_PROCESS:
-            full = BusyError("connections of one process", limits.CONNECTIONS_PER_PROCESS)
-            rivals = [session for session, owner in live.items() if owner == pid]
-        elif len(live) >= limits.CONNECTIONS:
-            full = BusyError("connections", limits.CONNECTIONS)
-            rivals = list(live)
+            busy_error = BusyError("connections of one process", limits.CONNECTIONS_PER_PROCESS)
+            candidates = [session for session, owner in owners.items() if owner == pid]
+        elif len(owners) >= limits.CONNECTIONS:
+            busy_error = BusyError("connections", limits.CONNECTIONS)
+            candidates = list(owners)
         else:
             return None
 
-        def claim(session: PeerSession) -> tuple[bool, int, float]:
+        def closing_order(session: PeerSession) -> tuple[bool, int, float]:
             """Return the sort key of a session: the smallest key is closed first."""
-            busy = session.idle_since is None
-            return busy, (-counts[live[session]] if busy else 0), session.quiet_since
+            is_busy = session.idle_since is None
+            connections = counts[owners[session]]
+            return is_busy, (-connections if is_busy else 0), session.quiet_since
 
-        weakest = min(rivals, key=claim)
-        gives_way = weakest.idle_since is not None or counts[live[weakest]] > counts[pid]
-        self._log.note("connections_exhausted", limit=full.facts["limit"], gave_way=gives_way)
+        first = min(candidates, key=closing_order)
+        gives_way = first.idle_since is not None or counts[owners[first]] > counts[pid]
+        self._log.note("connections_exhausted", limit=busy_error.facts["limit"], gave_way=gives_way)
         if not gives_way:
-            return full
-        weakest.yield_turn(full)
+            return busy_error
+        first.give_way(busy_error)
         return None
 
     def _refuse_with_reserve(self, listener: socket.socket) -> None:

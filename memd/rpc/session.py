@@ -1,18 +1,17 @@
 """Serve one connection: read bytes, run requests, send answers.
 
 Rules of this file
-- One task group per connection owns everything it started. A peer that is gone, or reads too
-  slowly, ends the group: its requests are cancelled, its jobs are not (they are stored).
-- Each task has a cancel scope of its own: a task that is cancelled with the group leaves a
-  reference cycle of its exception and frames, which the garbage collector frees late.
+- One task group per connection owns everything it started (``rpc/session_tasks.py``). A peer that
+  is gone, or reads too slowly, ends the group: its requests are cancelled, its jobs are not (they
+  are stored).
 - Each frame waits for its turn (``rpc/turns.py``), never for a request to end, so a cancellation
   arrives soon. It also waits until the peer has read its answers: while there are more than
   ``limits.READ_ON_BYTES`` nothing more is read. An answer that cannot be queued ends the connection
   (``rpc/outbox.py``).
 - After the end of the peer's bytes its open requests are answered, then the connection closes.
   Requests start in the order they came and run concurrently.
-- A frame must be whole ``limits.FRAME_SECONDS`` after its first byte; time in which memd does not
-  read is not counted.
+- A frame must be whole in time (``rpc/frame_timer.py``); time in which memd does not read is not
+  counted.
 - When the daemon ends, the socket is shut down for reading: requests that the peer had sent by then
   are answered, later ones fail to be sent and were not begun.
 - After a fatal error the answer is followed by the end of our side, and bytes that the peer still
@@ -20,7 +19,7 @@ Rules of this file
 """
 
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -31,33 +30,27 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
-from memd.rpc.conversation import Conversation, RefusedRequest, RequestId, RpcRequest, Work
+from memd.rpc.conversation import (
+    Cancel,
+    Conversation,
+    RefusedRequest,
+    RequestId,
+    RpcRequest,
+    Work,
+)
 from memd.rpc.dispatch import Dispatcher, refusal
 from memd.rpc.errors import EndingError, RequestCancelledError
+from memd.rpc.frame_timer import FrameTimer, FrameTooSlowError
 from memd.rpc.framing import FrameReader
 from memd.rpc.hub import Hub
 from memd.rpc.peer import is_gone
+from memd.rpc.session_tasks import SessionTasks
 from memd.rpc.stream import Stream
 from memd.rpc.turns import Turn, Turns
 
-LINGER_SECONDS = 1.0
-HANGUP_SECONDS = 0.25  # how often a half-closed connection is looked at
-_CHUNK = 64 * 1024
-
-
-class FrameTooSlowError(MemdError):
-    """A frame was begun and not finished in time."""
-
-    code = 1007
-    kind = "too_slow"
-    retryable = True
-    hint = "send a whole frame at once"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"a frame must be whole {limits.FRAME_SECONDS:g} s after its first byte",
-            seconds=limits.FRAME_SECONDS,
-        )
+LINGER_SECONDS = 1.0  # for the last bytes of a connection, in each direction
+_HANGUP_CHECK_SECONDS = 0.25  # how often a half-closed connection is checked for its peer
+_CHUNK_BYTES = 64 * 1024  # read at once
 
 
 class PeerSession:
@@ -73,39 +66,41 @@ class PeerSession:
         turns: Turns,
         clock: Clock,
     ) -> None:
-        self._socket = connected
+        self.quiet_since = clock.monotonic()  # the last time that a frame came or was answered
+        self._clock = clock
         self._dispatcher = dispatcher
         self._hub = hub
-        self._clock = clock
         self._turns = turns
         self._party = turns.party(caller.pid)
-        self._waits_for_turn = False
-        self.quiet_since = clock.monotonic()
-        self._reader = FrameReader()
         self._conversation = Conversation()
-        self._failure: MemdError | None = None
-        self._frame_since: float | None = None
-        self._frame_begun = anyio.Event()
-        self._scopes: dict[RequestId, anyio.CancelScope] = {}
-        self._reading = anyio.CancelScope()
-        self._task_scopes: set[anyio.CancelScope] = set()
-        self._over = False
-        self._wake = anyio.Event()
-        self._frame_sent = anyio.Event()
-        self._sending = False
-        self._idle = anyio.Event()
-        self._finishing = False
-        self._parting = False
-        self._ending = False
-        self._flushed = anyio.Event()
-        self._group = anyio.create_task_group()
+        self._tasks = SessionTasks()
+        # Reading
+        self._socket = connected
+        self._reader = FrameReader()
+        self._frame_timer = FrameTimer(clock)
+        self._read_scope = anyio.CancelScope()  # cancelled when a frame is too slow
+        self._waits_for_turn = False
+        self._fatal_error: MemdError | None = None  # nothing is read after it
+        # Running: the cancel scopes of open requests that have an id
+        self._request_scopes: dict[RequestId, anyio.CancelScope] = {}
+        # Writing; events are replaced for each wait
+        self._wake = anyio.Event()  # wakes the writer, for a frame or at the end
+        self._frame_sent = anyio.Event()  # wakes the reader, which waits while answers are unread
+        self._is_sending = False  # a frame may have been sent in part
+        # Ending
+        self._reading_ended = False  # all frames of the peer were read and begun
+        self._all_answered = anyio.Event()  # after ``_reading_ended``, no request runs
+        self._all_sent = anyio.Event()  # after ``_reading_ended``, no answer is queued
+        self._reading_was_cut = False  # by ``part``
+        self._gave_up_requests = False  # by ``give_up``
         self.connection = Connection(caller, self._wake_writer, self._drop, hub.unread)
 
     @property
     def idle_since(self) -> float | None:
-        """Since when it has been idle, ``None`` with a subscription, a waiting frame or a request.
+        """Since when the connection has been idle, on the clock; ``None`` where it is not idle.
 
-        A connection whose peer does not read its answers counts as idle.
+        It is not idle with a subscription, a frame that waits for its turn, or an open request. A
+        connection whose peer does not read its answers counts as idle.
         """
         if self._waits_for_turn or self._conversation.in_flight or self.connection.subscribed:
             return None
@@ -114,26 +109,26 @@ class PeerSession:
     @property
     def is_over(self) -> bool:
         """Whether the connection is ending; its requests may still run for a moment."""
-        return self._over
+        return self._tasks.cancelled
 
-    def yield_turn(self, error: MemdError) -> None:
-        """End the connection; a peer that has read all its answers gets the error."""
+    def give_way(self, error: MemdError) -> None:
+        """End the connection for a new one; a peer that has read all its answers gets the error."""
         if len(self.connection.outbox):
-            self.connection.outbox.drop()
+            self.connection.outbox.drop()  # this also calls ``_drop``
         else:
             self.connection.send(refusal(None, error))
             self._drop()
 
     def part(self) -> None:
         """Read nothing more; answer the requests sent so far, then end the connection."""
-        self._parting = True
+        self._reading_was_cut = True
         with suppress(OSError):  # the peer has gone
             self._socket.shutdown(socket.SHUT_RD)
 
     def give_up(self) -> None:
         """Cancel the open requests; each is answered with EndingError, which says to ask again."""
-        self._ending = True
-        for scope in self._scopes.values():
+        self._gave_up_requests = True
+        for scope in self._request_scopes.values():
             scope.cancel()
 
     async def run(self) -> None:
@@ -141,10 +136,10 @@ class PeerSession:
         stream = Stream(self._socket)
         self._hub.add(self.connection)
         try:
-            async with self._group:
-                self._start_task(partial(self._write, stream))
-                self._start_task(self._watch_frame)
-                await self._run_in_scope(self._new_scope(), partial(self._serve, stream))
+            async with self._tasks.group:
+                self._tasks.start(partial(self._write, stream))
+                self._tasks.start(self._watch_frame)
+                await self._tasks.run(partial(self._serve, stream))
                 self._drop()
         finally:
             self._hub.discard(self.connection)
@@ -156,36 +151,12 @@ class PeerSession:
     async def _serve(self, stream: Stream) -> None:
         """Read requests until the client sends no more, then answer those that remain."""
         await self._read(stream)
-        self._start_task(self._watch_hangup)
+        self._tasks.start(self._watch_hangup)
         await self._finish(stream)
 
     def _drop(self) -> None:
         """End the connection now, by cancelling its tasks."""
-        self._over = True
-        for scope in self._task_scopes:
-            scope.cancel()
-
-    def _start_task(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Start a task that ends with this session."""
-        self._group.start_soon(self._run_in_scope, self._new_scope(), task)
-
-    def _new_scope(self) -> anyio.CancelScope:
-        """Return a cancel scope that ends with this session."""
-        scope = anyio.CancelScope()
-        self._task_scopes.add(scope)
-        if self._over:
-            scope.cancel()
-        return scope
-
-    async def _run_in_scope(
-        self, scope: anyio.CancelScope, task: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Run a task in its cancel scope, and forget the scope afterwards."""
-        try:
-            with scope:
-                await task()
-        finally:
-            self._task_scopes.discard(scope)
+        self._tasks.cancel()
 
     def _wake_writer(self) -> None:
         """Let the writer look into the outbox."""
@@ -195,23 +166,26 @@ class PeerSession:
 
     async def _read(self, stream: Stream) -> None:
         """Read and begin frames until the end of the peer's bytes or a fatal error."""
-        with self._reading:
-            while self._failure is None:
-                await self._wait_for_reader()
-                self._expect_frame()
+        with self._read_scope:
+            while self._fatal_error is None:
+                await self._wait_for_peer()
+                if self._reader.pending:
+                    self._frame_timer.start()
+                else:
+                    self._frame_timer.stop()
                 try:
-                    data = await stream.receive(_CHUNK)
+                    data = await stream.receive(_CHUNK_BYTES)
                 except OSError:
                     self._drop()
                     return
                 if not data:
                     break
-                await self._take(stream, self._reader.feed(data))
-                self._failure = self._reader.failed
-        if self._failure is None:
-            await self._take(stream, self._last_frames())
+                await self._begin_frames(stream, self._reader.feed(data))
+                self._fatal_error = self._reader.failed
+        if self._fatal_error is None:
+            await self._begin_frames(stream, self._last_frames())
         else:
-            self.connection.send(refusal(None, self._failure))
+            self.connection.send(refusal(None, self._fatal_error))
 
     def _last_frames(self) -> list[bytes]:
         """Return the frame that ends with the peer's bytes, if any.
@@ -219,86 +193,76 @@ class PeerSession:
         After ``part`` the last line may have been cut off by us, so it must be valid JSON.
         """
         frames = self._reader.end()
-        return [frame for frame in frames if not self._parting or _is_json(frame)]
+        return [frame for frame in frames if not self._reading_was_cut or _is_json(frame)]
 
-    async def _take(self, stream: Stream, frames: Iterable[bytes]) -> None:
+    async def _begin_frames(self, stream: Stream, frames: Iterable[bytes]) -> None:
         """Begin each frame in its turn."""
         for frame in frames:
-            self._frame_since = None
-            await self._wait_for_reader()
-            self._waits_for_turn = True
-            # The load: more bytes to read, queued answers, and open requests.
-            waiting = self._reader.pending + len(self.connection.outbox)
-            load = waiting + self._conversation.in_flight
-            turn = await self._turns.begin(self._party, load)
-            self._waits_for_turn = False
-            if turn.waited and is_gone(stream.socket):
-                # No task reads while a frame waits, so a peer that left is noticed only here.
-                self._turns.end(turn)
-                self._drop()
-                await anyio.lowlevel.checkpoint()  # raises the cancellation
+            self._frame_timer.stop()
+            await self._wait_for_peer()
+            turn = await self._begin_turn(stream)
             self.connection.framing = self._reader.framing
             self.quiet_since = self._clock.monotonic()
-            runs = False
+            has_task = False
             try:
-                runs = self._receive(frame, turn)
+                has_task = self._begin_frame(frame, turn)
             finally:
-                if not runs:
+                if not has_task:  # else the task ends the turn
                     self._turns.end(turn)
             # The rest of a chunk may be thousands of frames: others go first.
             await anyio.lowlevel.checkpoint()
         self.connection.framing = self._reader.framing
 
-    def _receive(self, frame: bytes, turn: Turn) -> bool:
+    async def _begin_turn(self, stream: Stream) -> Turn:
+        """Wait for the turn of this connection; end the connection if its peer left meanwhile."""
+        more_to_read = self._reader.pending
+        queued_answers = len(self.connection.outbox)
+        load = more_to_read + queued_answers + self._conversation.in_flight
+        self._waits_for_turn = True
+        turn = await self._turns.begin(self._party, load)
+        self._waits_for_turn = False
+        if turn.waited and is_gone(stream.socket):
+            # No task reads while a frame waits, so a peer that left is noticed only here.
+            self._turns.end(turn)
+            self._drop()
+            await anyio.lowlevel.checkpoint()  # raises the cancellation
+        return turn
+
+    def _begin_frame(self, frame: bytes, turn: Turn) -> bool:
         """Begin the requests and cancellations of a frame.
 
-        Return whether a request runs, which then ends the turn itself.
+        Return whether a task runs requests of it; that task ends the turn.
         """
-        running = False
+        has_task = False
         for event in self._conversation.receive(frame):
-            if isinstance(event, Work):
-                requests = [item for item in event.items if isinstance(item, RpcRequest)]
-                for request in requests:
-                    if request.id is not None:
-                        self._scopes[request.id] = anyio.CancelScope()
-                if requests:
-                    running = True
-                    self._start_task(partial(self._perform, event, turn))
-                else:
-                    items = (item for item in event.items if isinstance(item, RefusedRequest))
-                    self._answer(event, [refusal(item.id, item.error) for item in items])
-            elif event.id in self._scopes:
-                self._scopes[event.id].cancel()
-        return running
+            if isinstance(event, Cancel):
+                if event.id in self._request_scopes:
+                    self._request_scopes[event.id].cancel()
+                continue
+            requests = [item for item in event.items if isinstance(item, RpcRequest)]
+            for request in requests:
+                if request.id is not None:
+                    self._request_scopes[request.id] = anyio.CancelScope()
+            if requests:
+                has_task = True
+                self._tasks.start(partial(self._perform, event, turn))
+            else:
+                refused = (item for item in event.items if isinstance(item, RefusedRequest))
+                self._answer(event, [refusal(item.id, item.error) for item in refused])
+        return has_task
 
-    async def _wait_for_reader(self) -> None:
+    async def _wait_for_peer(self) -> None:
         """Wait until the peer has read enough of its answers."""
         while self.connection.outbox.bytes > limits.READ_ON_BYTES:
-            self._frame_since = None
+            self._frame_timer.stop()
             self._frame_sent = anyio.Event()
             await self._frame_sent.wait()
 
-    def _expect_frame(self) -> None:
-        """Start the time limit of a frame that has begun, unless it runs already."""
-        if not self._reader.pending:
-            self._frame_since = None
-        elif self._frame_since is None:
-            self._frame_since = self._clock.monotonic()
-            self._frame_begun.set()
-
     async def _watch_frame(self) -> None:
         """Stop reading when a frame that began is not whole in time."""
-        while True:
-            if self._frame_since is None:
-                self._frame_begun = anyio.Event()
-                await self._frame_begun.wait()
-                continue
-            remaining = self._frame_since + limits.FRAME_SECONDS - self._clock.monotonic()
-            if remaining <= 0:
-                self._failure = FrameTooSlowError()
-                self._reading.cancel()
-                return
-            await self._clock.sleep(remaining)
+        await self._frame_timer.expire()
+        self._fatal_error = FrameTooSlowError()
+        self._read_scope.cancel()
 
     # Running
 
@@ -315,8 +279,8 @@ class PeerSession:
                     await anyio.lowlevel.checkpoint()
             self._conversation.finish(work)
             self._answer(work, answers)
-            if self._finishing and not self._conversation.in_flight:
-                self._idle.set()
+            if self._reading_ended and not self._conversation.in_flight:
+                self._all_answered.set()
         finally:
             self.quiet_since = self._clock.monotonic()
             self._turns.end(turn)
@@ -327,37 +291,46 @@ class PeerSession:
         if request.id is None:
             return await self._dispatcher.answer(request, call)
         try:
-            with self._scopes[request.id]:
+            with self._request_scopes[request.id]:
                 return await self._dispatcher.answer(request, call)
         finally:
-            del self._scopes[request.id]
-        return refusal(request.id, EndingError() if self._ending else RequestCancelledError())
+            del self._request_scopes[request.id]
+        # Reached only where the request's scope was cancelled.
+        error = EndingError() if self._gave_up_requests else RequestCancelledError()
+        return refusal(request.id, error)
 
     def _answer(self, work: Work, answers: list[bytes]) -> None:
-        """Queue the answers of a frame, a batch's as one array; notifications have b""."""
+        """Queue the answers of a frame, those of a batch as one array.
+
+        The answer of a notification is b"", which is not sent.
+        """
         sent = [answer for answer in answers if answer]
-        if sent:
-            self.connection.send(b"[" + b",".join(sent) + b"]" if work.batch else sent[0])
+        if not sent:
+            return
+        if work.batch:
+            self.connection.send(b"[" + b",".join(sent) + b"]")
+        else:
+            self.connection.send(sent[0])
 
     # Ending
 
     async def _finish(self, stream: Stream) -> None:
         """Wait for open requests, send what is queued, and after a fatal error close our side."""
-        self._finishing = True
+        self._reading_ended = True
         if self._conversation.in_flight:
-            await self._idle.wait()
+            await self._all_answered.wait()
         self._wake.set()
-        await self._flushed.wait()
-        if self._failure is not None:
+        await self._all_sent.wait()
+        if self._fatal_error is not None:
             with anyio.move_on_after(LINGER_SECONDS), suppress(OSError):
                 stream.send_eof()
-                while await stream.receive(_CHUNK):
+                while await stream.receive(_CHUNK_BYTES):
                     pass
 
     async def _watch_hangup(self) -> None:
         """End the connection when a peer that sends nothing more has closed its socket."""
         while not is_gone(self._socket):
-            await self._clock.sleep(HANGUP_SECONDS)
+            await self._clock.sleep(_HANGUP_CHECK_SECONDS)
         self._drop()
 
     # Writing
@@ -367,23 +340,23 @@ class PeerSession:
         while True:
             self._wake = anyio.Event()
             for frame in self.connection.outbox.drain():
-                self._sending = True
+                self._is_sending = True
                 try:
                     await stream.send(frame)
                 except OSError:
                     self._drop()
                     return
-                self._sending = False
+                self._is_sending = False
                 self.quiet_since = self._clock.monotonic()
                 self._frame_sent.set()
-            if self._finishing and not self._conversation.in_flight:
-                self._flushed.set()
+            if self._reading_ended and not self._conversation.in_flight:
+                self._all_sent.set()
                 return
             await self._wake.wait()
 
     async def _send_rest(self, stream: Stream) -> None:
         """Send the queued answers at the end, unless a frame was cut off while it was sent."""
-        if self._sending or self.connection.outbox.dropped:
+        if self._is_sending or self.connection.outbox.dropped:
             return
         with suppress(OSError):
             for frame in self.connection.outbox.drain():

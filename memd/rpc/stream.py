@@ -9,7 +9,7 @@ import socket
 
 import anyio
 
-_MEMORY_SECONDS = 0.05
+_MEMORY_RETRY_SECONDS = 0.05
 
 
 class Stream:
@@ -31,14 +31,15 @@ class Stream:
             except BlockingIOError:
                 await anyio.wait_readable(self.socket)
             except MemoryError:  # the bytes stay in the kernel until memory is free again
-                await anyio.sleep(_MEMORY_SECONDS)
+                await anyio.sleep(_MEMORY_RETRY_SECONDS)
 
     async def send(self, data: bytes) -> None:
         """Send all of it, waiting for a slow peer. Raises OSError."""
-        left = memoryview(data)
-        while left:
+        unsent = memoryview(data)
+        while unsent:
             try:
-                left = left[self.socket.send(left) :]
+                size = self.socket.send(unsent)
+                unsent = unsent[size:]
             except BlockingIOError:
                 await anyio.wait_writable(self.socket)
 

@@ -8,9 +8,10 @@ Rules of this file
   longest ago. Every fourth turn goes to the one that has waited longest, so that nobody waits
   forever.
 - While a process with fewer turns has work running, for ``_RESTRAINED_SECONDS`` at most, others
-  may begin only ``_MORE_PER_LOOK`` turns in each ``_LOOK_SECONDS``: else the event loop, busy with
-  the frames of a flood, would hold the interpreter lock that worker threads need. A list of 1,000
-  memories took 500 ms beside a connection that sent notifications without end, and takes 2 ms now.
+  may begin only ``_EXTRA_TURNS`` turns in each ``_INTERVAL_SECONDS``: else the event loop, busy
+  with the frames of a flood, would hold the interpreter lock that worker threads need. A list of
+  1,000 memories took 500 ms beside a connection that sent notifications without end, and takes 2 ms
+  now.
 - A turn ends with its work, or after ``limits.TURN_SECONDS``: work that only waits (for a job, a
   model, a lock) does not stop others. Only one turn at a time expires like that: where work is slow
   because there is much of it, more at once would make all of it slower.
@@ -24,49 +25,50 @@ import anyio
 from memd.core import limits
 from memd.core.clock import Clock
 
-_LONGEST_WAIT_EVERY = 4
-_LOOK_SECONDS = limits.TURN_SECONDS / 5
-_MORE_PER_LOOK = 1
-_RESTRAINED_SECONDS = 1.0
+_LONGEST_WAIT_EVERY = 4  # each fourth turn goes to the connection that has waited longest
+_INTERVAL_SECONDS = limits.TURN_SECONDS / 5  # how often ``watch`` starts turns
+_EXTRA_TURNS = 1  # turns in each interval for processes that had more turns than those at work
+_RESTRAINED_SECONDS = 1.0  # how long the work of one process restrains those with more turns
 
 
 class Process:
     """A process with connections: how many turns it has now and had recently."""
 
     def __init__(self) -> None:
-        self.held = 0
-        self._turns = 0.0
-        self._since = -inf
+        self.running_turns = 0
+        self._recent_turns = 0.0  # as it was at ``_counted_at``
+        self._counted_at = -inf  # the time of the last turn, in seconds of the server's clock
 
-    def recent(self, now: float) -> float:
+    def recent_turns(self, now: float) -> float:
         """Return how many turns it had; each counts half as much for every second that passed."""
-        return self._turns * exp2(self._since - now)
+        return self._recent_turns * exp2(self._counted_at - now)
 
     def count_turn(self, now: float) -> None:
         """Count one more turn of the process."""
-        self._turns, self._since = self.recent(now) + 1, now
+        self._recent_turns, self._counted_at = self.recent_turns(now) + 1, now
 
 
 class Party:
-    """A connection that takes turns; ``last`` is the number of its last turn."""
+    """A connection that takes turns; ``last_number`` is the number of its last turn."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
-        self.last = 0
+        self.last_number = 0
 
 
 class Turn:
-    """A connection's turn, from ``begun`` until ``expires`` on the server's clock.
+    """A connection's turn, from ``begun`` until ``expires_at`` on the server's clock.
 
-    ``claim`` is how much the connection had to do when it asked, and the number of its last turn;
-    the smallest is served first. ``waited``: the turn was not given at once.
+    ``rank`` orders the waiting turns of one process, and the smallest begins first: it is how much
+    the connection has to do, then the number of its last turn. ``waited`` says that the turn was
+    not given at once.
     """
 
     def __init__(self, party: Party, load: int) -> None:
         self.party = party
-        self.claim = load, party.last
+        self.rank = load, party.last_number
         self.begun = anyio.Event()
-        self.expires = inf
+        self.expires_at = inf
         self.waited = False
 
 
@@ -78,12 +80,14 @@ class Turns:
         # Dicts used as ordered sets: running turns in the order of expiry, waiting ones of arrival.
         self._running: dict[Turn, None] = {}
         self._waiting: dict[Turn, None] = {}
+        # Turns whose work runs, in the order of their beginning; expired turns too.
+        self._with_work: dict[Turn, None] = {}
+        # By process id; a process is forgotten when no connection of it is left.
         self._processes: WeakValueDictionary[int, Process] = WeakValueDictionary()
-        self._under_way: dict[Turn, None] = {}  # turns whose work runs, expired ones too; in order
-        self._given = 0  # the number of turns so far
-        self._more = _MORE_PER_LOOK  # turns that processes with more turns may still begin
-        self._no_expiry_before = 0.0
-        self._someone_waits = anyio.Event()
+        self._last_number = 0  # of the turn that began last; turns are numbered from 1
+        self._extra_turns = _EXTRA_TURNS  # those that may still begin in this interval
+        self._no_expiry_before = 0.0  # on the clock; so expired turns follow each other slowly
+        self._has_waiting = anyio.Event()  # wakes ``watch``; replaced for each wait
 
     def party(self, pid: int) -> Party:
         """Return a new party, for a connection of the process ``pid``."""
@@ -96,85 +100,110 @@ class Turns:
         """Let turns expire and start the next ones, forever."""
         while True:
             if not self._waiting:
-                self._someone_waits = anyio.Event()
-                await self._someone_waits.wait()
-            await self._clock.sleep(_LOOK_SECONDS)
-            self._more = _MORE_PER_LOOK
-            self._start_next()
+                self._has_waiting = anyio.Event()
+                await self._has_waiting.wait()
+            await self._clock.sleep(_INTERVAL_SECONDS)
+            self._extra_turns = _EXTRA_TURNS
+            self._start_turns()
 
     async def begin(self, party: Party, load: int) -> Turn:
         """Wait for this party's turn and return it; ``load`` is how much the party has to do."""
         turn = Turn(party, load)
         self._waiting[turn] = None
-        self._start_next()
+        self._start_turns()
         if turn in self._waiting:
-            self._someone_waits.set()
+            self._has_waiting.set()
             turn.waited = True
             try:
                 await turn.begun.wait()
-            except BaseException:
+            except BaseException:  # the wait was cancelled: nobody would end the turn
                 self.end(turn)
                 raise
         return turn
 
     def end(self, turn: Turn) -> None:
-        """End a turn, or stop waiting for it; nothing more is done for one that has expired."""
+        """End a turn, or stop waiting for it; an expired turn has no place to make free."""
         self._waiting.pop(turn, None)
-        self._under_way.pop(turn, None)
+        self._with_work.pop(turn, None)
         if turn in self._running:
-            self._remove_turn(turn)
-        self._start_next()
+            self._stop_running(turn)
+        self._start_turns()
 
-    def _remove_turn(self, turn: Turn) -> None:
-        """Note that a turn has ended."""
+    def _stop_running(self, turn: Turn) -> None:
+        """Make the place of a running turn free for another turn."""
         del self._running[turn]
-        turn.party.process.held -= 1
+        turn.party.process.running_turns -= 1
 
-    def _start_next(self) -> None:
+    def _start_turns(self) -> None:
         """Let the oldest turn expire if it is time, and begin waiting turns while there is room."""
         if not self._waiting:
             return
         now = self._clock.monotonic()
-        first = next(iter(self._running), None)
-        if first is not None and max(first.expires, self._no_expiry_before) <= now:
-            self._remove_turn(first)
-            self._no_expiry_before = now + limits.TURN_SECONDS / 2
-        while len(self._running) < limits.TURNS and (turn := self._next(now)) is not None:
-            turn.expires = now + limits.TURN_SECONDS
-            del self._waiting[turn]
-            self._running[turn] = None
-            self._under_way[turn] = None
-            turn.party.process.count_turn(now)
-            self._given += 1
-            turn.party.process.held += 1
-            turn.party.last = self._given
-            turn.begun.set()
+        self._expire_oldest(now)
+        while len(self._running) < limits.TURNS:
+            turn = self._choose_turn(now)
+            if turn is None:
+                break
+            self._start_turn(turn, now)
 
-    def _next(self, now: float) -> Turn | None:
+    def _expire_oldest(self, now: float) -> None:
+        """Let the running turn that began first expire, if its time is over.
+
+        The next turn may expire half a turn's time later, since where work is slow because there is
+        much of it, more at once would make all of it slower.
+        """
+        oldest = next(iter(self._running), None)
+        if oldest is None or now < oldest.expires_at or now < self._no_expiry_before:
+            return
+        self._stop_running(oldest)
+        self._no_expiry_before = now + limits.TURN_SECONDS / 2
+
+    def _start_turn(self, turn: Turn, now: float) -> None:
+        """Begin a waiting turn."""
+        del self._waiting[turn]
+        self._running[turn] = None
+        self._with_work[turn] = None
+        self._last_number += 1
+        process = turn.party.process
+        process.count_turn(now)
+        process.running_turns += 1
+        turn.party.last_number = self._last_number
+        turn.expires_at = now + limits.TURN_SECONDS
+        turn.begun.set()
+
+    def _choose_turn(self, now: float) -> Turn | None:
         """Return the waiting turn that begins next, ``None`` where none may begin now."""
-        fewest = self._fewest_under_way(now)
-        ready = [
-            turn
-            for turn in self._waiting
-            if turn.party.process.held < limits.TURNS_PER_PROCESS
-            and (self._more or turn.party.process.recent(now) <= fewest)
-        ]
+        fewest = self._fewest_turns_at_work(now)
+        ready = [turn for turn in self._waiting if self._may_begin(turn, now, fewest)]
         if not ready:
             return None
-        if self._given % _LONGEST_WAIT_EVERY == 0:
-            turn = ready[0]
+        if self._last_number % _LONGEST_WAIT_EVERY == 0:
+            turn = ready[0]  # it has waited longest
         else:
-            turn = min(ready, key=lambda turn: (turn.party.process.recent(now), turn.claim))
-        self._more -= turn.party.process.recent(now) > fewest
+            turn = min(ready, key=lambda turn: (turn.party.process.recent_turns(now), turn.rank))
+        if turn.party.process.recent_turns(now) > fewest:
+            self._extra_turns -= 1
         return turn
 
-    def _fewest_under_way(self, now: float) -> float:
-        """Return the fewest recent turns of any process that has work running.
+    def _may_begin(self, turn: Turn, now: float, fewest: float) -> bool:
+        """Return whether a waiting turn may begin now.
+
+        ``fewest`` are the recent turns of the process at work that had the fewest. Processes that
+        had more turns than that one may begin only the extra turns of the interval.
+        """
+        process = turn.party.process
+        if process.running_turns >= limits.TURNS_PER_PROCESS:
+            return False
+        return self._extra_turns > 0 or process.recent_turns(now) <= fewest
+
+    def _fewest_turns_at_work(self, now: float) -> float:
+        """Return the fewest recent turns of any process that has work running, else infinity.
 
         Work that began more than ``_RESTRAINED_SECONDS`` ago is taken to wait and does not count.
         """
-        for turn in list(self._under_way):
-            if now < turn.expires - limits.TURN_SECONDS + _RESTRAINED_SECONDS:
-                break
-            del self._under_way[turn]
-        return min((turn.party.process.recent(now) for turn in self._under_way), default=inf)
+        for turn in list(self._with_work):
+            begun_at = turn.expires_at - limits.TURN_SECONDS
+            if now < begun_at + _RESTRAINED_SECONDS:
+                break  # the turns behind it began later
+            del self._with_work[turn]
+        return min((turn.party.process.recent_turns(now) for turn in self._with_work), default=inf)

@@ -118,7 +118,7 @@ async def test_a_flood_holds_back_while_others_work() -> None:
             await flood(table, 9)
             assert (await table.order()).count("flood") == expected
             table.clock.advance(limits.TURN_SECONDS / 5)
-        table.turns.end(next(turn for turn in table.begun if turn.claim == (0, 0)))
+        table.turns.end(next(turn for turn in table.begun if turn.rank == (0, 0)))
         await flood(table, 0)
         assert (await table.order()).count("flood") == 9 + 3 * 9
 

@@ -1,0 +1,53 @@
+"""The time limit of a frame: it must be whole ``limits.FRAME_SECONDS`` after its first byte."""
+
+import anyio
+
+from memd.core import limits
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+
+
+class FrameTooSlowError(MemdError):
+    """A frame was begun and not finished in time."""
+
+    code = 1007
+    kind = "too_slow"
+    retryable = True
+    hint = "send a whole frame at once"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"a frame must be whole {limits.FRAME_SECONDS:g} s after its first byte",
+            seconds=limits.FRAME_SECONDS,
+        )
+
+
+class FrameTimer:
+    """Measures how long one peer needs for the frame that it sends."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._begun_at: float | None = None  # when the frame began, ``None`` between frames
+        self._begun = anyio.Event()  # wakes ``expire``; replaced for each wait
+
+    def start(self) -> None:
+        """Start the time limit of a frame, unless it runs already."""
+        if self._begun_at is None:
+            self._begun_at = self._clock.monotonic()
+            self._begun.set()
+
+    def stop(self) -> None:
+        """End the time limit: the frame is whole, or memd does not read now."""
+        self._begun_at = None
+
+    async def expire(self) -> None:
+        """Return once a frame has exceeded its time limit."""
+        while True:
+            if self._begun_at is None:
+                self._begun = anyio.Event()
+                await self._begun.wait()
+                continue
+            remaining = self._begun_at + limits.FRAME_SECONDS - self._clock.monotonic()
+            if remaining <= 0:
+                return
+            await self._clock.sleep(remaining)
