@@ -14,8 +14,8 @@ from typing import Any
 START = bytes(32)
 THINKING = ("thinking", "redacted_thinking")  # blocks that are valid only after the same messages
 LEAST_CHARACTERS = 4_000  # a shorter result is never replaced, so nothing is decided about it
-_UNSENT = frozenset(("id", "uuid", "usage", "cache_control"))
-_MARK = frozenset(("cache_control",))
+_UNSENT = frozenset(("id", "uuid", "usage", "cache_control"))  # members of messages
+_CACHE_MARK = frozenset(("cache_control",))  # a member of blocks
 _JSON = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=dict
 )
@@ -40,12 +40,8 @@ def content_hash(content: Any) -> str:
 
     Raises what ``canonical`` does.
     """
-    data = (
-        content.encode()
-        if isinstance(content, str)
-        else _JSON.encode(_without_cache_marks(content)).encode()
-    )
-    return sha256(data).hexdigest()
+    text = content if isinstance(content, str) else _JSON.encode(_without_cache_marks(content))
+    return sha256(text.encode()).hexdigest()
 
 
 def text_of(content: Any) -> str | None:
@@ -70,4 +66,6 @@ def _without_cache_marks(content: Any) -> Any:
     """Return a message's content without the cache marks of its blocks."""
     if not isinstance(content, list | tuple):
         return content
-    return [_without(block, _MARK) if isinstance(block, Mapping) else block for block in content]
+    return [
+        _without(block, _CACHE_MARK) if isinstance(block, Mapping) else block for block in content
+    ]

@@ -54,12 +54,13 @@ def inspect(last: ClockCheck | None, newest: float, now: float, passed: float) -
     behind = newest - now if newest - now > _SLACK_SECONDS else 0.0
     if last is None:
         return ClockCheck(now, behind=behind)
-    jump = now - last.at - passed
+    jump = now - last.at - passed  # negative where the clock went back
     # A machine that sleeps, or a memd that does not run, for less than a day is no jump.
     if not -_SLACK_SECONDS <= jump <= DAY_SECONDS:
         return ClockCheck(now, jump=jump, behind=behind)
     steady = last.steady + passed
-    return ClockCheck(now, steady, 0.0 if steady >= DAY_SECONDS else last.jump, behind)
+    recent_jump = 0.0 if steady >= DAY_SECONDS else last.jump
+    return ClockCheck(now, steady, recent_jump, behind)
 
 
 def day_to_book(today: str, booked: str, *, steady: bool) -> str:

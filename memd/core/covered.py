@@ -10,9 +10,9 @@ from msgspec import Struct
 from memd.core.settings import Settings
 from memd.core.values import Project
 
-# Returns the path of the instruction file that says a text already, "" where none does. Pure.
+# Takes a text; returns the path of an instruction file that says it already, else "". Pure.
 Covered = Callable[[str], str]
-# Returns such a function for a project with its settings.
+# Takes a project and its settings; returns the ``Covered`` function of its instruction files.
 CoveredIn = Callable[[Project, Settings], Awaitable[Covered]]
 
 

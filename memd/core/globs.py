@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from memd.core import regex
 
-MAGIC = re.compile(r"[*?\[]")
+MAGIC = re.compile(r"[*?\[]")  # found in a text that is a pattern and not a plain name
 PATTERN_CHARACTERS = 500
 Matcher = Callable[[str], bool]
 
@@ -25,42 +25,45 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> Matcher:
 
 def translated(pattern: str) -> str:
     """Return a pattern as a regular expression for google-re2."""
-    parts: list[str] = []
-    at, depth = 0, 0
-    while at < len(pattern):
-        token = _TOKEN.match(pattern, at)
-        text = token.group() if token else pattern[at]
-        at += len(text)
-        if text == "{":
-            depth += 1
-        elif text == "}" and depth:
-            depth -= 1
-            parts.append(")")
+    expressions: list[str] = []
+    position, open_braces = 0, 0
+    while position < len(pattern):
+        match = _LONG_SYMBOL.match(pattern, position)
+        symbol = match.group() if match else pattern[position]
+        position += len(symbol)
+        if symbol == "}" and open_braces:
+            open_braces -= 1
+            expressions.append(")")
             continue
-        parts.append(_piece(text, choosing=depth > 0))
-    return "".join(parts) + ")" * depth
+        if symbol == "{":
+            open_braces += 1
+        expressions.append(_symbol_expression(symbol, in_braces=open_braces > 0))
+    return "".join(expressions) + ")" * open_braces
 
 
 # A set has at least one character, and a bracket that closes it at once is that character.
 _SET = r"\[[!^]?+(?:\][^\]]*|[^\]]+)\]"
-_TOKEN = re.compile(rf"\*\*/|\*+|\\.|{_SET}")
+# A symbol of several characters; any other character is a symbol by itself.
+_LONG_SYMBOL = re.compile(rf"\*\*/|\*+|\\.|{_SET}")
 _FIXED = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "{": "(?:"}
 
 
-def _piece(text: str, *, choosing: bool) -> str:
-    """Return one token of a pattern as a regular expression; ``choosing``: it is within braces."""
-    if text in _FIXED:
-        return _FIXED[text]
-    if text.startswith("*"):
+def _symbol_expression(symbol: str, *, in_braces: bool) -> str:
+    """Return one symbol of a pattern as a regular expression; in braces a comma is a choice."""
+    if symbol in _FIXED:
+        return _FIXED[symbol]
+    if symbol.startswith("*"):
         return ".*"
-    if text == "," and choosing:
+    if symbol == "," and in_braces:
         return "|"
-    if len(text) > 1 and text.startswith("["):
-        return _set(text[1:-1])
-    return re.escape(text[1:] if len(text) > 1 else text)  # without the backslash before it
+    if len(symbol) > 1 and symbol.startswith("["):
+        return _set_expression(symbol[1:-1])
+    if len(symbol) > 1:  # a backslash, and the character that it escapes
+        return re.escape(symbol[1:])
+    return re.escape(symbol)
 
 
-def _set(inner: str) -> str:
+def _set_expression(inner: str) -> str:
     """Return the set with this text between its brackets; ``!`` or ``^`` first negates it."""
     negated = inner[0] in "!^"
     characters = inner[1:] if negated else inner

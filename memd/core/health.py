@@ -8,7 +8,7 @@ reached the disk. The probe is tried at most once a second, and only when a writ
 import errno
 from enum import Enum
 
-LIMIT = 2
+LIMIT = 2  # failures in a row
 PROBE_SECONDS = 1.0
 # The process or the kernel has too few descriptors or too little memory; the disk may be fine.
 _NOT_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
@@ -26,13 +26,13 @@ class Health:
     """The failures of the last writes to one disk. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self.cause = ""
-        self._failures = 0
-        self._probed: float | None = None
+        self.cause = ""  # of the last failure, in words
+        self._failures = 0  # in a row
+        self._probed_at: float | None = None  # when the last probe was decided, in seconds
 
     def succeeded(self) -> None:
         """Note that a write reached the disk."""
-        self._failures, self._probed, self.cause = 0, None, ""
+        self._failures, self._probed_at, self.cause = 0, None, ""
 
     def failed(self, code: int | None, cause: str) -> None:
         """Note that a write failed; ``code`` is its errno where there is one."""
@@ -47,7 +47,7 @@ class Health:
         """
         if self._failures < LIMIT:
             return WriteDecision.GO
-        if self._probed is not None and 0 <= now - self._probed < PROBE_SECONDS:
+        if self._probed_at is not None and 0 <= now - self._probed_at < PROBE_SECONDS:
             return WriteDecision.REFUSE
-        self._probed = now
+        self._probed_at = now
         return WriteDecision.PROBE

@@ -22,7 +22,7 @@ class Histogram:
     __slots__ = ("counts", "sum")
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
+        self.counts = [0] * (len(BOUNDS) + 1)  # the last one is of values above all bounds
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
@@ -37,11 +37,11 @@ def quantile(counts: Sequence[int], share: float, bounds: Sequence[float] = BOUN
     Values between two bounds are taken as evenly spread; for values above the last bound that bound
     is returned. ``None`` where no value was counted.
     """
-    remaining = sum(counts) * share
+    remaining = sum(counts) * share  # values below the quantile that are not passed yet
     if not remaining:
         return None
     low = 0.0
-    for count, high in zip(counts, bounds, strict=False):
+    for count, high in zip(counts, bounds, strict=False):  # the last count has no bound
         if count and remaining <= count:
             return low + (high - low) * remaining / count
         remaining -= count
@@ -56,8 +56,8 @@ class RequestTimes:
     """
 
     def __init__(self) -> None:
-        self.seconds: dict[str, Histogram] = {}
-        self.errors: Counter[tuple[str, str]] = Counter()
+        self.seconds: dict[str, Histogram] = {}  # by method
+        self.errors: Counter[tuple[str, str]] = Counter()  # by method and kind of error
 
     def add(self, method: str, seconds: float, error: str = "") -> None:
         """Count one request; ``error`` is the kind of its error, "" where it has none."""

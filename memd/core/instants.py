@@ -9,10 +9,10 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 
 from memd.core.errors import WrongParameterError
 
-_LATEST = 253_402_214_400.0  # the last day of the year 9999
+_LATEST_SECONDS = 253_402_214_400.0  # since 1970: the last day of the year 9999
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 _AGO = re.compile(r"(\d{1,6}|an?) ?([a-z]+)(?: ago)?")
-_UNITS = {
+_UNIT_SECONDS = {
     word: seconds
     for words, seconds in (
         ("s sec secs second seconds", 1),
@@ -23,7 +23,7 @@ _UNITS = {
     )
     for word in words.split()
 }
-_DAYS = {"today": 0, "yesterday": 1}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
 class NotATimeError(WrongParameterError):
@@ -50,24 +50,24 @@ def written(text: str, zone: tzinfo | None = UTC) -> float | None:
 
 
 def spoken(text: str, now: float, zone: tzinfo | None = None) -> float | None:
-    """Return what a person means by a time, or ``None``.
+    """Return the seconds since 1970 of a time as a person writes it, ``None`` for no time.
 
-    Besides what ``written`` takes: now, today, yesterday (where these days begin), and a distance
-    back such as ``2 hours ago``, ``3d`` or ``a week ago``.
+    The text is one that ``written`` reads, or now, or today or yesterday (the beginning of that
+    day), or a distance back such as ``2 hours ago``, ``3d`` or ``a week ago``.
     """
     words = " ".join(text.lower().split())
     if words == "now":
         return now
-    if words in _DAYS:
-        day = datetime.fromtimestamp(now, zone).date() - timedelta(days=_DAYS[words])
+    if words in _DAYS_AGO:
+        day = datetime.fromtimestamp(now, zone).date() - timedelta(days=_DAYS_AGO[words])
         return datetime.combine(day, time(), zone).timestamp()
     match = _AGO.fullmatch(words)
-    if match is not None and match[2] in _UNITS:
-        count = int(match[1]) if match[1].isdecimal() else 1
-        return _if_possible(now - count * _UNITS[match[2]])
+    if match is not None and match[2] in _UNIT_SECONDS:
+        count = int(match[1]) if match[1].isdecimal() else 1  # "a week ago"
+        return _if_possible(now - count * _UNIT_SECONDS[match[2]])
     return written(text, zone)
 
 
 def _if_possible(seconds: float) -> float | None:
     """Return a time in seconds since 1970, ``None`` if no calendar has it."""
-    return seconds if 0 <= seconds <= _LATEST else None
+    return seconds if 0 <= seconds <= _LATEST_SECONDS else None

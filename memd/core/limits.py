@@ -8,15 +8,15 @@ may change are settings (``core/settings.py``), not limits.
 MEMORY_BYTES = 64 * 1024  # what may be written through memd
 HEAD_LINES = 30  # a header is read from these; Claude Code's own stamping bound
 FRONTMATTER_BYTES = 16 * 1024
-FRONTMATTER_DEPTH = 8
-FRONTMATTER_NODES = 512
+FRONTMATTER_DEPTH = 8  # levels of lists and tables in the YAML
+FRONTMATTER_NODES = 512  # values in the YAML
 INDEX_LINES = 200
 INDEX_BYTES = 25_000
 INDEX_LINE_CHARACTERS = 150
-INDEX_ENTRIES = 1000  # up to so many memories each gets a pointer; above, what memd writes does
-MANIFEST_ENTRIES = 200
-DIRECTORIES = 1_000  # of which something is remembered that can be found again
-CHANGE_FILES = 500
+INDEX_ENTRIES = 1000  # with more memories only those that memd writes get a line in the index
+MANIFEST_ENTRIES = 200  # lines of the list of memories that a model gets
+DIRECTORIES = 1_000  # entries of a cache by directory
+CHANGE_FILES = 500  # in one change set
 IMPORT_FILES = 10_000  # memories of one import, in one change
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
 STALE_DAYS = 2
@@ -50,31 +50,31 @@ SUGGESTION_CHARACTERS = 600  # of these, for what was said and is not remembered
 BLOCK_CHARACTERS = HOOK_CHARACTERS - SUGGESTION_CHARACTERS - 1  # for memories and instructions
 
 # The socket
-HEADER_BYTES = 8 * 1024
+HEADER_BYTES = 8 * 1024  # of the lines before a frame's body
 FRAME_BYTES = 4 * 1024 * 1024
 JSON_DEPTH = 64
 BATCH_ITEMS = 100
-REQUESTS_IN_FLIGHT = 32
+REQUESTS_IN_FLIGHT = 32  # of one connection; a batch counts as one
 CONNECTIONS = 128
 CONNECTIONS_PER_PROCESS = 120  # below the whole: no process alone decides who else gets in
-REPLY_QUEUE_BYTES = 4 * 1024 * 1024
+REPLY_QUEUE_BYTES = 4 * 1024 * 1024  # a connection with more unread answers is ended
 READ_ON_BYTES = 16 * 1024  # a connection with more unread answers is not read from
 KERNEL_BYTES = 32 * 1024  # of answers, before who does not read is noticed; the kernel doubles it
 UNREAD_BYTES = 32 * 1024 * 1024  # answers that are not taken, of all connections together
 TURNS = 4  # requests that begin at once; one interpreter does not do more any faster
 TURNS_PER_PROCESS = 2
 TURN_SECONDS = 0.05  # after it the next one may begin; most requests take a few milliseconds
-FRAME_SECONDS = 10.0
+FRAME_SECONDS = 10.0  # from the first byte of a frame to its last
 SOCKET_PATH_BYTES_LINUX = 107  # sun_path is 108 with its NUL
 SOCKET_PATH_BYTES_MACOS = 103
 
 # Jobs and shutdown
-DRAIN_SECONDS = 60.0
+DRAIN_SECONDS = 60.0  # that jobs have to end when the daemon ends
 ANSWER_SECONDS = 3.0  # that requests under way have at the end; most take a few milliseconds
 
 # Failures of jobs
 RETRY_SECONDS = 5.0  # before the second attempt
-RETRY_GROWTH = 4.0
+RETRY_GROWTH = 4.0  # each pause is so many times as long as the one before
 PARK_AFTER = 3  # failures of the same sort in a row
 ATTEMPTS_MOST = 6  # of whatever sorts, over half an hour
 BREAKER_AFTER = 3  # failures of a model in a row, by directory

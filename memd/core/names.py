@@ -19,30 +19,30 @@ from memd.core.errors import MemdError
 INDEX = "MEMORY.md"
 LOGS = "logs"  # daily logs, top level only
 SUFFIX = ".md"
-TEAM = "team/"  # what others write, with an index of its own
+TEAM = "team/"  # the folder of what others write, with an index of its own
 TEAM_INDEX = f"{TEAM}{INDEX}"
 INDEXES = (INDEX, TEAM_INDEX)
-_INDEX, _LOGS = f"/{INDEX}", f"{LOGS}/"
 _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Windows opens the device whatever follows the first dot.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
-_SHOWN_CHARACTERS = 120
+_SHOWN_CHARACTERS = 120  # of a name in a sentence
 _DECODINGS = 8  # attacks nest percent-encodings two or three deep; this bounds the work
 
 # Why something is refused, in words for the sentence of its error.
 _EMPTY = "it is empty"
 _TOO_LONG = f"it is longer than {limits.NAME_BYTES} bytes"
 _NO_MARKDOWN = "it does not end in .md"
-_THE_INDEX = "the index is kept by memd itself"
+_IS_THE_INDEX = "the index is kept by memd itself"
 _HIDDEN = "a part of it starts with a dot or a dash"
 _DOTS = "a part of it has two dots in a row or ends with a dot"
-_DEVICE_RULE = "it is the name of a device on some systems"
+_IS_A_DEVICE = "it is the name of a device on some systems"
 _ABSOLUTE = "it is absolute"
 _EMPTY_PART = "a part of it is empty"
 _TOO_DEEP = f"it has more than {limits.NAME_COMPONENTS} parts"
 _MISLEADS = "it can be read as a path that leads elsewhere"
-_CONTROL = "it has a control character"
+_CONTROL_CHARACTER = "it has a control character"
 _NO_MEMORY = "no memory has such a name"
+_FORBIDDEN_CHARACTER = "only ASCII letters, digits, '.', '_' and '-' may stand in it"
 
 
 class NameRefusedError(MemdError):
@@ -60,10 +60,8 @@ class NameRefusedError(MemdError):
 
 def printable(name: str, limit: int = _SHOWN_CHARACTERS) -> str:
     """Return a name that is safe to show: cut to ``limit`` characters, unprintable ones escaped."""
-    cut = name if len(name) <= limit else name[:limit] + "…"
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut
-    )
+    shown = name if len(name) <= limit else name[:limit] + "…"
+    return "".join(_escaped(character) for character in shown)
 
 
 def check_name(name: str, *, index: bool = False) -> str:
@@ -81,10 +79,13 @@ def check_name(name: str, *, index: bool = False) -> str:
         check_component(part, name)
     if not name.endswith(SUFFIX):
         raise NameRefusedError(name, _NO_MARKDOWN)
-    if any(folder.casefold() == INDEX.casefold() for folder in parts[:-1]):
-        raise NameRefusedError(name, _THE_INDEX)
-    if parts[-1].casefold() == INDEX.casefold() and not (index and parts[-1] == INDEX):
-        raise NameRefusedError(name, _THE_INDEX)
+    # On some systems a name that differs in case alone is the index.
+    *folders, last = parts
+    if any(folder.casefold() == INDEX.casefold() for folder in folders):
+        raise NameRefusedError(name, _IS_THE_INDEX)
+    is_allowed_index = index and last == INDEX
+    if last.casefold() == INDEX.casefold() and not is_allowed_index:
+        raise NameRefusedError(name, _IS_THE_INDEX)
     return name
 
 
@@ -97,29 +98,31 @@ def check_odd_name(name: str) -> str:
     if not in_catalogue(name) and name not in INDEXES:
         raise NameRefusedError(name, _NO_MEMORY)
     for part in name.split("/"):
-        why = _misleading(part)
-        if why or part in ("", ".", ".."):
-            raise NameRefusedError(name, why or _MISLEADS)
+        reason = _reason_misleading(part)
+        if part in ("", ".", ".."):
+            reason = reason or _MISLEADS
+        if reason:
+            raise NameRefusedError(name, reason)
     return name
 
 
 def check_component(part: str, name: str | None = None) -> str:
     """Return one component of a name when the strict rule allows it.
 
-    ``name`` is the whole name, for the error. Raises NameRefusedError.
+    ``name`` is the full name, for the error. Raises NameRefusedError.
     """
-    whole = part if name is None else name
+    full_name = part if name is None else name
     if len(part) > limits.NAME_COMPONENT_CHARACTERS:
         rule = f"a part of it is longer than {limits.NAME_COMPONENT_CHARACTERS} characters"
-        raise NameRefusedError(whole, rule)
+        raise NameRefusedError(full_name, rule)
     if part.startswith((".", "-")):
-        raise NameRefusedError(whole, _HIDDEN)
+        raise NameRefusedError(full_name, _HIDDEN)
     if not _COMPONENT.fullmatch(part):
-        raise NameRefusedError(whole, _why(part))
+        raise NameRefusedError(full_name, _reason_forbidden(part))
     if ".." in part or part.endswith("."):
-        raise NameRefusedError(whole, _DOTS)
+        raise NameRefusedError(full_name, _DOTS)
     if _DEVICE.fullmatch(part.split(".", 1)[0]):
-        raise NameRefusedError(whole, _DEVICE_RULE)
+        raise NameRefusedError(full_name, _IS_A_DEVICE)
     return part
 
 
@@ -129,15 +132,17 @@ def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | No
     They may differ in their own case or in that of a folder: two such names are one file on some
     systems. The names may be among the existing ones.
     """
-    spelled: dict[str, dict[str, str]] = {}  # folded beginning: {its spelling: the name with it}
+    # By case-folded folder or name: each of its spellings, and the first name that has it.
+    spellings: dict[str, dict[str, str]] = {}
     for name in names:
         for beginning in beginnings(name):
-            spelled.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
+            spellings.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
     for other in existing:
-        if other.partition("/")[0].casefold() not in spelled:
+        first_part = other.partition("/")[0]
+        if first_part.casefold() not in spellings:
             continue  # quick way out: this is true of most names
         for beginning in beginnings(other):
-            for spelling, name in spelled.get(beginning.casefold(), {}).items():
+            for spelling, name in spellings.get(beginning.casefold(), {}).items():
                 if spelling != beginning:
                     return name, other
     return None
@@ -146,13 +151,15 @@ def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | No
 def in_catalogue(path: str) -> bool:
     """Say whether an existing file of this relative path is a memory.
 
-    It is when it ends in ``.md``, neither it nor a folder above is hidden, it is not an index and
-    not a daily log. A name that is no Unicode text cannot be sent to a client and is none.
+    It is one when it ends in ``.md``, neither it nor a folder above is hidden, it is not an index
+    and not a daily log. A path that is not Unicode text cannot be sent to a client, so it is none.
     """
-    rooted = f"/{path}"
-    if not path.endswith(SUFFIX) or "/." in rooted or "//" in rooted or rooted.endswith(_INDEX):
+    if not path.endswith(SUFFIX) or path.startswith(f"{LOGS}/"):
         return False
-    return not path.startswith(_LOGS) and (path.isascii() or is_text(path))
+    rooted = f"/{path}"
+    if "/." in rooted or "//" in rooted or rooted.endswith(f"/{INDEX}"):
+        return False
+    return path.isascii() or is_text(path)
 
 
 def concerns(path: str) -> bool:
@@ -181,11 +188,18 @@ def is_text(name: str) -> bool:
 
 def beginnings(name: str) -> Iterator[str]:
     """Yield the folders of a name, the outermost first, and the name itself."""
-    at = name.find("/")
-    while at >= 0:
-        yield name[:at]
-        at = name.find("/", at + 1)
+    slash = name.find("/")
+    while slash >= 0:
+        yield name[:slash]
+        slash = name.find("/", slash + 1)
     yield name
+
+
+def _escaped(character: str) -> str:
+    """Return a character, or its escape sequence if it is not printable."""
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _check_shape(name: str, parts: list[str]) -> None:
@@ -198,23 +212,30 @@ def _check_shape(name: str, parts: list[str]) -> None:
         raise NameRefusedError(name, _TOO_DEEP)
 
 
-def _why(part: str) -> str:
+def _reason_forbidden(part: str) -> str:
     """Return in words why a component that has a forbidden character is refused."""
-    why = _MISLEADS if ".." in _plain(part) else _misleading(part)
-    return why or "only ASCII letters, digits, '.', '_' and '-' may stand in it"
-
-
-def _misleading(part: str) -> str:
-    """Return why a component could be read as a path or has a control character, "" if neither."""
-    plain = _plain(part)
-    if any(c in plain for c in "/\\") or plain in (".", ".."):
+    if ".." in _decoded(part):
         return _MISLEADS
-    # C0, DEL, C1
-    control = any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in part)  # noqa: PLR2004
-    return _CONTROL if control else ""
+    return _reason_misleading(part) or _FORBIDDEN_CHARACTER
 
 
-def _plain(part: str) -> str:
+def _reason_misleading(part: str) -> str:
+    """Return why a component could be read as a path or has a control character, "" if neither."""
+    decoded = _decoded(part)
+    if "/" in decoded or "\\" in decoded or decoded in (".", ".."):
+        return _MISLEADS
+    if any(_is_control(character) for character in part):
+        return _CONTROL_CHARACTER
+    return ""
+
+
+def _is_control(character: str) -> bool:
+    """Return whether a character is a control character: C0, DEL or C1."""
+    code = ord(character)
+    return code < 0x20 or 0x7F <= code < 0xA0  # noqa: PLR2004 - the ranges of Unicode
+
+
+def _decoded(part: str) -> str:
     """Return a component after repeated percent-decoding and Unicode normalisation (NFKC)."""
     for _ in range(_DECODINGS):
         part = unquote(part)

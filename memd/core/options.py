@@ -16,7 +16,7 @@ class Layer:
 
 
 class OneOf:
-    """Checks that a value is one of some names."""
+    """A check that a value is one of some names; the ``problem`` function of an option."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -72,27 +72,33 @@ def applied(
         item = known.get(key)
         if item is None:
             problems.append(f"{source}: {name} is not an option of memd; it is ignored")
-        elif isinstance(item.default_factory, type):
-            if isinstance(value, Mapping):
-                part = applied(getattr(current, key), value, source, f"{name}.", problems)
-                current = replace(current, **{key: part})
-            else:
-                problems.append(f"{source}: {name} is a table of options, not a value")
-        else:
-            checked, problem = _check(item, value)
+            continue
+        if not _is_section(item):
+            checked_value, problem = _check(item, value)
             if problem:
                 problems.append(f"{source}: {name} {problem}; its default stands")
             else:
-                current = replace(current, **{key: checked})
+                current = replace(current, **{key: checked_value})
+        elif isinstance(value, Mapping):
+            section = applied(getattr(current, key), value, source, f"{name}.", problems)
+            current = replace(current, **{key: section})
+        else:
+            problems.append(f"{source}: {name} is a table of options, not a value")
     return current
+
+
+def _is_section(item: "Field[Any]") -> bool:
+    """Return whether a field is a section: a table of options, declared by a class of its own."""
+    factory: Any = item.default_factory  # the class; MISSING or a function for an option
+    return isinstance(factory, type)
 
 
 def options_of(cls: type, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
     """Yield each option's dotted name, default and documentation, in the order of declaration."""
     for item in fields(cls):
-        factory: Any = item.default_factory  # MISSING, or the class of a table
-        if isinstance(factory, type):
-            yield from options_of(factory, f"{prefix}{item.name}.")
+        if _is_section(item):
+            section: Any = item.default_factory
+            yield from options_of(section, f"{prefix}{item.name}.")
         else:
             default = {} if item.default is MISSING else item.default
             yield f"{prefix}{item.name}", default, item.metadata["doc"]
@@ -106,19 +112,25 @@ def shareable(current: Any, prefix: str = "") -> Iterator[tuple[str, bool | int 
     """
     for item in fields(current):
         value, name = getattr(current, item.name), f"{prefix}{item.name}"
-        problem = item.metadata.get("problem")
-        factory: Any = item.default_factory  # MISSING, or the class of a table
-        if isinstance(factory, type):
+        if _is_section(item):
             yield from shareable(value, f"{name}.")
-        elif isinstance(value, bool | int | float) or value == item.default:
-            yield name, value if isinstance(value, bool | int | float | str) else len(value)
-        elif isinstance(problem, OneOf) and value in problem.names:
+        elif isinstance(value, bool | int | float):
+            yield name, value
+        elif not isinstance(value, str):
+            yield name, len(value)
+        elif value == item.default or _is_fixed_name(item, value):
             yield name, value
         else:
-            yield name, "(set)" if isinstance(value, str) else len(value)
+            yield name, "(set)"
 
 
-_WORDS: Mapping[type, str] = {
+def _is_fixed_name(item: "Field[Any]", value: str) -> bool:
+    """Return whether an option's value is one of the names that the option is limited to."""
+    check = item.metadata.get("problem")
+    return isinstance(check, OneOf) and value in check.names
+
+
+_TYPES_IN_WORDS: Mapping[type, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -133,24 +145,25 @@ def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
     if item.default is MISSING:  # the option is a table; its default is made by a function
         return value, _table_problem(item, value)
     wanted = type(item.default)
+    # What TOML may write in another type. A bool is no int here, so types are compared exactly.
     if wanted is float and type(value) is int:
         value = float(value)
-    if item.metadata["booleans"] and type(value) is bool:
+    elif item.metadata["booleans"] and type(value) is bool:
         value = str(value).lower()
-    if wanted is tuple and type(value) is list and all(type(part) is str for part in value):
+    elif wanted is tuple and type(value) is list and all(type(part) is str for part in value):
         value = tuple(value)
     if type(value) is not wanted:
-        return None, f"must be {_WORDS[wanted]}"
+        return None, f"must be {_TYPES_IN_WORDS[wanted]}"
     if low is not None and not low <= value <= high:
         return None, f"must be between {low:g} and {high:g}"
-    problem = item.metadata["problem"]
-    return value, problem(value) if problem else ""
+    check = item.metadata["problem"]
+    return value, check(value) if check else ""
 
 
 def _table_problem(item: "Field[Any]", value: Any) -> str:
     """Return what is wrong with the value of an option that is a table, "" if nothing is."""
     allowed, low = item.metadata.get("allowed"), item.metadata["low"]
-    values = value.values() if isinstance(value, Mapping) else [None]
+    values = value.values() if isinstance(value, Mapping) else [None]  # None never fits
     if allowed:
         fits = all(name in allowed for name in values)
         return "" if fits else f"must be a table of {', '.join(allowed)}"

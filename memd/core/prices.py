@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-_COLUMNS = 5
+_COLUMNS = 5  # a model's name and four prices
 _MILLION = 1_000_000
 _DEAREST_DOLLARS = 100_000.0  # for a million tokens; a higher price is taken for a typing error
 

@@ -34,6 +34,8 @@ def fill(text: str, flags: Collection[str], values: Mapping[str, str]) -> str:
         condition = _CONDITION.fullmatch(line)
         if condition is None:
             lines.append(line)
-        elif (condition[2] in flags) is not bool(condition[1]):
-            lines.append(condition[3] or "")
+            continue
+        negation, flag, rest = condition.groups()
+        if (flag in flags) != bool(negation):
+            lines.append(rest or "")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], "\n".join(lines))

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 def _never(_: object) -> bool:
-    """Return False: by default no entry is in use."""
+    """Return False, since by default no entry is in use."""
     return False
 
 
@@ -25,7 +25,7 @@ class Recent(dict[K, V]):
     ) -> None:
         super().__init__()
         self._most = most
-        self._in_use = in_use
+        self._in_use = in_use  # whether an entry with this value must stay
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)

@@ -10,7 +10,9 @@ from typing import Any
 from memd.core.errors import MemdError
 
 PATTERN_CHARACTERS = 1_000
-_MEMORY = 1 << 20  # bytes for a foreign pattern's automaton; the library's own bound is eight times
+_AUTOMATON_BYTES = (
+    1 << 20
+)  # for a foreign pattern's automaton; the library's own bound is eight times
 
 
 class PatternRefusedError(MemdError):
@@ -45,15 +47,16 @@ def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
 
     options = re2.Options()
     options.log_errors = False
-    together = re2.Set.SearchSet(options)
-    for word in words:
-        together.Add(re2.escape(word))
-    together.Compile()
-    any_word = own("|".join(map(re2.escape, words)))
+    escaped_words = [re2.escape(word) for word in words]
+    word_set = re2.Set.SearchSet(options)
+    for escaped in escaped_words:
+        word_set.Add(escaped)
+    word_set.Compile()
+    any_word = own("|".join(escaped_words))
 
-    def present(text: str) -> frozenset[str]:
+    def find_words(text: str) -> frozenset[str]:
         """Return the words that are in a text."""
-        numbers = together.Match(text)
+        numbers = word_set.Match(text)
         if numbers:
             return frozenset(words[number] for number in numbers)
         # The library returns no match as well where it gave up, so a second pattern decides.
@@ -61,7 +64,7 @@ def words_in(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
             return frozenset()
         return frozenset(word for word in words if word in text)
 
-    return present
+    return find_words
 
 
 def foreign(pattern: str, *, ignore_case: bool = False) -> Any:
@@ -76,11 +79,12 @@ def foreign(pattern: str, *, ignore_case: bool = False) -> Any:
         raise PatternRefusedError(why)
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MEMORY
+    options.max_mem = _AUTOMATON_BYTES
     flags = "(?mi)" if ignore_case else "(?m)"
-    text = flags + pattern.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    # The library takes UTF-8, which has no lone surrogates.
+    valid_pattern = pattern.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     try:
-        return re2.compile(text, options)
+        return re2.compile(flags + valid_pattern, options)
     except re2.error as error:
         why = error.args[0] if error.args else ""
         cause = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)

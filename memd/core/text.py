@@ -69,7 +69,9 @@ def age_days(mtime_ns: int, now: float) -> int:
 def age(mtime_ns: int, now: float) -> str:
     """Return ``today``, ``yesterday`` or ``N days ago``."""
     days = age_days(mtime_ns, now)
-    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+    if days == 0:
+        return "today"
+    return "yesterday" if days == 1 else f"{days} days ago"
 
 
 def stale_notice(mtime_ns: int, now: float) -> str | None:

@@ -35,7 +35,8 @@ FOREIGN = ORIGINS[:4]
 
 def least_trusted(*origins: str) -> str:
     """Return the least trusted of some origins, "" where none of them is in ``ORIGINS``."""
-    return min(filter(ORIGINS.__contains__, origins), key=ORIGINS.index, default="")
+    known = [origin for origin in origins if origin in ORIGINS]
+    return min(known, key=ORIGINS.index, default="")
 
 
 class Scope(StrEnum):
@@ -137,9 +138,9 @@ class Snapshot(Struct, frozen=True):
 class Catalogue(Struct, frozen=True):
     """The changes of a directory's headers since the ``mark`` of the reader's last request.
 
-    ``mark`` is for the next request. ``whole``: the old mark is unknown; then ``changed`` are all
-    headers, in no order, and headers that the reader has besides are out of date. ``gone`` are
-    paths of removed memories, ``count`` is the number of memories now, ``problems`` is as in
+    ``mark`` is for the next request. ``whole`` says that the old mark is unknown: then ``changed``
+    are all headers, in no order, and other headers that the reader has are out of date. ``gone``
+    are paths of removed memories, ``count`` is the number of memories now, ``problems`` is as in
     ``Snapshot``.
     """
 
@@ -305,8 +306,9 @@ Plan = Callable[[Tree], Draft]
 
 
 class FileChange(Struct, frozen=True):
-    """What happened to one file: ``action`` is created, updated or deleted; hashes or ``None``.
+    """What happened to one file: ``action`` is created, updated or deleted.
 
+    ``before`` and ``after`` are the hashes of its texts, ``None`` where there was no file.
     ``purged`` says that one of the two texts was removed from the history for good.
     """
 
@@ -320,10 +322,10 @@ class FileChange(Struct, frozen=True):
 class CommitResult(Struct, frozen=True):
     """The result of a commit. ``change`` is its id, ``None`` if there was nothing to change.
 
-    ``files`` leaves the index out. ``repeated``: this request id was answered before, and nothing
-    was done now. ``merged`` are paths whose text was merged with changes that others made
-    meanwhile. ``note`` says why the index was not updated, or is "". ``conflicts`` are paths that
-    an undo left alone.
+    ``files`` leaves the index out. ``repeated`` says that this request id was answered before, so
+    that nothing was done now. ``merged`` are paths whose text was merged with changes that others
+    made meanwhile. ``note`` says why the index was not updated, or is "". ``conflicts`` are paths
+    that an undo left alone.
     """
 
     change: str | None

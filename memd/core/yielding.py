@@ -15,6 +15,7 @@ def _do_nothing() -> None:
     """Do nothing."""
 
 
+# The function that the enclosing ``yielding`` names.
 _callback: ContextVar[Callable[[], None]] = ContextVar("yield_to_requests", default=_do_nothing)
 
 

@@ -81,9 +81,9 @@ from memd.team.service import Memberships, TeamSyncs
 
 __all__ = ["SCHEMAS", "Log", "Ports", "daemon"]
 
-_OPEN = 3  # most recently visited projects; their index is opened before serving
+_PROJECTS_OPENED = 3  # the last visited ones; their index is opened before serving
 _OPEN_SECONDS = 0.5  # the longest wait for that; the rest is done in the background
-_NOTES = 100  # shown by ``status``; the log has all
+_NOTES_SHOWN = 100  # by ``status``; the log has all
 
 
 class Ports(Struct, frozen=True):
@@ -111,18 +111,18 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
     Raises StateTooNewError.
     """
     # ``later``: with a full disk memories can still be read.
-    opened = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
-    database = await anyio.to_thread.run_sync(opened, ports.clock.monotonic)
+    open_state = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
+    database = await anyio.to_thread.run_sync(open_state, ports.clock.monotonic)
     ending = ending or Ending()
     parting = _Parting()
     hub = Hub()
     try:
-        services, starter, by_kind = await _compose(ports, database, hub, ending)
+        services, starter, job_runners = await _compose(ports, database, hub, ending)
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
             await group.start(services.recall.run)
             await _open_last(services, Visits(database))
-            await group.start(services.jobs.run, by_kind)
+            await group.start(services.jobs.run, job_runners)
             group.start_soon(_warm, services)
             group.start_soon(starter.watch)
             group.start_soon(services.team.run)
@@ -130,15 +130,20 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
             await group.start(services.messages.run)
             relay = PeerRelay(services.messages, ports.clock, ports.places.socket)
             group.start_soon(relay.run)
-            notes, contexts = services.session_notes, services.contexts
-            bounded = partial(keep_bounded, database, services.store, services.ages, notes=notes)
-            bounded = partial(bounded, contexts=contexts, forget=services.messages.forget)
-            group.start_soon(bounded, ports.clock, ports.log)
+            prune_records = partial(
+                keep_bounded,
+                notes=services.session_notes,
+                contexts=services.contexts,
+                forget=services.messages.forget,
+            )
+            pruned = (database, services.store, services.ages)
+            group.start_soon(prune_records, *pruned, ports.clock, ports.log)
             methods = handlers(services)
             await group.start(_serve, ports, methods, hub, parting)
             group.start_soon(missed.work_off, services, methods["hook"], ports.log)
-            known = (Cursors(database), Visits(database))
-            group.start_soon(missed.catch_up, services, methods["extract"], known, ports.log)
+            conversations = (Cursors(database), Visits(database))
+            extract = methods["extract"]
+            group.start_soon(missed.catch_up, services, extract, conversations, ports.log)
             try:
                 yield ending.requested
             finally:
@@ -147,7 +152,7 @@ async def daemon(ports: Ports, ending: Ending | None = None) -> AsyncIterator[an
                     jobs_left = await services.jobs.drain(limits.DRAIN_SECONDS, queued=queued)
                     ports.log.note("drained", jobs_left=jobs_left)
                     parting.begun.set()
-                    await parting.done.wait()
+                    await parting.ended.wait()
                     await services.models.aclose()
                 group.cancel_scope.cancel()
     finally:
@@ -165,23 +170,23 @@ async def _compose(
     models, proposals = _models(ports, database, spent), ProposalTable(database)
     instructions = Instructions(Approvals(database), store.projects.client_folders)
     covered, log, locks = instructions.covered, ports.log, DreamTable(database)
+    joined, priority = memberships.joined, RequestPriority()
     suggestions = Suggestions(store, SuggestionTable(database), clock, covered)
-    learns = partial(extractions, database, store, clock, models, records, covered=covered)
-    extract = learns(waiting=suggestions.new_quotations, note=log.note, joined=memberships.joined)
-    dreams = partial(Dreams, store, locks, proposals, clock, note=log.note, covered=covered)
-    dreaming = dreams(models=models, runs=records)
-    notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)
-    database.on_note(tell := partial(_tell, notes, log))
-    work = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
-    last_visits, busy, priority = Visits(database), ports.pressure, RequestPriority()
-    starter = DreamStarter(
-        store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
-    )
+    make_extract = partial(extractions, database, store, clock, models, records, joined=joined)
+    extract = make_extract(waiting=suggestions.new_quotations, note=log.note, covered=covered)
+    make_dreams = partial(Dreams, store, locks, proposals, clock, models=models, runs=records)
+    dreams = make_dreams(note=log.note, covered=covered)
+    notes = await _recover(database, log, store.recover, dreams.recover, models.recover)
+    add_note = partial(_add_note, notes, log)
+    database.on_note(add_note)
+    jobs = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
+    make_starter = partial(DreamStarter, store, dreams, jobs, Visits(database), clock=clock)
+    starter = make_starter(priority=priority, pressure=ports.pressure, log=log)
     mailboxes = messages(database, clock, hub, configuration)
     services = Services(
         store=store,
-        prompts=Prompts(store, memberships.joined),
-        recall=_recall(ports, database, store, models, memberships, priority=priority, tell=tell),
+        prompts=Prompts(store, joined),
+        recall=_recall(ports, database, store, models, joined, priority=priority, note=add_note),
         extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock),
@@ -198,7 +203,7 @@ async def _compose(
         summaries=Summaries(clock, models, records),
         messages=mailboxes,
         progress=progress_lines(mailboxes.register, clock, models, hub, configuration),
-        jobs=work,
+        jobs=jobs,
         models=models,
         spent=spent,
         usage=UsageTable(database),
@@ -213,8 +218,8 @@ async def _compose(
         ending=ending,
         hub=hub,
     )
-    work_on = partial(runners, store, extract, starter, hub, priority)
-    return services, starter, work_on(notes=services.session_notes, summaries=services.summaries)
+    make_runners = partial(runners, notes=services.session_notes, summaries=services.summaries)
+    return services, starter, make_runners(store, extract, starter, hub, priority)
 
 
 def _models(ports: Ports, database: Database, spent: SpendTable) -> Models:
@@ -259,16 +264,21 @@ def _recall(
     database: Database,
     store: Store,
     models: Models,
-    memberships: Memberships,
+    joined: Callable[[str], bool],
     *,
     priority: RequestPriority,
-    tell: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> Recall:
+    """Return the service that finds memories.
+
+    ``joined`` says whether a memory directory is a team's. ``note`` gets notes for a person, and
+    may be called from any thread.
+    """
     # The folder is a cache: an index that is lost is built again.
     folder = f"{ports.places.state_dir}/index"
-    indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
+    indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(note))
     teams = TeamTable(database)
-    authorship = Authorship(Journal(database).wrote, teams.author, memberships.joined)
+    authorship = Authorship(Journal(database).wrote, teams.author, joined)
     return Recall(
         store.reading,
         Ledger(database),
@@ -281,11 +291,12 @@ def _recall(
 
 
 def _session_notes(ports: Ports, models: Models, records: Runs) -> Notes:
+    """Return the service of session notes."""
     folder = ports.environ.get("CLAUDE_CONFIG_DIR") or f"{ports.places.home}/.claude"
     return Notes(ports.clock, models, records, config_dir=folder, find_statements=statements)
 
 
-async def _recovered(
+async def _recover(
     database: Database, log: Log, *steps: Callable[[], Awaitable[tuple[str, ...]]]
 ) -> list[str]:
     """Finish what a crash left; return sentences about it, which are logged as well.
@@ -305,7 +316,7 @@ async def _recovered(
 async def _open_last(services: Services, last_visits: Visits) -> None:
     """Open the indices of the last projects for the first prompt, for half a second at most."""
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
-        for visit in (await anyio.to_thread.run_sync(last_visits.all))[:_OPEN]:
+        for visit in (await anyio.to_thread.run_sync(last_visits.all))[:_PROJECTS_OPENED]:
             with suppress(NoProjectError):  # moved or removed
                 project, settings, _ = await services.store.where(visit.cwd, visit.environment)
                 await services.recall.open(project, settings)
@@ -317,18 +328,18 @@ async def _warm(services: Services) -> None:
     await services.models.warm(settings)
 
 
-def _tell(notes: list[str], log: Log, note: str) -> None:
+def _add_note(notes: list[str], log: Log, note: str) -> None:
     """Log a note and add it to the latest ones for ``status``; called from any thread."""
     notes.append(note)
-    del notes[:-_NOTES]
+    del notes[:-_NOTES_SHOWN]
     log.warning("repaired", detail=note)
 
 
 class _Parting(Struct, frozen=True):
-    """Two events: connections are to end (``begun``), and all have ended (``done``)."""
+    """Two events: connections are to end (``begun``), and all have ended (``ended``)."""
 
     begun: anyio.Event = field(default_factory=anyio.Event)
-    done: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
 
 
 async def _serve(
@@ -339,9 +350,9 @@ async def _serve(
     *,
     task_status: TaskStatus[None],
 ) -> None:
-    """Serve the methods at the socket until ``parting.begun``, then set ``parting.done``."""
-    served = partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
+    """Serve the methods at the socket until ``parting.begun``, then set ``parting.ended``."""
+    serve_methods = partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
     try:
-        await served(ending=parting.begun, task_status=task_status)
+        await serve_methods(ending=parting.begun, task_status=task_status)
     finally:
-        parting.done.set()
+        parting.ended.set()

@@ -61,7 +61,8 @@ class DreamStarter:
         self._gatekeeper = Gatekeeper(clock)
         # By directory, so that its gates are checked by one task at a time.
         self._gate_locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
-        self._began: Recent[str, float] = Recent()  # directory: its last automatic dream, monotonic
+        # By directory, when its last automatic dream began, in monotonic seconds.
+        self._last_begun: Recent[str, float] = Recent()
         self._submitting = anyio.Lock()  # held from the check that no dream is queued until one is
 
     async def request(self, visit: Visit, *, force: bool) -> Requested:
@@ -70,7 +71,7 @@ class DreamStarter:
         Raises NoProjectError, StateUnusableError, and with ``force`` LockUnusableError.
         """
         project, settings, _ = await self._store.where(visit.cwd, visit.environment)
-        gate = await self._closed(project, settings, force=force)
+        gate = await self._closed_gate(project, settings, force=force)
         if gate:
             return Requested(gate=gate)
         return Requested(job=await self._submit(project, visit, automatic=False))
@@ -104,7 +105,7 @@ class DreamStarter:
         async with self._gate_locks.setdefault(project.memory_dir, anyio.Lock()):
             outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
         running = await self._jobs.under_way("dream", project.memory_dir)
-        return Prospect(outlook, await self._why_waiting(project, settings), running)
+        return Prospect(outlook, await self._reason_to_wait(project, settings), running)
 
     async def run(self, running: Running) -> dict[str, Any]:
         """Run a dream's job and return its report; an automatic one checks its gates first."""
@@ -112,7 +113,7 @@ class DreamStarter:
         project, settings, _ = await self._store.where(request["cwd"], request["environment"])
         session = request["session"]
         if request.get(AUTOMATIC):
-            gate = await self._closed(project, settings, session=session)
+            gate = await self._closed_gate(project, settings, session=session)
             if gate:
                 return Report(gate=gate).facts()
         report = await self._dreams.run(
@@ -146,18 +147,18 @@ class DreamStarter:
         """Submit an automatic dream if all conditions hold; return its job, else ""."""
         if not settings.dream.auto:
             return ""
-        if await self._closed(project, settings, session=visit.session):
+        if await self._closed_gate(project, settings, session=visit.session):
             return ""
         async with self._submitting:
             if await self._jobs.under_way("dream", project.memory_dir):
                 return ""
-            if await self._why_waiting(project, settings):
+            if await self._reason_to_wait(project, settings):
                 return ""
             job = await self._submit(project, visit, automatic=True)
-            self._began[project.memory_dir] = self._clock.monotonic()
+            self._last_begun[project.memory_dir] = self._clock.monotonic()
             return job
 
-    async def _closed(
+    async def _closed_gate(
         self, project: Project, settings: Settings, *, force: bool = False, session: str = ""
     ) -> str:
         """Return the first gate that is closed, "" if a dream may begin."""
@@ -165,12 +166,12 @@ class DreamStarter:
         async with self._gate_locks.setdefault(project.memory_dir, anyio.Lock()):
             return await to_thread.run_sync(check)
 
-    async def _why_waiting(self, project: Project, settings: Settings) -> str:
+    async def _reason_to_wait(self, project: Project, settings: Settings) -> str:
         """Return why an automatic dream would have to wait now, "" if it would not."""
         paused = (await self._jobs.state()).paused_since is not None
         pressure = await to_thread.run_sync(self._pressure)
-        began = self._began.get(project.memory_dir)
-        seconds_ago = None if began is None else self._clock.monotonic() - began
+        last_begun = self._last_begun.get(project.memory_dir)
+        seconds_ago = None if last_begun is None else self._clock.monotonic() - last_begun
         conditions = Conditions(paused, self._priority.in_flight, pressure, seconds_ago)
         return waits(conditions, settings)
 

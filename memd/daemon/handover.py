@@ -23,7 +23,7 @@ from memd.client.launch import SERVE as PROGRAM
 __all__ = ["PROGRAM", "Handover", "received", "replace_program"]
 
 VARIABLE = "MEMD_HANDOVER"
-_NONE = -1
+_NONE = -1  # in place of a descriptor
 
 
 class Handover(NamedTuple):
@@ -36,11 +36,12 @@ class Handover(NamedTuple):
 def received(environ: Mapping[str, str], pid: int) -> Handover:
     """Return the descriptors in the variable, if it is meant for this PID, else -1 twice."""
     numbers = environ.get(VARIABLE, "").split(":")
-    if len(numbers) == len(("pid", *Handover._fields)) and all(n.isdecimal() for n in numbers):
-        for_pid, lock, listener = map(int, numbers)
-        if for_pid == pid:
-            return Handover(lock, listener)
-    return Handover()
+    if len(numbers) != len(("pid", *Handover._fields)):
+        return Handover()
+    if not all(number.isdecimal() for number in numbers):
+        return Handover()
+    for_pid, lock, listener = (int(number) for number in numbers)
+    return Handover(lock, listener) if for_pid == pid else Handover()
 
 
 def replace_program(environ: Mapping[str, str], lock: int, listener: int) -> None:

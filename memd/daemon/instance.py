@@ -25,9 +25,9 @@ from memd.core.places import Places
 from memd.core.text import read_object
 
 _BODY_BYTES = 4096
-_PAUSE_SECONDS = 0.01
-_NO_FILE = "it is no regular file"
-_OTHERS = "the state directory belongs to someone else or others may write in it"
+_PAUSE_SECONDS = 0.01  # between two reads of the holder's name
+_NOT_A_FILE = "it is no regular file"
+_OPEN_TO_OTHERS = "the state directory belongs to someone else or others may write in it"
 
 
 class InstanceLockError(MemdError):
@@ -82,14 +82,14 @@ class Instance:
         self._version = version
         self._seconds = seconds
         self._handed = handed
-        self._descriptor = -1
+        self._descriptor = -1  # of the locked file; -1 while the lock is not held
 
     def __enter__(self) -> Self:
         """Take the lock and write this process into its file."""
         path = self._places.lock
         try:
             _make_state_dir(self._places)
-            self._descriptor = _take(path, self._seconds, self._handed)
+            self._descriptor = _take_lock(path, self._seconds, self._handed)
             os.set_inheritable(self._descriptor, False)  # noqa: FBT003 - its only form
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
             with suppress(OSError):  # on a full disk memd still serves: only the lock counts
@@ -122,11 +122,15 @@ class Instance:
             self._descriptor = -1
 
 
-def _take(path: str, seconds: float, handed: int) -> int:
-    """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError."""
+def _take_lock(path: str, seconds: float, handed: int) -> int:
+    """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError.
+
+    ``seconds`` bounds the wait for the name of another holder, and ``handed`` is the descriptor
+    that this process's earlier program held, -1 for none.
+    """
     while True:
         descriptor = handed if _is_lock(handed, path) else _open(path)
-        handed = -1
+        handed = -1  # at a second try it was replaced
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -144,7 +148,7 @@ def _make_state_dir(places: Places) -> None:
     os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
     status = os.stat(places.state_dir)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise InstanceLockError(places.lock, _OTHERS)
+        raise InstanceLockError(places.lock, _OPEN_TO_OTHERS)
 
 
 def _open(path: str) -> int:
@@ -153,7 +157,7 @@ def _open(path: str) -> int:
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InstanceLockError(path, _NO_FILE)
+        raise InstanceLockError(path, _NOT_A_FILE)
     return descriptor
 
 
@@ -175,12 +179,12 @@ def _same_file(descriptor: int, path: str) -> bool:
 
 
 def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
-    """Return the error that names the holder of the lock; without its name after the deadline.
+    """Return the error that names the holder of the lock, or names nobody after the deadline.
 
     It waits, since a holder writes who it is only once it has the lock.
     """
     while True:
-        holder = _parse(os.pread(descriptor, _BODY_BYTES, 0))
+        holder = _parse_holder(os.pread(descriptor, _BODY_BYTES, 0))
         if holder.pid and _lives(holder.pid):
             return holder
         if time.monotonic() >= deadline:
@@ -188,7 +192,7 @@ def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _parse(body: bytes) -> AlreadyRunningError:
+def _parse_holder(body: bytes) -> AlreadyRunningError:
     """Return the error that names the holder of the lock, as the lock file describes it."""
     holder = read_object(body)
     pid, version, socket = (holder.get(name) for name in ("pid", "version", "socket"))

@@ -37,11 +37,11 @@ def extractions(
         note=note,
         joined=joined,
         covered=covered,
-        said_again=partial(_said_again, RuleTable(database)),
+        said_again=partial(_count_repetition, RuleTable(database)),
     )
 
 
-def _said_again(table: RuleTable, directory: str, paths: Sequence[str], at: float) -> None:
+def _count_repetition(table: RuleTable, directory: str, paths: Sequence[str], at: float) -> None:
     """Count that the person repeated what these memories say."""
     with suppress(StateUnusableError):  # a lost count does no harm
         table.said_again(directory, paths, at)

@@ -23,7 +23,7 @@ if "rich" not in sys.modules:
 else:  # pragma: no cover - another program in this process uses it
     import structlog
 
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}  # numbers of ``logging``
 
 
 class Log:

@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 _UNAVAILABLE = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)
 
 T = TypeVar("T")
-_PID_MOST = 2**31
-_SETTLED_SECONDS = 0.02  # two hundredths
+_PID_END = 2**31  # all process ids are below it
+_SETTLED_SECONDS = 0.02  # twice the resolution of a process's start
 # MainThread is what newer versions of Node call themselves.
 _INTERPRETERS = ("node", "MainThread", "bun", "deno", "python")
-_WORDS = 8  # of a command line, its options among them
+_COMMAND_WORDS = 8  # the script's name is among the first words, behind options
 
 
 def pressure() -> Pressure:
     """Return how busy the machine is, from a few small files of the system."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 
+    processors = os.cpu_count() or math.inf  # with an unknown number the load counts as 0
     return Pressure(
         or_unknown(lambda: on_battery(psutil.sensors_battery())),
-        or_unknown(lambda: os.getloadavg()[0] / (os.cpu_count() or math.inf)),
+        or_unknown(lambda: os.getloadavg()[0] / processors),
         or_unknown(lambda: int(psutil.virtual_memory().available)),
     )
 
@@ -64,9 +65,12 @@ def process(pid: int) -> SystemProcess | None:
     with the same PID has another start.
     """
     running = _process(pid)
-    # A start in the future is an error of the clock, so it is not waited for.
-    if running is not None and 0 < (young := _SETTLED_SECONDS - _age(running)) <= _SETTLED_SECONDS:
-        time.sleep(young)
+    if running is None:
+        return None
+    remaining = _SETTLED_SECONDS - _age(running)
+    # More would be a start in the future: an error of the clock, so it is not waited for.
+    if 0 < remaining <= _SETTLED_SECONDS:
+        time.sleep(remaining)
         running = _process(pid)
     return running
 
@@ -83,7 +87,7 @@ def _program(running: "psutil.Process") -> str:
     name = running.name()
     if not name.startswith(_INTERPRETERS):
         return name
-    words = [word for word in running.cmdline()[1:_WORDS] if not word.startswith("-")]
+    words = [word for word in running.cmdline()[1:_COMMAND_WORDS] if not word.startswith("-")]
     return os.path.basename(words[0]) if words else name
 
 
@@ -91,7 +95,7 @@ def _process(pid: int) -> SystemProcess | None:
     """Return a living process, ``None`` for a dead one, a zombie or an impossible id."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 
-    if not 0 < pid < _PID_MOST:
+    if not 0 < pid < _PID_END:
         return None
     try:
         boot = psutil.boot_time()

@@ -34,13 +34,13 @@ from memd.state.tables import Cursors, Visit, Visits
 LOOK_SECONDS = 5.0  # a hook's event waits so long at most after a daemon hung
 _EVENTS = 200  # read at once; hooks store no more
 _EVENT_BYTES = 4096
-_OLDEST_SECONDS = 7 * 86_400.0
+_OLDEST_SECONDS = 7 * 86_400.0  # a transcript that last changed before is not read
 _QUIET_SECONDS = 60.0  # a transcript that did not change for so long is not being written
 _CONVERSATIONS = 20
-_MOST_BYTES = 64 * 1024 * 1024  # of all of them together
+_UNREAD_BYTES = 64 * 1024 * 1024  # of all transcripts together
 
 
-class _Grown(Struct, frozen=True):
+class _GrownConversation(Struct, frozen=True):
     """A conversation whose transcript has unread lines; ``changed`` is seconds since 1970."""
 
     directory: str
@@ -52,41 +52,46 @@ class _Grown(Struct, frozen=True):
 
 async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
     """Handle the events in the spool, now and every five seconds, until cancelled."""
-    stuck: set[str] = set()  # handled, but their files could not be removed
+    not_removed: set[str] = set()  # files whose events are handled
     while True:
         answered = 0
         for path, params in await to_thread.run_sync(_events, services.places.spool):
-            if path in stuck:
+            if path in not_removed:
                 continue
             result = await contain(log, partial(hook, _call(), params))
             if isinstance(result, MemdError) and result.of_disk:
-                break
+                break  # the events stay until the disk works again
             answered += 1
             if not await to_thread.run_sync(_remove, path):
-                stuck.add(path)
+                not_removed.add(path)
         if answered:
             log.note("spool", answered=answered)
         await services.clock.sleep(LOOK_SECONDS)
 
 
 async def catch_up(
-    services: Services, extract: Handler, known: tuple[Cursors, Visits], log: ServerLog
+    services: Services, extract: Handler, tables: tuple[Cursors, Visits], log: ServerLog
 ) -> None:
     """Extract once from conversations that grew while no daemon ran."""
     clock = services.clock
+    cursor_table, visit_table = tables
     try:
-        visits = await to_thread.run_sync(known[1].by_directory)
-        conversations = await to_thread.run_sync(_grown, known[0], clock.now())
+        visits = await to_thread.run_sync(visit_table.by_directory)
+        conversations = await to_thread.run_sync(_grown_conversations, cursor_table, clock.now())
     except StateUnusableError:
         return
-    for each in conversations:
-        await clock.sleep(max(0.0, each.changed + _QUIET_SECONDS - clock.now()))
-        visit = visits.get(each.directory)
-        if visit is not None and await to_thread.run_sync(_size, each.path) == each.size:
-            await contain(log, partial(_extract, services, extract, visit, each))
+    for grown in conversations:
+        await clock.sleep(max(0.0, grown.changed + _QUIET_SECONDS - clock.now()))
+        visit = visits.get(grown.directory)
+        size_now = await to_thread.run_sync(_size, grown.path)
+        # A conversation that still goes on is left to its own client.
+        if visit is not None and size_now == grown.size:
+            await contain(log, partial(_extract, services, extract, visit, grown))
 
 
-async def _extract(services: Services, extract: Handler, visit: Visit, grown: _Grown) -> None:
+async def _extract(
+    services: Services, extract: Handler, visit: Visit, grown: _GrownConversation
+) -> None:
     """Extract from the unread lines of one conversation, and return when that is done."""
     project, _, _ = await services.store.where(visit.cwd, visit.environment)
     directory = await to_thread.run_sync(os.path.realpath, project.memory_dir)
@@ -110,13 +115,14 @@ def _events(folder: str) -> list[tuple[str, dict[str, Any]]]:
     result: list[tuple[str, dict[str, Any]]] = []
     with suppress(OSError):
         for name in nsmallest(_EVENTS, os.listdir(folder)):
-            if not name.startswith("."):  # a hook is still writing it
-                path = f"{folder}/{name}"
-                request = read_object(_content(path))
-                if request.get("method") == "hook" and isinstance(request.get("params"), dict):
-                    result.append((path, request["params"]))
-                else:
-                    _remove(path)
+            if name.startswith("."):
+                continue  # a hook is still writing it
+            path = f"{folder}/{name}"
+            request = read_object(_content(path))
+            if request.get("method") == "hook" and isinstance(request.get("params"), dict):
+                result.append((path, request["params"]))
+            else:
+                _remove(path)
     return result
 
 
@@ -128,8 +134,9 @@ def _content(path: str) -> bytes:
         return b""
     try:
         status = os.fstat(file)
-        ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        return os.read(file, _EVENT_BYTES) if ours else b""  # a longer one is cut: no JSON
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            return b""
+        return os.read(file, _EVENT_BYTES)  # a longer file is cut, so it is not JSON
     except OSError:
         return b""
     finally:
@@ -145,23 +152,25 @@ def _remove(path: str) -> bool:
     return True
 
 
-def _grown(cursors: Cursors, now: float) -> list[_Grown]:
+def _grown_conversations(cursors: Cursors, now: float) -> list[_GrownConversation]:
     """Return the conversations that grew last, the longest unchanged one first. Blocks."""
-    grown = []
+    candidates = []  # each with the bytes that are not read yet
     for directory, cursor in cursors.transcripts():
         with suppress(OSError):
             status = os.stat(cursor.source)
-            fresh = status.st_size - cursor.position
-            if 0 < fresh <= _MOST_BYTES and now - status.st_mtime < _OLDEST_SECONDS:
+            unread = status.st_size - cursor.position
+            is_recent = now - status.st_mtime < _OLDEST_SECONDS
+            if 0 < unread <= _UNREAD_BYTES and is_recent:
                 facts = (directory, cursor.session, cursor.source)
-                grown.append((_Grown(*facts, status.st_size, status.st_mtime), fresh))
-    grown.sort(key=lambda pair: pair[0].changed, reverse=True)
-    result: list[_Grown] = []
-    bytes_left = _MOST_BYTES
-    for each, fresh in grown[:_CONVERSATIONS]:
-        bytes_left -= fresh
+                grown = _GrownConversation(*facts, status.st_size, status.st_mtime)
+                candidates.append((grown, unread))
+    candidates.sort(key=lambda pair: pair[0].changed, reverse=True)
+    result: list[_GrownConversation] = []
+    bytes_left = _UNREAD_BYTES
+    for grown, unread in candidates[:_CONVERSATIONS]:
+        bytes_left -= unread
         if bytes_left >= 0:
-            result.insert(0, each)
+            result.insert(0, grown)
     return result
 
 

@@ -36,15 +36,16 @@ from memd.messages.values import RelayAnswer, RelayedMessage
 from memd.state.database import StateUnusableError
 from memd.text.quoting import neutralise
 
-_SECONDS = 5.0  # for one call
-_SOONEST, _LONGEST = 10.0, 300.0  # seconds between two tries
-_LINK = "its path leads through a link"
+_CALL_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0  # seconds between two tries
+_LEADS_THROUGH_LINK = "its path leads through a link"
 _NOT_LISTED = "its socket is not listed in messages.peers any more"
-_OWN = "it is the socket of this memd"
+_OWN_SOCKET = "it is the socket of this memd"
 _NOT_UNDERSTOOD = RelayAnswer(reason="its answer was not understood", silent=True)
-_NO_ANSWERS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-_ID = re.compile("m[0-9]{1,18}")
-_LINE = 300
+# What reading an answer of another shape raises.
+_MALFORMED_ANSWER = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_MESSAGE_ID = re.compile("m[0-9]{1,18}")
+_LINE_CHARACTERS = 300
 _NO_PROJECT = "no_project"
 _ROOT = "/"  # used if the other memd lacks the sender's project; NAME@PROJECT needs none
 
@@ -55,10 +56,10 @@ def check_peer(path: str, own: str) -> None:
     Raises PeerRefusedError.
     """
     if os.path.realpath(path) != path:
-        raise PeerRefusedError(path, _LINK)
+        raise PeerRefusedError(path, _LEADS_THROUGH_LINK)
     with suppress(FileNotFoundError):
         if path == os.path.realpath(own) or os.path.samefile(path, own):
-            raise PeerRefusedError(path, _OWN)
+            raise PeerRefusedError(path, _OWN_SOCKET)
     try:
         check_socket(path)
     except ServerRefusedError as error:
@@ -76,20 +77,20 @@ def pass_on(message: RelayedMessage, own: str) -> RelayAnswer:
     try:
         check_peer(message.path, own)
         with Client(
-            message.path, name="memd", version=__version__, timeout=_SECONDS, environment={}
+            message.path, name="memd", version=__version__, timeout=_CALL_SECONDS, environment={}
         ) as client:
-            return _passed_on(client, message)
+            return _send_or_query(client, message)
     except RemoteError as error:
         return RelayAnswer(state="" if error.retryable else "refused", reason=_words(error))
     except (AnswerTimeoutError, DaemonUnavailableError) as error:
         return RelayAnswer(reason=str(error), silent=True)
     except MemdError as error:  # the socket has become another's
         return RelayAnswer(state="refused", reason=str(error))
-    except _NO_ANSWERS:  # another version, or another program, may say anything
+    except _MALFORMED_ANSWER:  # another version, or another program, may say anything
         return _NOT_UNDERSTOOD
 
 
-def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
+def _send_or_query(client: Client, message: RelayedMessage) -> RelayAnswer:
     """Return the other memd's answer to a message, or to a query of a message it knows."""
     if message.known:
         return _answer(client.call("message.status", {"id": message.known}))
@@ -111,17 +112,18 @@ def _passed_on(client: Client, message: RelayedMessage) -> RelayAnswer:
 
 
 def _answer(sent: Any) -> RelayAnswer:
-    """Return another memd's answer, checked. Raises one of ``_NO_ANSWERS`` if it is malformed."""
+    """Return another memd's answer, checked. Raises one of ``_MALFORMED_ANSWER``."""
     (receiver,) = sent["recipients"]
-    state, id_ = MessageState(sent["state"]), _ID.fullmatch(sent["id"])
-    if id_ is None:
+    state = MessageState(sent["state"])
+    message_id = sent["id"]
+    if _MESSAGE_ID.fullmatch(message_id) is None:
         raise TypeError
-    return RelayAnswer(id_[0], state.value, _words(receiver["reason"]))
+    return RelayAnswer(message_id, state.value, _words(receiver["reason"]))
 
 
 def _words(text: object) -> str:
     """Return a text of another memd as one short, neutralised line."""
-    return neutralise(one_line(str(text), _LINE)).encode(errors="replace").decode()
+    return neutralise(one_line(str(text), _LINE_CHARACTERS)).encode(errors="replace").decode()
 
 
 class _PeerCalls:
@@ -140,31 +142,31 @@ class PeerRelay:
         self._clock = clock
         self._own = own
         self._peers: dict[str, _PeerCalls] = {}  # by socket, so that one does not delay another
-        self._sent = anyio.Event()
+        self._message_sent = anyio.Event()  # wakes ``run``; replaced for each wait
         relays = messages.relays
         relays.own, relays.check_peer = own, partial(check_peer, own=own)
         relays.pass_on = self.pass_on
 
     async def run(self) -> None:
         """Retry messages not yet passed on, and query those passed on, until cancelled."""
-        seconds = _SOONEST
+        pause = _FIRST_PAUSE
         while True:
-            self._sent = anyio.Event()
-            under_way = True
+            self._message_sent = anyio.Event()
+            has_messages = True  # also where the state file cannot be read
             with suppress(StateUnusableError):
-                under_way = await self._pass_on_all()
-            if under_way:
-                await self._clock.sleep(seconds)
-                seconds = min(2 * seconds, _LONGEST)
+                has_messages = await self._pass_on_all()
+            if has_messages:
+                await self._clock.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
             else:
-                await self._sent.wait()
-                seconds = _SOONEST
+                await self._message_sent.wait()
+                pause = _FIRST_PAUSE
 
     async def pass_on(self, path: str) -> None:
         """Pass on the messages for one socket now, for five seconds; ``run`` retries the rest."""
-        with anyio.move_on_after(_SECONDS):
+        with anyio.move_on_after(_CALL_SECONDS):
             await self._pass_on(path)
-        self._sent.set()
+        self._message_sent.set()
 
     async def _pass_on_all(self) -> bool:
         """Pass on all waiting messages; return whether there were any."""
@@ -185,14 +187,15 @@ class PeerRelay:
         async with peer.lock:
             waiting = await self._messages.run_relay_step(lambda relays, _: relays.waiting())
             for_socket = [message for message in waiting if message.path == path]
-            busy = set[str]()
+            # Receivers with a message that is to be retried; "" for all, as the socket is silent.
+            blocked_receivers = set[str]()
             for message in sorted(for_socket, key=lambda message: bool(message.known)):
-                if busy & {"", message.to}:
+                if blocked_receivers & {"", message.to}:
                     continue  # an earlier message to the same agent is to be retried first
                 step = partial(pass_on, message, self._own)
                 answer = await to_thread.run_sync(step, abandon_on_cancel=True, limiter=peer.thread)
                 if not answer.state:
-                    busy.add("" if answer.silent else message.to)
+                    blocked_receivers.add("" if answer.silent else message.to)
                 await self._messages.run_relay_step(partial(_apply, message, answer))
 
 

@@ -25,11 +25,11 @@ async def run(ports: Ports) -> bool:
     """
     try:
         return await _run(ports)
-    except ExceptionGroup as several:
-        only = several.exceptions[0]
+    except ExceptionGroup as group:
+        error = group.exceptions[0]
         # The error that prevents a start has a sentence and a status; the group would hide both.
-        if len(several.exceptions) == 1 and isinstance(only, MemdError):
-            raise only from None
+        if len(group.exceptions) == 1 and isinstance(error, MemdError):
+            raise error from None
         raise
 
 
@@ -37,9 +37,9 @@ async def _run(ports: Ports) -> bool:
     """Serve until the end is requested; return whether to restart."""
     ending = Ending()
     async with anyio.create_task_group() as group:
-        await group.start(_signals, ports.log, ending)
+        await group.start(_handle_signals, ports.log, ending)
         # Before the state file opens, which may be slow: systemd counts during a restart.
-        group.start_soon(_watchdog, ports.environ, ports.clock)
+        group.start_soon(_feed_watchdog, ports.environ, ports.clock)
         async with daemon(ports, ending):
             group.start_soon(_end_when_unreachable, ports, ending)
             notify.notify(ports.environ, notify.READY)
@@ -53,12 +53,11 @@ async def _run(ports: Ports) -> bool:
     return ending.restarting
 
 
-async def _signals(
+async def _handle_signals(
     log: Log, ending: Ending, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
     """Request the end at SIGTERM and SIGINT; log a SIGHUP. Runs until cancelled."""
-    wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    with anyio.open_signal_receiver(*wanted) as received:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
         for number in (signal.SIGTERM, signal.SIGINT):
             # Handled at once: at the end of a restart the event loop would no longer see it.
             signal.signal(number, lambda *_: ending.stop())
@@ -68,7 +67,7 @@ async def _signals(
                 log.note("settings", detail="read again at the next use, as after any change")
 
 
-async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
+async def _feed_watchdog(environ: Mapping[str, str], clock: Clock) -> None:
     """Feed systemd's watchdog until cancelled, if it is on."""
     seconds = notify.watchdog_seconds(environ, os.getpid())
     while seconds:

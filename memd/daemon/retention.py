@@ -49,30 +49,31 @@ async def keep_bounded(
     ``forget`` is called daily too; it removes old messages. The bounds are read from the settings
     each time. If the state file cannot be used, pruning is tried again at the next check.
     """
-    due, problem = clock.monotonic(), ""
+    next_prune = clock.monotonic()
+    logged_problem = ""  # of the clock; each is logged once
     while True:
         settings, _ = await store.settings()
         try:
             check = await to_thread.run_sync(ages.inspect, clock.now(), clock.monotonic())
             unused = await to_thread.run_sync(ages.bound, check, UNUSED_DAYS)
             await to_thread.run_sync(UsageTable(database).count_day, check, unused)
-            if clock.monotonic() >= due:
-                done = await prune(database, settings.journal, ages, check)
-                if done != Pruned():
-                    facts = {"changes": done.changes, "bodies": done.bodies}
-                    log.note("pruned", **facts, requests=done.requests)
+            if clock.monotonic() >= next_prune:
+                pruned = await prune(database, settings.journal, ages, check)
+                if pruned != Pruned():
+                    facts = {"changes": pruned.changes, "bodies": pruned.bodies}
+                    log.note("pruned", **facts, requests=pruned.requests)
                 await prune_notes(database, store, notes, ages, check)
-                over = await to_thread.run_sync(ages.bound, check, settings.context.days)
-                await contexts.prune(over.before)
+                old_contexts = await to_thread.run_sync(ages.bound, check, settings.context.days)
+                await contexts.prune(old_contexts.before)
                 await to_thread.run_sync(follow_usage, database, clock.now())
                 await forget()
-                due = clock.monotonic() + DAY_SECONDS
+                next_prune = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)
         else:
-            if check.problem and check.problem != problem:
+            if check.problem and check.problem != logged_problem:
                 log.warning("clock", detail=check.problem)
-            problem = check.problem
+            logged_problem = check.problem
         await clock.sleep(LOOK_SECONDS)
 
 

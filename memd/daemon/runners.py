@@ -30,13 +30,6 @@ def runners(
 ) -> dict[str, Runner]:
     """Return the runner of each kind of job; each yields to requests while it computes."""
 
-    def with_yielding(runner: Runner) -> Runner:
-        async def run(running: Running) -> dict[str, Any]:
-            with yielding(priority.checkpoint):
-                return await runner(running)
-
-        return run
-
     async def extract(running: Running) -> dict[str, Any]:
         """Run an extraction and publish what it saved; then begin a dream if one is due."""
         request = running.request
@@ -78,7 +71,17 @@ def runners(
         NOTES: partial(_update_notes, store, notes),
         summary.KIND: partial(_summarise, store, summaries),
     }
-    return {kind: with_yielding(runner) for kind, runner in by_kind.items()}
+    return {kind: _with_yielding(runner, priority) for kind, runner in by_kind.items()}
+
+
+def _with_yielding(runner: Runner, priority: RequestPriority) -> Runner:
+    """Return a runner that yields to requests while it computes."""
+
+    async def run(running: Running) -> dict[str, Any]:
+        with yielding(priority.checkpoint):
+            return await runner(running)
+
+    return run
 
 
 async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[str, Any]:

@@ -35,18 +35,18 @@ from memd.projects.configuration import Configuration
 from memd.rpc.listener import handed_listener, inherited_listener, launchd_listener, make_listener
 from memd.state.changes import check_version
 
-_DESCRIPTORS = 4096
+_DESCRIPTORS = 4096  # open at once, at most
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
 # long for them; at this value a call beside two of them took 1 ms instead of 20.
 _SWITCH_SECONDS = 0.0002
 # A collection of all generations stops every thread: for 130 ms beside a dream of 1,000 memories,
 # for up to 620 ms beside one of 10,000, where 19 of them found 20 objects. So they come 200 times
 # as rarely as Python has them. The young generations are collected as ever.
-_COLLECT_ALL = 2_000
+_COLLECT_ALL_AFTER = 2_000  # collections of the young generations
 # The C library keeps a heap for each few threads, and what one frees serves no other; and what lies
 # behind something that is still in use stays. After 6,000 mixed requests over 1,000 memories 116
 # MiB were resident, and 88 with one heap without pieces as large as an index or a request.
-_MALLOC = {-8: 1, -3: 64 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD of malloc.h
+_MALLOC_OPTIONS = {-8: 1, -3: 64 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD of malloc.h
 
 
 def start(environ: Mapping[str, str]) -> int:
@@ -58,7 +58,7 @@ def start(environ: Mapping[str, str]) -> int:
         places = find(environ, os.path.expanduser("~"))
         handed = handover.received(environ, os.getpid())
         with Instance(places, handed=handed.lock) as instance:
-            _limits()
+            _set_process_limits()
             _serve(places, environ, instance, handed.listener)
     except AlreadyRunningError as other:
         sys.stderr.write(f"memd: {other.sentence}\n")
@@ -87,7 +87,11 @@ def check(environ: Mapping[str, str]) -> int:
 
 
 def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed: int) -> None:
-    """Serve until the end; a restart replaces this program and does not return if that works."""
+    """Serve until the end; a restart replaces this program and does not return if that works.
+
+    ``given`` is the environment of this process, and ``handed`` the descriptor of the listening
+    socket that its earlier program passed on, -1 for none.
+    """
     settings, problems = Configuration(places.config).current()
     log = Log(level=settings.log.level)
     for problem in problems:
@@ -98,11 +102,11 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
     except (MemdError, OSError) as error:  # the old hook still works
         log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
     with _listener(places, environ, handed) as listener:
-        bound = _identity(places.socket)
+        bound_socket = _identity(places.socket)
 
         def intact() -> bool:
             """Return whether this process still holds the lock and its socket is at its path."""
-            return instance.holds() and _identity(places.socket) == bound
+            return instance.holds() and _identity(places.socket) == bound_socket
 
         ports = Ports(places, environ, SystemClock(), log, listener, intact, origin=origin)
         while anyio.run(partial(run, ports)):
@@ -114,7 +118,7 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, handed:
     is_own_socket = environ.get("LISTEN_PID") != str(os.getpid())
     if is_own_socket:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
-            if _identity(places.socket) == bound:
+            if _identity(places.socket) == bound_socket:
                 Path(places.socket).unlink()
 
 
@@ -152,15 +156,16 @@ def _listener(places: Places, environ: Mapping[str, str], handed: int) -> socket
     )
 
 
-def _limits() -> None:
+def _set_process_limits() -> None:
     """Set memory allocation, thread switching, collection and descriptor limits; no core file."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # pragma: no branch - only the GNU C library has it
-        for option, value in _MALLOC.items():
+        for option, value in _MALLOC_OPTIONS.items():
             mallopt(option, value)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.set_threshold(*gc.get_threshold()[:2], _COLLECT_ALL)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    gc.set_threshold(*gc.get_threshold()[:2], _COLLECT_ALL_AFTER)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    is_unlimited = hard_limit == resource.RLIM_INFINITY
+    soft_limit = _DESCRIPTORS if is_unlimited else min(hard_limit, _DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, hard_limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold memories

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from memd.core.events import MEMORY_CHANGED, Event, EventSink
 from memd.core.values import Actor
 
+# Takes a memory directory and the changed paths in it.
 Noticed = Callable[[str, Collection[str]], None]
 
 

@@ -23,16 +23,16 @@ from memd.core import limits
 from memd.state.tables import Breaker, Pauses
 
 TIMES = "times"  # how often in a row a job failed the same way; a fact of its error
-_NUMBERED = re.compile(r"\S*\d\S*")
+_WORD_WITH_DIGIT = re.compile(r"\S*\d\S*")
 
 
 def pause_before(attempts: int) -> float:
     """Return the seconds to wait before a job's next try after ``attempts`` (rule 1)."""
-    grown = limits.RETRY_SECONDS * limits.RETRY_GROWTH ** (max(attempts, 1) - 1)
-    return float(grown)
+    earlier_attempts = max(attempts, 1) - 1
+    return float(limits.RETRY_SECONDS * limits.RETRY_GROWTH**earlier_attempts)
 
 
-def repeated(before: Mapping[str, Any] | None, error: Mapping[str, Any]) -> int:
+def failures_in_a_row(before: Mapping[str, Any] | None, error: Mapping[str, Any]) -> int:
     """Return how often in a row a job has failed with this error (rule 2).
 
     ``before`` is the error of its last try, ``None`` for none.
@@ -43,19 +43,19 @@ def repeated(before: Mapping[str, Any] | None, error: Mapping[str, Any]) -> int:
     return times + 1 if isinstance(times, int) else 1
 
 
-def parks(times: int, attempts: int) -> bool:
+def must_park(times: int, attempts: int) -> bool:
     """Return whether a job is parked instead of tried again (rule 3)."""
     return times >= limits.PARK_AFTER or attempts >= limits.ATTEMPTS_MOST
 
 
-def failed(before: Breaker | None, directory: str, why: str, now: float) -> Breaker:
+def breaker_after_failure(before: Breaker | None, directory: str, why: str, now: float) -> Breaker:
     """Return a directory's breaker after one more failure of a model (rules 4 and 5)."""
     failures = 1 if before is None else before.failures + 1
-    over = failures - limits.BREAKER_AFTER
+    doublings = failures - limits.BREAKER_AFTER
     # The exponent is bounded, as a float would overflow.
-    seconds = 0.0 if over < 0 else limits.BREAKER_SECONDS * 2.0 ** min(over, 32)
-    until = now + min(seconds, limits.BREAKER_SECONDS_MOST)
-    return Breaker(directory, failures, now, until, why)
+    pause = limits.BREAKER_SECONDS * 2.0 ** min(doublings, 32)
+    seconds = 0.0 if doublings < 0 else min(pause, limits.BREAKER_SECONDS_MOST)
+    return Breaker(directory, failures, now, now + seconds, why)
 
 
 def is_open(breaker: Breaker | None, now: float) -> bool:
@@ -65,7 +65,7 @@ def is_open(breaker: Breaker | None, now: float) -> bool:
 
 def _comparable(error: Mapping[str, Any]) -> tuple[str, str]:
     """Return an error's kind and its sentence without words that have a digit (rule 2)."""
-    return str(error.get("kind")), _NUMBERED.sub("#", str(error.get("message")))
+    return str(error.get("kind")), _WORD_WITH_DIGIT.sub("#", str(error.get("message")))
 
 
 class WorkState(Struct, frozen=True):
@@ -82,7 +82,7 @@ class WorkState(Struct, frozen=True):
 
 def model_failed(rows: Pauses, directory: str, why: str, now: float) -> None:
     """Count a failure of a model for a directory. Blocks. Raises StateUnusableError."""
-    rows.save(failed(rows.breaker(directory), directory, why, now))
+    rows.save(breaker_after_failure(rows.breaker(directory), directory, why, now))
 
 
 def model_worked(rows: Pauses, directory: str) -> None:
@@ -96,5 +96,5 @@ def work_state(rows: Pauses, now: float, waiting: int) -> WorkState:
 
     Blocks. Raises StateUnusableError.
     """
-    opened = tuple(row for row in rows.breakers() if is_open(row, now))
-    return WorkState(rows.since(), waiting, opened)
+    open_breakers = tuple(row for row in rows.breakers() if is_open(row, now))
+    return WorkState(rows.since(), waiting, open_breakers)

@@ -28,10 +28,10 @@ class Lanes:
     """All unfinished jobs in the order in which they were accepted."""
 
     def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
-        self._tickets: dict[str, Ticket] = {}
-        self.running: set[str] = set()
-        self._retrying: set[str] = set()
+        self._at_once = at_once  # how many lanes may run at the same time
+        self._tickets: dict[str, Ticket] = {}  # by job id, in the order of acceptance
+        self.running: set[str] = set()  # job ids
+        self._held_jobs: set[str] = set()  # ids of jobs that wait for their next try
         self.paused = False
 
     def __len__(self) -> int:
@@ -46,35 +46,35 @@ class Lanes:
         """Return whether a job is unfinished."""
         return job in self._tickets
 
-    def settled(self) -> bool:
+    def is_idle(self) -> bool:
         """Return whether no job runs and none will start unless something changes."""
         return not self.running and (self.paused or not self._tickets)
 
-    def waiting(self, kind: str, lane: str, session: str) -> str | None:
+    def waiting_job(self, kind: str, lane: str, session: str) -> str | None:
         """Return the waiting job that a new request replaces, ``None`` for none (rule 3)."""
         for ticket in reversed(self._tickets.values()):
-            same = (ticket.kind, ticket.lane, ticket.session) == (kind, lane, session)
-            if same and ticket.job not in self.running:
+            is_same = (ticket.kind, ticket.lane, ticket.session) == (kind, lane, session)
+            if is_same and ticket.job not in self.running:
                 return ticket.job
         return None
 
-    def superseded(self, job: str) -> bool:
+    def has_newer_request(self, job: str) -> bool:
         """Return whether a newer request of a running job's session is waiting (rule 4)."""
         ticket = self._tickets[job]
-        return self.waiting(ticket.kind, ticket.lane, ticket.session) is not None
+        return self.waiting_job(ticket.kind, ticket.lane, ticket.session) is not None
 
     def put(self, ticket: Ticket) -> None:
         """Add a new job behind all others."""
         self._tickets[ticket.job] = ticket
 
-    def next(self) -> Ticket | None:
+    def next_ticket(self) -> Ticket | None:
         """Return the job that may start now, or ``None`` (rules 1, 2, 4 and 6)."""
         if self.paused or len(self.running) >= self._at_once:
             return None
-        busy = {self._tickets[job].lane for job in self.running}
+        busy_lanes = {self._tickets[job].lane for job in self.running}
         for ticket in self._tickets.values():
-            idle = ticket.job not in self.running and ticket.job not in self._retrying
-            if idle and ticket.lane not in busy:
+            # The lane of a running job is busy, so a job that runs is passed over too.
+            if ticket.lane not in busy_lanes and ticket.job not in self._held_jobs:
                 return ticket
         return None
 
@@ -86,14 +86,14 @@ class Lanes:
         """Mark a running job as waiting again; with ``hold`` it starts only after ``release``."""
         self.running.discard(job)
         if hold:
-            self._retrying.add(job)
+            self._held_jobs.add(job)
 
     def release(self, job: str) -> None:
         """Allow a held job to start again."""
-        self._retrying.discard(job)
+        self._held_jobs.discard(job)
 
     def remove(self, job: str) -> None:
         """Remove an ended job."""
         self._tickets.pop(job, None)
         self.running.discard(job)
-        self._retrying.discard(job)
+        self._held_jobs.discard(job)

@@ -13,25 +13,25 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from anyio import from_thread
 
-MOST_SECONDS = 0.05  # one wait; a prompt takes a few milliseconds
+MOST_SECONDS = 0.05  # of one wait; a prompt takes a few milliseconds
 
 
 class RequestPriority:
     """Counts prompts in flight; worker threads call ``yield_to_requests`` and ``checkpoint``."""
 
     def __init__(self) -> None:
-        self._prompts = 0
-        self._quiet = threading.Event()
-        self._quiet.set()
+        self._prompts = 0  # in flight
+        self._no_prompts = threading.Event()  # set while no prompt is in flight
+        self._no_prompts.set()
 
     @contextmanager
     def prompt(self, step: int = 1) -> Iterator[None]:
         """Add ``step`` to the count of prompts during the block."""
-        self._count(step)
+        self._change_count(step)
         try:
             yield
         finally:
-            self._count(-step)
+            self._change_count(-step)
 
     def uncounted(self) -> AbstractContextManager[None]:
         """Do not count the current prompt during the block, in which it waits for a model."""
@@ -45,17 +45,17 @@ class RequestPriority:
     def yield_to_requests(self) -> None:
         """Wait in a worker thread while a prompt is in flight, 50 ms at most."""
         if self._prompts:
-            self._quiet.wait(MOST_SECONDS)
+            self._no_prompts.wait(MOST_SECONDS)
 
     def checkpoint(self) -> None:
         """Yield in a worker thread of a job; raises the cancellation if the job is cancelled."""
         from_thread.check_cancelled()
         self.yield_to_requests()
 
-    def _count(self, step: int) -> None:
+    def _change_count(self, step: int) -> None:
         """Change the number of prompts, and wake waiting threads when none is left."""
         self._prompts += step
         if self._prompts:
-            self._quiet.clear()
+            self._no_prompts.clear()
         else:
-            self._quiet.set()
+            self._no_prompts.set()

@@ -1,8 +1,8 @@
 """Record and publish the progress of running jobs: phases, facts and their models' last texts.
 
 Rules of this file
-- Everything is bounded: ``FACTS`` facts of ``FACT_BYTES`` each, and ``TEXTS`` texts of ``TEXT``
-  characters for each job.
+- Everything is bounded: ``FACTS`` facts of ``FACT_BYTES`` each, and ``TEXTS`` texts of
+  ``TEXT_CHARACTERS`` for each job.
 - A fact stays until the job reports it again, so a client that connects later sees all of them.
 - It is only in memory: it is dropped when a job ends or goes back to the queue.
 """
@@ -19,14 +19,14 @@ from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.core.text import cut_bytes
 from memd.state.tables import Job
 
-TEXTS = 30
-TEXT = 400  # characters
-FACTS = 24
+TEXTS = 30  # of one job, the latest
+TEXT_CHARACTERS = 400
+FACTS = 24  # of one job
 FACT_BYTES = 4_000  # as JSON
-_BESIDE = ("turn", "tools")  # facts that are stored with a text
+_FACTS_OF_TEXT = ("turn", "tools")  # facts of a report that are stored with its text
 
 
-class _Reported(Struct):
+class _JobProgress(Struct):
     """What one job has reported so far."""
 
     phase: str
@@ -39,20 +39,20 @@ class Progress:
 
     def __init__(self, events: EventSink) -> None:
         self._events = events
-        self._reported: dict[str, _Reported] = {}
+        self._reported: dict[str, _JobProgress] = {}  # by job id
 
-    def teller(self, job: Job) -> Callable[..., None]:
+    def reporter(self, job: Job) -> Callable[..., None]:
         """Return the function by which a job's runner reports its progress; it never fails."""
 
-        def tell(phase: str, **facts: Any) -> None:
+        def report(phase: str, **facts: Any) -> None:
             """Record a report and publish it at once."""
-            reported = self._reported.setdefault(job.id, _Reported(phase))
+            reported = self._reported.setdefault(job.id, _JobProgress(phase))
             reported.phase = phase
             _record(reported, facts)
             params = {"job": job.id, "kind": job.kind, "phase": phase, **facts}
             self._events.publish(Event(JOB_PROGRESS, job.directory, params))
 
-        return tell
+        return report
 
     def of(self, job: str) -> dict[str, Any] | None:
         """Return a job's ``phase``, facts and ``texts`` (the oldest first), ``None`` if unknown."""
@@ -65,11 +65,13 @@ class Progress:
         """Return the phase that a job reported last, "" if none."""
         return self._reported[job].phase if job in self._reported else ""
 
-    def live(self, job: Job) -> Job:
+    def with_phase(self, job: Job) -> Job:
         """Return a running job with the phase that it reported last."""
-        return job if job.over else replace(job, phase=self.phase(job.id) or job.phase)
+        if job.over:
+            return job
+        return replace(job, phase=self.phase(job.id) or job.phase)
 
-    def ended(self, job: Job) -> None:
+    def end(self, job: Job) -> None:
         """Publish the end of a job and drop its progress."""
         self.forget(job.id)
         params = {"job": job.id, "kind": job.kind, "state": job.state.value, "result": job.result}
@@ -82,15 +84,15 @@ class Progress:
         self._reported.pop(job, None)
 
 
-def _record(reported: _Reported, facts: dict[str, Any]) -> None:
+def _record(reported: _JobProgress, facts: dict[str, Any]) -> None:
     """Store the facts of a report, and its ``text`` with the facts beside it."""
     for name, value in facts.items():
         if name in reported.facts or len(reported.facts) < FACTS:
             reported.facts[name] = _bounded(value)
     text = facts.get("text")
     if isinstance(text, str):
-        beside = {name: _bounded(facts[name]) for name in _BESIDE if name in facts}
-        reported.texts.append(beside | {"text": text[:TEXT]})
+        about_text = {name: _bounded(facts[name]) for name in _FACTS_OF_TEXT if name in facts}
+        reported.texts.append(about_text | {"text": text[:TEXT_CHARACTERS]})
 
 
 def _bounded(value: Any) -> Any:
@@ -98,14 +100,14 @@ def _bounded(value: Any) -> Any:
     if isinstance(value, str):
         return cut_bytes(value, FACT_BYTES)
     if isinstance(value, list):
-        room = FACT_BYTES
-        parts: list[Any] = []
+        bytes_left = FACT_BYTES
+        items: list[Any] = []  # the last one first
         for item in reversed(value):
-            room -= len(json.dumps(item, default=str))
-            if room < 0:
+            bytes_left -= len(json.dumps(item, default=str))
+            if bytes_left < 0:
                 break
-            parts.append(item)
-        return parts[::-1]
+            items.append(item)
+        return items[::-1]
     if isinstance(value, bool | int | float) or value is None:
         return value
     return value if len(json.dumps(value, default=str)) <= FACT_BYTES else None

@@ -47,8 +47,10 @@ Runner = Callable[[Running], Awaitable[dict[str, Any]]]
 
 
 class Setback(Struct, frozen=True):
-    """What follows from a failure: another try after ``pause`` seconds, or the end.
+    """What follows from a failure.
 
+    ``again`` says that the job is tried again after ``pause`` seconds; else it ends, and ``parked``
+    says whether a person can put it back.
     ``error`` is stored in the job's row and sent in its events.
     """
 
@@ -69,21 +71,21 @@ class RunResult(Struct):
     error: dict[str, Any] | None = None
     retryable: bool = False
     of_model: bool = False
-    refused: MemdError | None = None  # the error, if the disk caused it
+    disk_error: MemdError | None = None  # the error, if the disk caused it
 
-    def failed(self, failure: MemdError) -> None:
+    def record_failure(self, failure: MemdError) -> None:
         """Record an expected failure."""
         scrub_error(failure)
         self.error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
         self.retryable, self.of_model = failure.retryable, failure.of_model
-        self.refused = failure if failure.of_disk else None
+        self.disk_error = failure if failure.of_disk else None
 
-    def broke(self, number: str) -> None:
+    def record_unexpected(self, number: str) -> None:
         """Record an unexpected failure; ``number`` is the id of its log entry."""
         message = f"something unexpected went wrong; the log has it under {number}"
         self.error = {"kind": "unexpected", "message": message, "id": number}
 
-    def about_model(self) -> bool:
+    def used_model(self) -> bool:
         """Return whether a model was used, as the result or the error shows."""
         return self.of_model or bool(self.result and self.result.get("turns"))
 
@@ -102,8 +104,10 @@ class RunResult(Struct):
         error = self.error or {}
         before = None if self.row is None else self.row.error
         attempts = 0 if self.row is None else self.row.attempts
-        times = breaker.repeated(before, error)
-        parked = self.retryable and breaker.parks(times, attempts)
-        facts = error | {breaker.TIMES: times} if self.retryable else error
-        again = self.retryable and not parked
-        return Setback(facts, again, parked, breaker.pause_before(attempts))
+        times = breaker.failures_in_a_row(before, error)
+        pause = breaker.pause_before(attempts)
+        if not self.retryable:
+            return Setback(error, again=False, parked=False, pause=pause)
+        facts = error | {breaker.TIMES: times}
+        parked = breaker.must_park(times, attempts)
+        return Setback(facts, again=not parked, parked=parked, pause=pause)

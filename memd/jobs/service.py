@@ -37,8 +37,8 @@ from memd.state.tables import Job, JobState, JobTable, NewJob
 __all__ = ["Jobs", "Runner", "Running"]
 
 _REFUSED_SECONDS = 2.0  # a caller waits so long for a job whose end the disk refuses
-_SETTLE_SECONDS = 5.0  # the longest pause between tries to save the end of a job
-_CLEANUP_SECONDS = 5.0  # one durable transaction, on a slow disk
+_LONGEST_SAVE_PAUSE = 5.0  # seconds between tries to save the end of a job
+_CLEANUP_SECONDS = 5.0  # for one durable transaction, on a slow disk
 
 T = TypeVar("T")
 
@@ -60,12 +60,12 @@ class Jobs:
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
         self._pauses = table.pauses
-        self._pausing: set[str] = set()  # cancelled jobs that go back into the queue
-        self._lock = anyio.Lock()
-        self._taken_up = False
-        self._changed = anyio.Event()
+        self._pausing: set[str] = set()  # ids of cancelled jobs that go back into the queue
+        self._lock = anyio.Lock()  # guards the lanes and the table, which change together
+        self._has_loaded = False  # the unfinished jobs of an earlier daemon are in the lanes
+        self._changed = anyio.Event()  # set at each change of the lanes, and replaced
         self._waiting = Waiting()
-        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._scopes: dict[str, anyio.CancelScope] = {}  # of running jobs, by id
         self.progress = Progress(events)
 
     async def submit(
@@ -77,8 +77,8 @@ class Jobs:
         """
         lane = await to_thread.run_sync(os.path.realpath, directory)
         async with self._lock:
-            await self._take_up()
-            waiting = self._lanes.waiting(kind, lane, session)
+            await self._load_unfinished()
+            waiting = self._lanes.waiting_job(kind, lane, session)
             if waiting is not None:
                 await to_thread.run_sync(self._table.replace, waiting, request)
                 return Submitted(job=waiting, status="coalesced")
@@ -93,13 +93,16 @@ class Jobs:
 
         Raises JobNotFoundError, StateUnusableError, and the disk's error if its end is not saved.
         """
-        while not (current := await self.get(job)).over:
+        current = await self.get(job)
+        while not current.over:
             refusal = self._waiting.refusal(job)
+            seconds = math.inf if refusal is None else _REFUSED_SECONDS
             # Nothing is awaited between reading the row and taking the event, so no end is missed.
-            with anyio.move_on_after(_REFUSED_SECONDS if refusal else math.inf):
+            with anyio.move_on_after(seconds):
                 await self._waiting.event(job).wait()
             if refusal is not None and self._waiting.refusal(job):
                 raise refusal.with_traceback(None)
+            current = await self.get(job)
         return current
 
     async def cancel(self, job: str) -> bool:
@@ -108,11 +111,11 @@ class Jobs:
         Raises JobNotFoundError and StateUnusableError.
         """
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             await to_thread.run_sync(self._table.get, job)  # raises for an unknown id
             if job in self._lanes and job not in self._lanes.running:
-                now = self._clock.now()
-                self._ended(await to_thread.run_sync(self._table.finish, job, JobState.KILLED, now))
+                finish = partial(self._table.finish, job, JobState.KILLED, self._clock.now())
+                self._remove(await to_thread.run_sync(finish))
                 return True
         if job not in self._lanes:
             return False
@@ -124,9 +127,9 @@ class Jobs:
     async def get(self, job: str) -> Job:
         """Return the present state of a job. Raises JobNotFoundError and StateUnusableError."""
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             current = await to_thread.run_sync(self._table.get, job)
-        return self.progress.live(current)
+        return self.progress.with_phase(current)
 
     async def list(
         self,
@@ -143,9 +146,9 @@ class Jobs:
         """
         rows = partial(self._table.list, directory, limit, parked=parked, below=below)
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             jobs = await to_thread.run_sync(rows)
-        return tuple(self.progress.live(job) for job in jobs)
+        return tuple(self.progress.with_phase(job) for job in jobs)
 
     async def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest ended job of a kind that has run. Raises StateUnusableError."""
@@ -157,7 +160,7 @@ class Jobs:
         Raises JobNotFoundError, JobNotParkedError and StateUnusableError.
         """
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             row = await to_thread.run_sync(self._table.retry, job)
             self._lanes.put(Ticket(row.id, row.kind, row.lane, row.session))
             await to_thread.run_sync(breaker.model_worked, self._pauses, row.directory)
@@ -175,7 +178,7 @@ class Jobs:
         StateUnusableError.
         """
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             await to_thread.run_sync(self._pauses.pause, self._clock.now())
             self._lanes.paused = True
         self._notify()
@@ -184,15 +187,15 @@ class Jobs:
             for scope in self._scopes.values():
                 scope.cancel()
             while self._lanes.paused and self._lanes.running:
-                if self._waiting.stuck:
-                    raise self._waiting.stuck.with_traceback(None)
+                if self._waiting.save_error:
+                    raise self._waiting.save_error.with_traceback(None)
                 await self._changed.wait()
         return await self.state()
 
     async def resume(self) -> WorkState:
         """End a pause and close all breakers. Raises StateUnusableError."""
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             await to_thread.run_sync(self._pauses.resume)
             self._lanes.paused = False
         self._notify()
@@ -201,14 +204,17 @@ class Jobs:
     async def state(self) -> WorkState:
         """Return whether work is paused, and the open breakers. Raises StateUnusableError."""
         async with self._lock:
-            await self._take_up()
+            await self._load_unfinished()
             now, waiting = self._clock.now(), len(self._lanes)
             return await to_thread.run_sync(breaker.work_state, self._pauses, now, waiting)
 
     async def under_way(self, kind: str, directory: str) -> str | None:
         """Return the id of the oldest waiting or running job of a kind in a memory directory."""
         lane = await to_thread.run_sync(os.path.realpath, directory)
-        return next((t.job for t in self._lanes if (t.kind, t.lane) == (kind, lane)), None)
+        for ticket in self._lanes:
+            if (ticket.kind, ticket.lane) == (kind, lane):
+                return ticket.job
+        return None
 
     async def run(
         self,
@@ -218,12 +224,12 @@ class Jobs:
     ) -> None:
         """Run jobs until cancelled, first those of an earlier daemon; ``runners`` are by kind."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._durably, self._take_up)
-            while not (self._taken_up or self._waiting.stuck):
+            group.start_soon(self._durably, self._load_unfinished)
+            while not (self._has_loaded or self._waiting.save_error):
                 await self._changed.wait()
             task_status.started()
             while True:
-                while (ticket := self._lanes.next()) is not None:
+                while (ticket := self._lanes.next_ticket()) is not None:
                     self._lanes.start(ticket.job)
                     self._scopes[ticket.job] = anyio.CancelScope()
                     group.start_soon(self._work, ticket, runners, group)
@@ -244,19 +250,19 @@ class Jobs:
                 group.cancel_scope.cancel()
 
             group.start_soon(out_of_time)
-            while not self._lanes.settled():
+            while not self._lanes.is_idle():
                 await self._changed.wait()
             group.cancel_scope.cancel()
         return len(self._lanes)
 
-    async def _take_up(self) -> None:
+    async def _load_unfinished(self) -> None:
         """Load the unfinished jobs into the lanes, once; the caller holds the lock."""
-        if self._taken_up:
+        if self._has_loaded:
             return
         for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
             self._lanes.put(Ticket(job.id, job.kind, job.lane, job.session))
         self._lanes.paused = await to_thread.run_sync(self._pauses.since) is not None
-        self._taken_up = True
+        self._has_loaded = True
         self._notify()
 
     async def _work(self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup) -> None:
@@ -265,7 +271,7 @@ class Jobs:
         run = RunResult()
         try:
             with scope:
-                self._waiting.goes_on(ticket.job)
+                self._waiting.record_start(ticket.job)
                 start = partial(self._table.start, ticket.job, self._clock.now())
                 async with self._lock:
                     run.row = row = await to_thread.run_sync(start)
@@ -279,28 +285,28 @@ class Jobs:
                 )
             raise
         except MemdError as failure:
-            run.failed(failure)
+            run.record_failure(failure)
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
-            run.broke(self._on_unexpected(failure))
-        if run.about_model():
-            tell = partial(run.report, self._pauses, self._clock.now())
-            await self._durably(partial(to_thread.run_sync, tell))
+            run.record_unexpected(self._on_unexpected(failure))
+        if run.used_model():
+            report = partial(run.report, self._pauses, self._clock.now())
+            await self._durably(partial(to_thread.run_sync, report))
         # A job with a result was finished before its cancellation arrived.
         if run.result is not None:
             await self._finish(ticket.job, JobState.COMPLETED, result=run.result)
             return
-        follows = run.setback()
-        if scope.cancel_called or follows.again:
-            error = None if scope.cancel_called else follows.error
+        setback = run.setback()
+        if scope.cancel_called or setback.again:
+            error = None if scope.cancel_called else setback.error
             if await self._put_back(ticket.job, error):
-                self._waiting.hold(ticket.job, run.refused)
-                group.start_soon(self._release, ticket.job, follows.pause)
+                self._waiting.hold(ticket.job, run.disk_error)
+                group.start_soon(self._release, ticket.job, setback.pause)
                 return
         if scope.cancel_called or run.error is None:
             await self._finish(ticket.job, JobState.KILLED)
         else:
             state = JobState.FAILED
-            await self._finish(ticket.job, state, error=follows.error, parked=follows.parked)
+            await self._finish(ticket.job, state, error=setback.error, parked=setback.parked)
 
     async def _finish(
         self,
@@ -317,8 +323,8 @@ class Jobs:
 
         async def finish() -> None:
             """Write the end of the job, and wake all who wait for it."""
-            park = parked and not self._lanes.superseded(job)
-            self._ended(await to_thread.run_sync(partial(write, parked=park)))
+            park = parked and not self._lanes.has_newer_request(job)
+            self._remove(await to_thread.run_sync(partial(write, parked=park)))
 
         await self._durably(finish)
 
@@ -331,10 +337,11 @@ class Jobs:
 
         async def put_back() -> bool:
             """Write the job as waiting and free its lane, unless it was cancelled or replaced."""
-            if self._scopes[job].cancel_called and job not in self._pausing:
-                return False
-            if job not in self._pausing and (error is None or self._lanes.superseded(job)):
-                return False
+            if job not in self._pausing:
+                if self._scopes[job].cancel_called or error is None:
+                    return False  # a caller cancelled it
+                if self._lanes.has_newer_request(job):
+                    return False
             await to_thread.run_sync(self._table.requeue, job, error)
             del self._scopes[job]
             self.progress.forget(job)
@@ -351,16 +358,16 @@ class Jobs:
         while True:
             try:
                 async with self._lock:
-                    done = await step()
+                    result = await step()
             except StateUnusableError as error:
                 self._on_unexpected(error)
-                self._waiting.tried(error)
+                self._waiting.record_save(error)
                 self._notify()
             else:
-                self._waiting.tried(None)
-                return done
+                self._waiting.record_save(None)
+                return result
             await self._clock.sleep(pause)
-            pause = min(2 * pause, _SETTLE_SECONDS)
+            pause = min(2 * pause, _LONGEST_SAVE_PAUSE)
 
     async def _release(self, job: str, seconds: float) -> None:
         """Allow a held job to start again after a pause."""
@@ -373,17 +380,18 @@ class Jobs:
         if row.kind not in runners:  # a row of another version
             raise UnknownJobKindError(row.kind)
         last = await to_thread.run_sync(self._pauses.breaker, row.directory)
-        allowed = not breaker.is_open(last, self._clock.now())
-        teller = self.progress.teller(row)
-        return await runners[row.kind](Running(row, row.request, teller, model_allowed=allowed))
+        model_allowed = not breaker.is_open(last, self._clock.now())
+        report = self.progress.reporter(row)
+        running = Running(row, row.request, report, model_allowed=model_allowed)
+        return await runners[row.kind](running)
 
-    def _ended(self, job: Job) -> None:
+    def _remove(self, job: Job) -> None:
         """Remove an ended job, wake its waiting callers, and publish its end."""
         self._lanes.remove(job.id)
         self._scopes.pop(job.id, None)
         self._pausing.discard(job.id)
-        self._waiting.ended(job.id)
-        self.progress.ended(job)
+        self._waiting.record_end(job.id)
+        self.progress.end(job)
         self._notify()
 
     def _notify(self) -> None:

@@ -13,9 +13,9 @@ class Waiting:
     """Lets callers wait for the ends of jobs. Use it on the event loop."""
 
     def __init__(self) -> None:
-        self.stuck: MemdError | None = None  # the error of the last try to save anything
-        self._refusals: dict[str, MemdError] = {}  # by job: the disk's error it is retried for
-        self._events: dict[str, anyio.Event] = {}
+        self.save_error: MemdError | None = None  # of the last try to save anything
+        self._disk_errors: dict[str, MemdError] = {}  # by job: the disk's error it is retried for
+        self._events: dict[str, anyio.Event] = {}  # by job: wakes the callers that wait for it
 
     def event(self, job: str) -> anyio.Event:
         """Return the event that is set when a job ends or the disk refuses."""
@@ -23,28 +23,30 @@ class Waiting:
 
     def refusal(self, job: str) -> MemdError | None:
         """Return the disk's error that holds up a job, ``None`` for none."""
-        return self._refusals.get(job) or self.stuck
+        return self._disk_errors.get(job) or self.save_error
 
-    def tried(self, refusal: MemdError | None) -> None:
+    def record_save(self, refusal: MemdError | None) -> None:
         """Record the result of a try to save something: its error, or ``None``."""
-        self.stuck = refusal and _bare(refusal)
-        if refusal is not None:
-            for job in list(self._events):
-                self._wake(job)
+        if refusal is None:
+            self.save_error = None
+            return
+        self.save_error = _bare(refusal)
+        for job in list(self._events):
+            self._wake(job)
 
     def hold(self, job: str, refusal: MemdError | None) -> None:
         """Record that a job waits for its next try; ``refusal`` is the disk's error, if any."""
         if refusal is not None:
-            self._refusals[job] = _bare(refusal)
+            self._disk_errors[job] = _bare(refusal)
             self._wake(job)
 
-    def goes_on(self, job: str) -> None:
+    def record_start(self, job: str) -> None:
         """Record that a job runs again, so that nobody gets the earlier error."""
-        self._refusals.pop(job, None)
+        self._disk_errors.pop(job, None)
 
-    def ended(self, job: str) -> None:
+    def record_end(self, job: str) -> None:
         """Record that a job has ended, and wake its callers."""
-        self.goes_on(job)
+        self.record_start(job)
         self._wake(job)
 
     def _wake(self, job: str) -> None:

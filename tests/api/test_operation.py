@@ -13,7 +13,7 @@ from memd.client.aio import AsyncClient
 from memd.core import limits
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
-from memd.jobs.breaker import failed
+from memd.jobs.breaker import breaker_after_failure
 from memd.jobs.service import Jobs
 from memd.rpc.hub import Hub
 from memd.state.database import open_database
@@ -217,7 +217,7 @@ async def test_an_open_breaker_is_told(home: Home, clock: FakeClock) -> None:
     """The status names each directory that does without a model, why, and until when."""
     row: Breaker | None = None
     for _ in range(limits.BREAKER_AFTER):
-        row = failed(row, "/m", "the server is overloaded", clock.now())
+        row = breaker_after_failure(row, "/m", "the server is overloaded", clock.now())
     assert row is not None
     os.makedirs(home.places.state_dir, mode=0o700)
     database = open_database(home.places.database, SCHEMAS)

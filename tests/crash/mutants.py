@@ -141,8 +141,8 @@ MUTANTS = (
     Mutant(
         "a failing medium is written to for ever",
         "memd/core/health.py",
-        "LIMIT = 2\n",
-        "LIMIT = 2000000\n",
+        "LIMIT = 2  #",
+        "LIMIT = 2000000  #",
         ("tests/files/test_probe.py",),
     ),
     Mutant(
@@ -155,7 +155,7 @@ MUTANTS = (
     Mutant(
         "a probe is tried at every write",
         "memd/core/health.py",
-        "        self._probed = now\n",
+        "        self._probed_at = now\n",
         "",
         ("tests/files/test_probe.py",),
     ),
@@ -223,7 +223,8 @@ MUTANTS = (
     Mutant(
         "an event that the disk refused leaves the spool",
         "memd/daemon/missed.py",
-        "            if isinstance(result, MemdError) and result.of_disk:\n                break\n",
+        "            if isinstance(result, MemdError) and result.of_disk:\n"
+        "                break  # the events stay until the disk works again\n",
         "",
         ("tests/daemon/test_missed.py",),
     ),

@@ -232,7 +232,7 @@ def test_of_eight_starters_one_serves_fifty_times() -> None:
 
 def test_threads_that_compute_give_way_soon() -> None:
     """A daemon's threads hand the interpreter on within a fraction of a millisecond."""
-    requested = "import sys; from memd.daemon import start; start._limits()"
+    requested = "import sys; from memd.daemon import start; start._set_process_limits()"
     done = subprocess.run(
         [sys.executable, "-c", f"{requested}; print(sys.getswitchinterval())"],
         capture_output=True,
@@ -245,7 +245,8 @@ def test_threads_that_compute_give_way_soon() -> None:
 def test_what_is_old_is_rarely_collected() -> None:
     """A daemon's threads are seldom stopped for all of its objects, and often for the young."""
     requested = (
-        "import gc; from memd.daemon import start; usual = gc.get_threshold(); start._limits()"
+        "import gc; from memd.daemon import start; "
+        "usual = gc.get_threshold(); start._set_process_limits()"
     )
     reported = "print(gc.get_threshold()[:2] == usual[:2], gc.get_threshold()[2] // usual[2])"
     done = subprocess.run(

@@ -33,7 +33,7 @@ def test_the_same_failure_is_counted(
     before: dict[str, Any] | None, error: dict[str, Any], times: int
 ) -> None:
     """Failures are the same by kind and sentence, whatever numbers and ids are in it."""
-    assert breaker.repeated(before, error) == times
+    assert breaker.failures_in_a_row(before, error) == times
 
 
 @given(st.integers(1, 200), st.floats(0, 4e9))
@@ -42,7 +42,7 @@ def test_a_directorys_pause_grows_within_its_bound(count: int, now: float) -> No
     row: Breaker | None = None
     seconds = []
     for _ in range(count):
-        row = breaker.failed(row, "/m", "why", now)
+        row = breaker.breaker_after_failure(row, "/m", "why", now)
         seconds.append(row.until - row.since)
         assert breaker.is_open(row, now) is (row.failures >= limits.BREAKER_AFTER)
         assert not breaker.is_open(row, row.until)

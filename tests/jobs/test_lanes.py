@@ -9,20 +9,20 @@ from memd.jobs.lanes import Lanes, Ticket
 def test_nothing_starts_in_a_pause() -> None:
     """While it is paused jobs are taken and none starts; a running one may go back to its place."""
     lanes = Lanes(2)
-    assert lanes.settled()
+    assert lanes.is_idle()
     for job in ("j1", "j2"):
         lanes.put(Ticket(job, "extract", job, "s"))
     lanes.start("j1")
     lanes.paused = True
-    assert lanes.next() is None
+    assert lanes.next_ticket() is None
     assert lanes.running
-    assert not lanes.settled()
+    assert not lanes.is_idle()
     lanes.put_back("j1", hold=False)
     assert not lanes.running
-    assert lanes.settled()
+    assert lanes.is_idle()
     lanes.paused = False
-    assert not lanes.settled()
-    first = lanes.next()
+    assert not lanes.is_idle()
+    first = lanes.next_ticket()
     assert first is not None
     assert first.job == "j1"
 
@@ -51,7 +51,7 @@ class _Model:
         self.running: list[str] = []
 
     def submit(self, number: int, key: tuple[str, str]) -> None:
-        job = self.lanes.waiting("extract", *key)
+        job = self.lanes.waiting_job("extract", *key)
         if job is None:
             job = f"j{number}"
             self.tickets[job] = Ticket(job, "extract", *key)
@@ -61,7 +61,7 @@ class _Model:
         self.owed[key] = number
 
     def start(self) -> None:
-        ticket = self.lanes.next()
+        ticket = self.lanes.next_ticket()
         busy = {self.tickets[job].lane for job in self.running}
         away = {*self.running, *self.held}
         free = [job for job in self.tickets if job not in away]
@@ -85,7 +85,7 @@ class _Model:
         if not self.running:
             return
         job = self.running.pop()
-        if self.lanes.superseded(job):
+        if self.lanes.has_newer_request(job):
             self.lanes.remove(job)
             del self.tickets[job], self.newest[job]
         else:

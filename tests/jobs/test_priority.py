@@ -49,9 +49,9 @@ def test_a_prompt_that_waits_for_others_is_left_out() -> None:
         assert priority.in_flight == 1
         with priority.uncounted():
             assert priority.in_flight == 0
-            assert priority._quiet.is_set()
-        assert not priority._quiet.is_set()
-    assert priority._quiet.is_set()
+            assert priority._no_prompts.is_set()
+        assert not priority._no_prompts.is_set()
+    assert priority._no_prompts.is_set()
 
 
 @pytest.mark.anyio

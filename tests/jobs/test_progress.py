@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.events import JOB_DONE, JOB_PROGRESS, Event
-from memd.jobs.progress import FACT_BYTES, FACTS, TEXT, TEXTS, Progress
+from memd.jobs.progress import FACT_BYTES, FACTS, TEXT_CHARACTERS, TEXTS, Progress
 from memd.state.jobs import Job, JobState
 from tests.jobs.bench import Sink
 
@@ -18,8 +18,8 @@ def test_the_newest_facts_stand_beside_what_was_said() -> None:
     """Who asks gets the newest value of each fact and the turns in order; all is published."""
     sink = Sink()
     progress = Progress(sink)
-    assert (progress.of("j1"), progress.phase("j1"), progress.live(JOB)) == (None, "", JOB)
-    tell = progress.teller(JOB)
+    assert (progress.of("j1"), progress.phase("j1"), progress.with_phase(JOB)) == (None, "", JOB)
+    tell = progress.reporter(JOB)
     tell("starting")
     tell("starting", turn=1, text="I look.", tools=["Read"] * 40, touched=[], tokens=10)
     tell("updating", turn=2, text="", tools=["Write"], touched=["a.md"])
@@ -36,7 +36,7 @@ def test_the_newest_facts_stand_beside_what_was_said() -> None:
             {"turn": 2, "tools": ["Write"], "text": ""},
         ],
     }
-    assert progress.live(JOB).phase == "judging"
+    assert progress.with_phase(JOB).phase == "judging"
     assert sink.events[-1] == Event(
         JOB_PROGRESS, "/m", {"job": "j1", "kind": "dream", "phase": "judging"}
     )
@@ -48,13 +48,13 @@ def test_an_ended_job_is_told_and_forgotten() -> None:
     sink = Sink()
     progress = Progress(sink)
     for error in (None, {"kind": "never"}):
-        progress.teller(JOB)("working")
+        progress.reporter(JOB)("working")
         ended = Job(
             "j1", "dream", "/m", "/m", "", {}, JobState.FAILED, "p", None, error, 1, 1.0, 2.0, 3.0
         )
-        progress.ended(ended)
+        progress.end(ended)
         assert progress.of("j1") is None
-        assert progress.live(ended) is ended
+        assert progress.with_phase(ended) is ended
         facts = {"job": "j1", "kind": "dream", "state": "failed", "result": None}
         reported = facts | ({"error": error} if error else {})
         assert sink.events[-1] == Event(JOB_DONE, "/m", reported)
@@ -71,7 +71,7 @@ def _check_bounds(progress: Progress) -> None:
     kept = progress.of("j1") or {"texts": []}
     texts = kept.pop("texts")
     assert len(texts) <= TEXTS
-    assert all(len(said["text"]) <= TEXT for said in texts)
+    assert all(len(said["text"]) <= TEXT_CHARACTERS for said in texts)
     assert all(len(json.dumps(said)) <= 3 * FACT_BYTES for said in texts)
     assert len(kept) <= FACTS + 1
     # A character of the text of a fact takes at most six bytes of JSON.
@@ -84,14 +84,14 @@ def test_whatever_is_told_is_kept_within_bounds(reported: list[dict[str, Any]]) 
     """Facts of any size and shape take a bounded place, and telling them never fails."""
     progress = Progress(Sink())
     for facts in reported:
-        progress.teller(JOB)("working", **facts)
+        progress.reporter(JOB)("working", **facts)
     _check_bounds(progress)
 
 
 def test_a_job_that_tells_much_takes_a_bounded_place() -> None:
     """Of many facts the first are kept, of many texts the last."""
     progress = Progress(Sink())
-    tell = progress.teller(JOB)
+    tell = progress.reporter(JOB)
     tell("working", **{f"f{number}": "é" * 9000 for number in range(FACTS + 9)})
     for turn in range(TEXTS + 5):
         tell("working", text="é" * 9000, turn=turn)

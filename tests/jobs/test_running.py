@@ -15,9 +15,9 @@ def test_the_breaker_hears_of_models_alone(bench: Bench) -> None:
     """A model that failed is counted for the directory, one that worked ends the count."""
     rows = JobTable(bench.database).pauses
     down, worked, quiet = RunResult(row=_ROW), RunResult(row=_ROW), RunResult(row=_ROW)
-    down.failed(ModelDownError(1))
+    down.record_failure(ModelDownError(1))
     worked.result, quiet.result = {"turns": 1}, {"turns": 0}
-    assert [run.about_model() for run in (down, worked, quiet)] == [True, True, False]
+    assert [run.used_model() for run in (down, worked, quiet)] == [True, True, False]
     for _ in range(limits.BREAKER_AFTER):
         down.report(rows, 5.0)
     RunResult(result={"turns": 1}).report(rows, 5.0)

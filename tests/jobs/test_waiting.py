@@ -34,10 +34,10 @@ def test_whom_a_refusal_concerns() -> None:
     waiting.hold("j1", error)
     assert (one.is_set(), other.is_set()) == (True, False)
     assert (waiting.refusal("j1"), waiting.refusal("j2")) == (error, None)
-    waiting.tried(error)
+    waiting.record_save(error)
     assert (other.is_set(), waiting.refusal("j2")) == (True, error)
-    waiting.tried(None)
-    waiting.goes_on("j1")
+    waiting.record_save(None)
+    waiting.record_start("j1")
     assert (waiting.refusal("j1"), waiting.refusal("j2")) == (None, None)
 
 
