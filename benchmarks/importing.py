@@ -91,7 +91,7 @@ def _loaded(folder: Path) -> None:
 
 def _read(folder: Path) -> None:
     with open_source(str(folder), str(folder)) as source:
-        kind = kinds.recognised(source)
+        kind = kinds.kind_of(source)
         assert kind is not None
         kinds.read(kind, source)
 

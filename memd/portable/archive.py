@@ -23,18 +23,26 @@ from memd.core.names import is_text
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, UnwrittenFileError, cause_of
 from memd.portable.errors import SourceDamagedError, SourceMissingError
-from memd.portable.intake import CLASH, IS_LINK, IS_SPECIAL, Intake, PackedFile, Pieces, fault
+from memd.portable.intake import (
+    CLASH,
+    IS_LINK,
+    IS_SPECIAL,
+    Intake,
+    PackedFile,
+    Pieces,
+    reason_against_name,
+)
 from memd.portable.manifest import MANIFEST
 from memd.portable.tar import Unpacked, tar_members
 from memd.portable.values import FILE_BYTES
 from memd.portable.zip import ZipArchive
 
 # Not blocking: the path may have become a pipe since it was checked.
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NOT_ABSOLUTE = "it is named by an absolute path alone"
-_NOT_PLAIN = "it is neither a file nor a folder"
+_NOT_FILE_OR_FOLDER = "it is neither a file nor a folder"
 _CHANGED = "it is gone, or was changed while it was read"
-_OF_PROGRAMS = (".git", ".hg", ".svn")  # folders that are not read
+_PROGRAM_FOLDERS = (".git", ".hg", ".svn")  # folders that are not read
 _HEAD_BYTES = 512  # enough to recognise an archive
 _TAR_SIGN = slice(257, 262)  # where a tar's first header says "ustar"
 
@@ -42,7 +50,8 @@ _TAR_SIGN = slice(257, 262)  # where a tar's first header says "ustar"
 class OpenSource:
     """An ``ImportSource`` that reads from a folder, an unpacked archive or one file.
 
-    ``left_out`` lists the entries that are no regular files.
+    ``left_out`` lists the entries that are no regular files. ``holder`` is the folder, the file, or
+    the file into which an archive was unpacked; the intake's places are offsets in that file.
     """
 
     def __init__(self, intake: Intake, holder: Directory | BinaryIO | FileIO) -> None:
@@ -101,7 +110,7 @@ def open_source(path: str, staging: str) -> Iterator[OpenSource]:
     """
     label = os.path.basename(path.rstrip("/"))
     with _open_path(path) as holder:
-        if isinstance(holder, Directory):
+        if isinstance(holder, Directory):  # a folder
             intake = Intake(label)
             _add_folder(holder, intake)
             yield OpenSource(intake, holder)
@@ -125,25 +134,31 @@ def _open_path(path: str) -> Iterator[Directory | BinaryIO]:
     if not path.startswith("/") or "\0" in path or not is_text(path):
         raise SourceMissingError(path, _NOT_ABSOLUTE)
     try:
-        mode = os.stat(path).st_mode
-        holder: Directory | BinaryIO | None = None
-        if stat.S_ISDIR(mode):
-            holder = Directory(path)
-        elif stat.S_ISREG(mode):  # a device is not opened: that alone can have an effect
-            holder = os.fdopen(os.open(path, _FLAGS), "rb")
-            if not stat.S_ISREG(os.fstat(holder.fileno()).st_mode):
-                holder.close()
-                holder = None
+        holder = _open_folder_or_file(path)
     except OSError as error:
         raise SourceMissingError(path, cause_of(error)) from error
     except MemdError as error:
         raise SourceMissingError(path, error.sentence) from error
     if holder is None:
-        raise SourceMissingError(path, _NOT_PLAIN)
+        raise SourceMissingError(path, _NOT_FILE_OR_FOLDER)
     try:
         yield holder
     finally:
         holder.close()
+
+
+def _open_folder_or_file(path: str) -> Directory | BinaryIO | None:
+    """Return an open folder or regular file, ``None`` for all else. Raises OSError, MemdError."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        return Directory(path)
+    if not stat.S_ISREG(mode):  # a device is not opened: that alone can have an effect
+        return None
+    file = os.fdopen(os.open(path, _OPEN_FLAGS), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()  # the path was replaced since it was checked
+    return None
 
 
 def _add_folder(directory: Directory, intake: Intake) -> None:
@@ -173,17 +188,21 @@ def _add_folder(directory: Directory, intake: Intake) -> None:
 def _add_entry(entry: "os.DirEntry[str]", name: str, intake: Intake) -> bool:
     """Add an entry of a folder if it is a regular file; return whether it is a folder to read.
 
-    All others are left out, and files whose names differ from another one's only in case.
+    Links, special files and bad names are left out, and so is a file whose name differs from the
+    name of an earlier one only in case.
     """
-    why = IS_LINK if entry.is_symlink() else fault(name)
+    why = IS_LINK if entry.is_symlink() else reason_against_name(name)
     if why:
         intake.left_out.add(name, why)
         return False
     name = intake.entry(name)
     if entry.is_dir(follow_symlinks=False):
-        return entry.name not in _OF_PROGRAMS
-    if not entry.is_file(follow_symlinks=False) or intake.clashes(name):
-        intake.left_out.add(name, CLASH if entry.is_file(follow_symlinks=False) else IS_SPECIAL)
+        return entry.name not in _PROGRAM_FOLDERS
+    if not entry.is_file(follow_symlinks=False):
+        intake.left_out.add(name, IS_SPECIAL)
+        return False
+    if intake.clashes(name):
+        intake.left_out.add(name, CLASH)
         return False
     status = entry.stat(follow_symlinks=False)
     intake.file(name, (0, status.st_size, status.st_mtime_ns))
@@ -230,8 +249,8 @@ def _unpack(
     for member, pieces in members:
         yield_to_requests()
         name = intake.entry(member.name)
-        if member.why_not:
-            intake.left_out.add(name, member.why_not)
+        if member.reason_against:
+            intake.left_out.add(name, member.reason_against)
         elif member.folder:
             intake.folder(name)
         else:
@@ -246,10 +265,9 @@ def _unpack(
 def _strip_folder(intake: Intake) -> None:
     """Remove the folder from all names of a memd export that was packed with its folder."""
     folder = next(iter(intake.files), "").partition("/")[0] + "/"
-    if f"{folder}{MANIFEST}" in intake.files:
-        inside = {name.removeprefix(folder): at for name, at in intake.files.items()}
-        if all(name.startswith(folder) for name in intake.files):
-            intake.files = inside
+    is_packed_folder = all(name.startswith(folder) for name in intake.files)
+    if is_packed_folder and f"{folder}{MANIFEST}" in intake.files:
+        intake.files = {name.removeprefix(folder): at for name, at in intake.files.items()}
 
 
 def _write(file: FileIO, piece: bytes, folder: str) -> None:

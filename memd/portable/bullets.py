@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from memd.portable.decoding import files, moment, text
+from memd.portable.decoding import files, seconds_of, text
 from memd.portable.memories import ReadingBuilder
 
 # An indent, a bullet or number, a date in brackets, and a text; only the text must be there.
@@ -21,7 +21,7 @@ def read(builder: ReadingBuilder) -> None:
     """Propose a memory for each entry of the lists in text files."""
     for name in files(builder, ".txt", ".md"):
         for number, day, lines in _entries(builder, name, text(builder.source, name)):
-            builder.add("\n".join(lines), f"{name}:{number}", at=day or builder.written(name))
+            builder.add("\n".join(lines), f"{name}:{number}", at=day or builder.changed_at(name))
 
 
 def entry(line: str) -> tuple[int, float, str] | None:
@@ -30,13 +30,16 @@ def entry(line: str) -> tuple[int, float, str] | None:
     The indent is in characters. The time is in seconds since 1970, 0 if the line has no valid one.
     """
     match = _LINE.fullmatch(line)
-    day = (match["day"] or "").strip() if match else ""
-    unknown = _UNKNOWN.fullmatch(day.casefold())
-    if match is None or not (match["bullet"] or unknown or _YEAR.search(day)):
+    if match is None:
         return None
-    at = moment(day)
+    day = (match["day"] or "").strip()
+    is_unknown = _UNKNOWN.fullmatch(day.casefold())
+    if not (match["bullet"] or is_unknown or _YEAR.search(day)):
+        return None
+    at = seconds_of(day)
     # A bracket that holds no date is part of the text.
-    start = match.start("text") if at or unknown or not day else match.start("day") - 1
+    is_text = day and not at and not is_unknown
+    start = match.start("day") - 1 if is_text else match.start("text")
     return len(match["indent"]), at, line[start:]
 
 
@@ -47,19 +50,22 @@ def _entries(
 
     Other lines are left out, with a reason.
     """
-    start, indent, at, lines = 0, 0, 0.0, list[str]()
+    start, indent, at, lines = 0, 0, 0.0, list[str]()  # of the entry that is being read
     for number, line in enumerate(content.split("\n"), 1):
         head = entry(line)
-        if lines and (head[0] > indent if head else line[:1] in (" ", "\t")):
+        is_indented = head[0] > indent if head else line.startswith((" ", "\t"))
+        if lines and is_indented:
             lines.append(line)
-        elif head or line.strip():
-            if lines:
-                yield start, at, lines
-            lines = []
-            if head:
-                start, (indent, at, first) = number, head
-                lines = [first]
-            elif not line.startswith(_FENCE):
-                builder.leave(f"{name}:{number}", "it is no entry of a list")
+            continue
+        if not head and not line.strip():
+            continue
+        if lines:
+            yield start, at, lines
+        lines = []
+        if head:
+            start, (indent, at, text_of_line) = number, head
+            lines = [text_of_line]
+        elif not line.startswith(_FENCE):
+            builder.leave_out(f"{name}:{number}", "it is no entry of a list")
     if lines:
         yield start, at, lines

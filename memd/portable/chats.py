@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 
 from memd.core.values import Message
-from memd.portable.decoding import each, entries, files, moment
+from memd.portable.decoding import each, entries, files, seconds_of
 from memd.portable.memories import ReadingBuilder
 from memd.portable.values import MEMORIES, TEXT_BYTES, ChatSession
 
-_FILE = re.compile(r"(?:.*/)?conversations(?:[^/]*|/[^/]+)\.json")
-_TEXTS = frozenset(("text", "multimodal_text"))
+_CHAT_FILE = re.compile(r"(?:.*/)?conversations(?:[^/]*|/[^/]+)\.json")
+_TEXT_TYPES = frozenset(("text", "multimodal_text"))
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
-_MANY = f"at most {MEMORIES} conversations with {TEXT_BYTES} bytes are learned from at once"
+_TOO_MANY_CHATS = (
+    f"at most {MEMORIES} conversations with {TEXT_BYTES} bytes are learned from at once"
+)
 
 
 class _Author(msgspec.Struct):
@@ -63,24 +65,26 @@ class _Conversation(msgspec.Struct):
 def read(builder: ReadingBuilder) -> None:
     """Add the conversations of the source to ``builder.sessions``."""
     names = files(builder, ".json")
-    chosen = list(filter(_FILE.fullmatch, names)) or list(names)
-    for name in sorted(set(names).difference(chosen)):
-        builder.leave(name, "it holds no conversations")
-    size = 0
-    for name in chosen:
+    # If no name is that of a file with chats, all files are read.
+    chat_files = list(filter(_CHAT_FILE.fullmatch, names)) or list(names)
+    for name in sorted(set(names).difference(chat_files)):
+        builder.leave_out(name, "it holds no conversations")
+    size = 0  # of all messages, in bytes
+    for name in chat_files:
         for where, chat in each(builder, name, entries(builder, name)[0], _Conversation):
             if chat.mapping is None:
                 messages = tuple(_listed_messages(chat))
             else:
                 messages = tuple(_branch_messages(chat, chat.mapping))
-            key = chat.conversation_id or chat.id or chat.uuid or where
+            chat_id = chat.conversation_id or chat.id or chat.uuid or where
             size += sum(len(message.text.encode()) for message in messages)
             if not any(message.role == "user" for message in messages):
-                builder.leave(where, "the person says nothing in it")
+                builder.leave_out(where, "the person says nothing in it")
             elif len(builder.sessions) >= MEMORIES or size > TEXT_BYTES:
-                builder.leave(where, _MANY)
+                builder.leave_out(where, _TOO_MANY_CHATS)
             else:
-                builder.sessions.append(ChatSession(key, chat.title or chat.name or "", messages))
+                title = chat.title or chat.name or ""
+                builder.sessions.append(ChatSession(chat_id, title, messages))
 
 
 def _branch_messages(chat: _Conversation, nodes: dict[str, _Node]) -> Iterator[Message]:
@@ -89,18 +93,20 @@ def _branch_messages(chat: _Conversation, nodes: dict[str, _Node]) -> Iterator[M
     If the export does not name that node, it is the last one without children.
     """
     parents = {node.parent for node in nodes.values()}
-    key = chat.current_node or next((key for key in reversed(nodes) if key not in parents), None)
-    path: dict[str, _NodeMessage | None] = {}
+    last_leaf = next((key for key in reversed(nodes) if key not in parents), None)
+    key = chat.current_node or last_leaf
+    path: dict[str, _NodeMessage | None] = {}  # from the last node to the root
     while key in nodes and key not in path:  # a damaged tree may be a circle
         path[key] = nodes[key].message
         key = nodes[key].parent
-    for name, message in reversed(path.items()):
-        if message is None or message.content.content_type not in _TEXTS:
+    for node_id, message in reversed(path.items()):
+        if message is None or message.content.content_type not in _TEXT_TYPES:
             continue
-        hidden = (message.metadata or {}).get("is_visually_hidden_from_conversation")
-        if message.recipient in (None, "all") and not hidden:
-            text = "\n".join(p for p in message.content.parts or () if isinstance(p, str))
-            yield from _as_message(name, message.author.role, text, message.create_time)
+        is_hidden = (message.metadata or {}).get("is_visually_hidden_from_conversation")
+        if message.recipient in (None, "all") and not is_hidden:
+            parts = message.content.parts or ()  # only strings are text
+            text = "\n".join(part for part in parts if isinstance(part, str))
+            yield from _as_message(node_id, message.author.role, text, message.create_time)
 
 
 def _listed_messages(chat: _Conversation) -> Iterator[Message]:
@@ -115,4 +121,4 @@ def _as_message(key: str, sender: str, text: str, at: str | float | None) -> Ite
     """Yield the message if it has text and is the person's or the assistant's, else nothing."""
     role = _ROLES.get(sender)
     if role is not None and text.strip():
-        yield Message(key, role, text, role, moment(at) or None)
+        yield Message(key, role, text, role, seconds_of(at) or None)

@@ -29,14 +29,14 @@ def read(builder: ReadingBuilder) -> None:
     """Propose a memory for each paragraph; those of a project go to that project's id."""
     for name in files(builder, ".json"):
         if _OTHER_FILES.fullmatch(name):
-            builder.leave(name, _NO_MEMORIES)
+            builder.leave_out(name, _NO_MEMORIES)
         elif _PROJECTS.fullmatch(name):
             for _, project in each(builder, name, entries(builder, name)[0], _Project):
                 builder.names[project.uuid] = project.name
         else:
             for where, account in each(builder, name, entries(builder, name)[0], _Account):
                 memory = account.conversations_memory or ""
-                at = builder.written(name)
+                at = builder.changed_at(name)
                 _add_paragraphs(builder, f"{where}.conversations_memory", memory, at, "")
                 for project_id, text in (account.project_memories or {}).items():
                     place = f"{where}.project_memories[{project_id}]"
@@ -53,11 +53,12 @@ def _add_paragraphs(
     topic = ""
     kind = MemoryType.PROJECT if project else MemoryType.USER
     for number, paragraph in enumerate(_PARAGRAPH.split(text.replace("\r\n", "\n")), 1):
-        head, _, rest = paragraph.strip().partition("\n")
-        match = _HEADING.fullmatch(head.strip())
-        if match and (head.startswith("#") or head.rstrip(" :").endswith("**")):
-            topic, paragraph = match[1].strip(" \t#*:"), rest  # noqa: PLW2901 - without the heading
-        if paragraph.strip():
-            body = f"{topic}:\n\n{paragraph}" if topic else paragraph
+        first_line, _, rest = paragraph.strip().partition("\n")
+        match = _HEADING.fullmatch(first_line.strip())
+        statement = paragraph
+        if match and (first_line.startswith("#") or first_line.rstrip(" :").endswith("**")):
+            topic, statement = match[1].strip(" \t#*:"), rest
+        if statement.strip():
+            body = f"{topic}:\n\n{statement}" if topic else statement
             where = f"{place}, paragraph {number}"
             builder.add(body, where, kind=kind, at=at, project=project)

@@ -12,7 +12,7 @@ from memd.portable.values import ProposedMemory
 
 _PROJECT = re.compile(r"(?:.*/)?projects/([^/]+)/memory/(.+)")
 _AGENT = re.compile(r"(?:.*/)?agent-memory(-local)?/([^/]+)/(.+)")
-_NONE = "it holds no memory folder"
+_NO_MEMORY_FOLDER = "it holds no memory folder"
 
 
 def read(builder: ReadingBuilder) -> None:
@@ -24,16 +24,17 @@ def read(builder: ReadingBuilder) -> None:
     for name in names:
         if match := _AGENT.fullmatch(name):
             scope = AgentScope.LOCAL if match[1] else AgentScope.PROJECT
-            key = match[2] if is_configuration and not match[1] else f"{scope}/{match[2]}"
-            _add_file(builder, name, match[3], builder.agents[key])
+            is_user_agent = is_configuration and not match[1]
+            agent = match[2] if is_user_agent else f"{scope}/{match[2]}"
+            _add_file(builder, name, match[3], builder.agents[agent])
         elif match := _PROJECT.fullmatch(name):
             _add_file(builder, name, match[2], builder.memories[match[1]])
         elif not is_configuration and name.startswith(base):
             _add_file(builder, name, name.removeprefix(base), builder.memories[""])
         else:
-            builder.leave(name, "it lies outside the memory folders")
+            builder.leave_out(name, "it lies outside the memory folders")
     if not any((*builder.memories.values(), *builder.agents.values())):
-        raise SourceRefusedError(builder.kind, _NONE)
+        raise SourceRefusedError(builder.kind, _NO_MEMORY_FOLDER)
 
 
 def _memory_folder(names: tuple[str, ...]) -> str:
@@ -50,10 +51,10 @@ def _memory_folder(names: tuple[str, ...]) -> str:
 def _add_file(builder: ReadingBuilder, name: str, path: str, into: list[ProposedMemory]) -> None:
     """Add a file to the list ``into`` of a folder's memories, or leave it out with a reason."""
     if not concerns(path):
-        builder.leave(name, "it is no memory")
+        builder.leave_out(name, "it is no memory")
     elif (size := builder.source.size(name)) > limits.READ_BYTES:
-        builder.leave(name, f"it has {size} bytes, the limit is {limits.READ_BYTES}")
+        builder.leave_out(name, f"it has {size} bytes, the limit is {limits.READ_BYTES}")
     else:
         content, at = builder.source.read(name), builder.source.mtime_ns(name)
         origin = parse(content, path).origin
-        builder.take(ProposedMemory(path, content, at, origin, exact=True), name, into)
+        builder.add_file(ProposedMemory(path, content, at, origin, exact=True), name, into)

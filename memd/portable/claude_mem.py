@@ -6,7 +6,7 @@ import msgspec
 
 from memd.core.text import read_json
 from memd.core.values import MemoryType
-from memd.portable.decoding import each, entries, files, json, length, moment
+from memd.portable.decoding import each, entries, files, json, length, seconds_of
 from memd.portable.errors import SourceRefusedError
 from memd.portable.memories import ReadingBuilder
 
@@ -44,10 +44,10 @@ def read(builder: ReadingBuilder) -> None:
         if total not in (None, len(values)):
             builder.problems.append(f"{name} says {total} observations and has {len(values)}")
         for where, observation in each(builder, f"{name}: observations", values, _Observation):
-            _add_observation(builder, where, observation, builder.written(name))
+            _add_observation(builder, where, observation, builder.changed_at(name))
         for part in ("sessions", "summaries", "prompts"):
             if count := length(export.get(part, b"[]"), name):
-                builder.leave(f"{name}: {part}", f"{count} entries that are no memories")
+                builder.leave_out(f"{name}: {part}", f"{count} entries that are no memories")
 
 
 def _add_observation(
@@ -59,19 +59,19 @@ def _add_observation(
     """
     kind = _TYPES.get(observation.type)
     if kind is None:
-        builder.leave(where, f"it is a {observation.type}; the code and its history say that")
+        builder.leave_out(where, f"it is a {observation.type}; the code and its history say that")
         return
     title = (observation.title or "").strip()
     facts = "\n".join(f"- {fact}" for fact in _as_strings(observation.facts))
-    whole = (title, observation.subtitle, observation.narrative or observation.text, facts)
-    parts = [part.strip() for part in whole if part and part.strip()]
+    texts = (title, observation.subtitle, observation.narrative or observation.text, facts)
+    parts = [text.strip() for text in texts if text and text.strip()]
     builder.add(
         "\n\n".join(parts),
         where,
         title=title,
         description=": ".join(parts[:2]),
         kind=kind,
-        at=moment(observation.created_at or observation.created_at_epoch) or at,
+        at=seconds_of(observation.created_at or observation.created_at_epoch) or at,
         tags=_as_strings(observation.concepts),
         project=observation.project or "",
     )
@@ -80,4 +80,6 @@ def _add_observation(
 def _as_strings(value: str | list[str] | None) -> tuple[str, ...]:
     """Return the texts of a list, or of a JSON text of a list; empty for other values."""
     listed = read_json(value) if isinstance(value, str) else value
-    return tuple(t for t in listed if isinstance(t, str)) if isinstance(listed, list) else ()
+    if not isinstance(listed, list):
+        return ()
+    return tuple(text for text in listed if isinstance(text, str))

@@ -14,11 +14,11 @@ _TYPES = {"user profile": MemoryType.USER, "user preferences": MemoryType.FEEDBA
 _INDEX_SECTIONS = re.compile(r"task \d+.*|what.?s in memory.*")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _REFERENCES = re.compile(r"(?:[ \t]*\[Task \d{1,6}\])+\Z")
-_SECTION = 2  # levels of headings that name a section; deeper ones only order its entries
-_SINGLE = "Codex's notes on single sessions, of which its memories are made"
+_SECTION_LEVELS = 2  # levels of headings that name a section; deeper ones only order its entries
+_SESSION_NOTES = "Codex's notes on single sessions, of which its memories are made"
 _SKIPPED = {
-    "raw_memories.md": _SINGLE,
-    "rollout_summaries": _SINGLE,
+    "raw_memories.md": _SESSION_NOTES,
+    "rollout_summaries": _SESSION_NOTES,
     "skills": "skills are no memories",
 }
 
@@ -32,7 +32,7 @@ def read(builder: ReadingBuilder) -> None:
             _add_file(builder, name, text(builder.source, name))
         else:
             reasons = (_SKIPPED[part] for part in parts if part in _SKIPPED)
-            builder.leave(name, next(reasons, f"it is neither MEMORY.md nor {_SUMMARY}"))
+            builder.leave_out(name, next(reasons, f"it is neither MEMORY.md nor {_SUMMARY}"))
 
 
 def _add_file(builder: ReadingBuilder, name: str, content: str) -> None:
@@ -40,18 +40,18 @@ def _add_file(builder: ReadingBuilder, name: str, content: str) -> None:
     if name.endswith(_SUMMARY):
         version, _, content = content.partition("\n")
         if version != _VERSION:
-            builder.leave(name, f"its first line is not {_VERSION}")
+            builder.leave_out(name, f"its first line is not {_VERSION}")
             return
-    at = builder.written(name)
-    first = 2 if name.endswith(_SUMMARY) else 1
+    at = builder.changed_at(name)
+    lines_above = 1 if name.endswith(_SUMMARY) else 0  # the version, which is not in ``content``
     for number, section, scope, lines in _entries(content):
-        where = f"{name}:{number + first - 1}"
+        where = f"{name}:{number + lines_above}"
         if _INDEX_SECTIONS.fullmatch(section):
-            builder.leave(where, f"Codex's own index ({section})")
+            builder.leave_out(where, f"Codex's own index ({section})")
             continue
         statement = _REFERENCES.sub("", "\n".join(lines).rstrip())
         if statement.startswith("Related skill:"):
-            builder.leave(where, _SKIPPED["skills"])
+            builder.leave_out(where, _SKIPPED["skills"])
             continue
         context = f"Scope: {scope}" if scope else ""
         builder.add(statement, where, kind=_TYPES.get(section), at=at, context=context)
@@ -65,17 +65,19 @@ def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
     """
     section, scope, start, lines, in_head = "", "", 0, list[str](), False
     for number, line in enumerate((*content.split("\n"), ""), 1):
-        heading, bullet, fence = _HEADING.fullmatch(line), entry(line), line.rstrip() == "---"
-        at_margin = bullet is not None and not bullet[0]
-        if lines and (heading or fence or at_margin or not line.strip()):
+        heading, bullet, is_fence = _HEADING.fullmatch(line), entry(line), line.rstrip() == "---"
+        is_at_margin = bullet is not None and not bullet[0]
+        if lines and (heading or is_fence or is_at_margin or not line.strip()):
             yield start, section, scope, lines
             lines = []
-        if fence:
-            in_head, section, scope = not in_head, "", "" if not in_head else scope
+        if is_fence:
+            in_head, section = not in_head, ""
+            scope = "" if in_head else scope  # a head names the scope of what comes below it
         elif in_head:
-            scope = line[12:].strip() if line.startswith("description:") else scope
+            is_scope = line.startswith("description:")
+            scope = line.removeprefix("description:").strip() if is_scope else scope
         elif heading:
-            if len(heading[1]) <= _SECTION:
+            if len(heading[1]) <= _SECTION_LEVELS:
                 section = heading[2].strip().casefold()
             if len(heading[1]) == 1:
                 scope = heading[2].removeprefix("Task Group:").strip()
@@ -83,4 +85,4 @@ def _entries(content: str) -> Iterator[tuple[int, str, str, list[str]]]:
             scope = f"{scope}; {line.removeprefix('scope:').strip()}"
         elif line.strip():
             start = start if lines else number
-            lines.append(bullet[2] if bullet and at_margin else line)
+            lines.append(bullet[2] if bullet and is_at_margin else line)

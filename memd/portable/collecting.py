@@ -26,7 +26,7 @@ from memd.store.service import StillFile
 
 SETTINGS = "settings.toml"
 BLOBS = "history/blobs/"
-_PRIVATE = "it is a key, a path, a program, or no option of memd"
+_OPTION_IS_PRIVATE = "it is a key, a path, a program, or no option of memd"
 _LIKE_A_KEY = "its name looks like a credential"
 _WORDS_LIKE_A_KEY = "what it says of itself looks like a credential"
 
@@ -57,17 +57,17 @@ def memories(
         if file.problem:
             yield LeftOutFile(file.path, file.problem)
             continue
-        content, origin = file.content, ""
-        original = imported.get((file.path, sha256(content)))
+        original = imported.get((file.path, sha256(file.content)))
         if original and not original.exported:
             continue  # an index that the archive did not have, and nobody changed since
         body = originals.body(original.exported) if original else None
-        if original and body is not None:
-            content, origin = body, original.origin
-        kind = ""
+        content = file.content if body is None else body
+        kind, origin = "", original.origin if original and body is not None else ""
         if in_catalogue(file.path):
             parsed = document.parse(content, file.path)
-            kind, origin = parsed.type or "", parsed.origin if body is None else origin
+            kind = parsed.type or ""
+            if body is None:  # not the archive's bytes, so the archive's claim does not hold
+                origin = parsed.origin
         yield _without_credentials(
             Collected(file.path, content, file.mtime_ns, kind, origin), known
         )
@@ -87,7 +87,7 @@ def settings(options: Mapping[str, Any], mtime_ns: int) -> Iterator[Item]:
     """Yield a file with the user's settings, and each option that is left out."""
     text, left_out = settings_text(options)
     names = map(secrets.scrub, left_out)
-    yield from (LeftOutFile(f"{SETTINGS}: {name}", _PRIVATE) for name in names)
+    yield from (LeftOutFile(f"{SETTINGS}: {name}", _OPTION_IS_PRIVATE) for name in names)
     if text:
         yield _without_credentials(Collected(SETTINGS, text.encode(), mtime_ns))
 
@@ -101,50 +101,57 @@ def changes(
     """
     own_changes = [past_of(change) for change in own if not is_import(change.by.origin)]
     # An archive of this directory that was imported again repeats its own changes.
-    known = set(own_changes)
-    merged = [*(change for change in past if change not in known), *own_changes]
+    repeated = set(own_changes)
+    all_changes = [*(change for change in past if change not in repeated), *own_changes]
     is_exported = partial(covers, parts=parts - {ExportPart.LOGS})
-    result = (
-        replace(change, files=tuple(file for file in change.files if is_exported(file.path)))
-        for change in merged
-    )
-    return [change for change in result if change.files]
+    result: list[PastChange] = []
+    for change in all_changes:
+        files = tuple(file for file in change.files if is_exported(file.path))
+        if files:
+            result.append(replace(change, files=files))
+    return result
 
 
-def history(every: Iterable[PastChange], originals: ImportTable, project: str) -> Iterator[Item]:
+def history(
+    past_changes: Iterable[PastChange], originals: ImportTable, project: str
+) -> Iterator[Item]:
     """Yield the stored texts that changes name, then one file with the changes as JSON lines.
 
-    Changes whose words, and files whose names, look like credentials are left out.
+    Changes whose words, and files whose names, look like credentials are left out. ``project`` is
+    the project's id in the archive.
     """
     name, newest = f"{project}.jsonl", 0.0
     lines: list[bytes] = []
-    done: set[str] = set()
-    for number, change in enumerate(every, 1):
-        plain = tuple(file for file in change.files if not secrets.find(file.path))
-        if len(plain) < len(change.files):
+    exported_hashes: set[str] = set()  # also of texts that are missing or left out
+    for number, change in enumerate(past_changes, 1):
+        safe_files = tuple(file for file in change.files if not secrets.find(file.path))
+        if len(safe_files) < len(change.files):
             yield LeftOutFile(f"{name}: a file of change {number}", _LIKE_A_KEY)
-        public = replace(change, files=plain)
+        public = replace(change, files=safe_files)
         if secrets.find(public.words):
             yield LeftOutFile(f"{name}: change {number}", _WORDS_LIKE_A_KEY)
             continue
         lines.append(msgspec.json.encode(public) + b"\n")
         newest = max(newest, change.at)
-        # A key is the hash of a text; ``before`` and ``after`` are None for no file.
-        for key in (key for file in plain for key in (file.before, file.after) if key):
-            body = None if key in done else originals.body(key)
-            done.add(key)
+        for digest in (each for file in safe_files for each in (file.before, file.after)):
+            if not digest or digest in exported_hashes:  # None where there was no file
+                continue
+            exported_hashes.add(digest)
+            body = originals.body(digest)
             if body is not None:
-                yield _without_credentials(Collected(f"blobs/{key}", body, _ns(change.at)))
+                yield _without_credentials(Collected(f"blobs/{digest}", body, _ns(change.at)))
     if lines:
         yield Collected(name, b"".join(lines), _ns(newest))
 
 
 def covers(path: str, *, parts: frozenset[ExportPart]) -> bool:
     """Return whether an export of these parts includes a path of a memory directory."""
-    top = path.partition("/")[0]
-    if top == TEAM[:-1]:
+    top_folder = path.partition("/")[0]
+    if top_folder == TEAM.removesuffix("/"):
         return ExportPart.TEAM in parts
-    return ExportPart.LOGS in parts if top == LOGS else True
+    if top_folder == LOGS:
+        return ExportPart.LOGS in parts
+    return True
 
 
 def _without_credentials(file: Collected, known: dict[str, str] | None = None) -> Item:
@@ -154,12 +161,14 @@ def _without_credentials(file: Collected, known: dict[str, str] | None = None) -
     """
     if secrets.find(file.name):
         return LeftOutFile(secrets.scrub(file.name), _LIKE_A_KEY)
-    known, key = {} if known is None else known, sha256(file.content)
-    if key not in known:
+    if known is None:
+        known = {}
+    digest = sha256(file.content)
+    if digest not in known:
         hits = secrets.find(decode(file.content))
         why = f"line {hits[0].line} looks like a credential ({hits[0].rule})" if hits else ""
-        known[key] = why
-    return LeftOutFile(file.name, known[key]) if known[key] else file
+        known[digest] = why
+    return LeftOutFile(file.name, known[digest]) if known[digest] else file
 
 
 def _ns(seconds: float) -> int:

@@ -22,20 +22,21 @@ def read(builder: ReadingBuilder) -> None:
     """Build the diff that would add the rules. Raises SourceRefusedError if there are none."""
     names = frozenset(builder.source.names())
     for name in sorted(names):
-        if not (match := _RULE.fullmatch(name)):
+        match = _RULE.fullmatch(name)
+        if not match:
             continue
-        path = match["path"] or match["legacy"] or match["alone"]
-        path = f"{match['above'] or ''}.claude/rules/{path}.md"
+        stem = match["path"] or match["legacy"] or match["alone"]
+        path = f"{match['above'] or ''}.claude/rules/{stem}.md"
         rule = _as_claude_rule(builder.source.read(name), name)
         if rule is None:
-            builder.leave(name, _BY_DESCRIPTION)
+            builder.leave_out(name, _BY_DESCRIPTION)
         elif len(builder.diff) > _DIFF_CHARACTERS:
-            builder.leave(name, "the diff is long enough; import the rules in parts")
+            builder.leave_out(name, "the diff is long enough; import the rules in parts")
         else:
             before = builder.source.read(path) if path in names else None
             shown = path if path.isprintable() else printable(path)
             builder.diff += unified.bounded(shown, before, rule)
-    if not builder.diff and not builder.left.files:
+    if not builder.diff and not builder.left_out.files:
         raise SourceRefusedError(builder.kind, _NONE)
 
 
@@ -47,7 +48,7 @@ def _as_claude_rule(content: bytes, name: str) -> bytes | None:
     rule = parse(content, name)
     always = rule.metadata.get("alwaysApply", "").casefold() == "true"
     globs = [] if always else list(_split_globs(rule.metadata.get("globs", "")))
-    if not globs and not always and name.endswith(".mdc"):
+    if not globs and not always and name.endswith(".mdc"):  # .cursorrules is always loaded
         return None
     head = [f"description: {scalar(rule.description)}"] if rule.description else []
     if globs:

@@ -20,36 +20,37 @@ T = TypeVar("T")
 ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _BOM = b"\xef\xbb\xbf"
 _ENTRIES = 100_000  # limit for one file
-_COMMAS = 2_000_000  # of a file; real ones have one in some thirty bytes
-_PARTS = 500_000  # commas of one value that is decoded at once
-_MANY_ENTRIES = f"it has more than {_ENTRIES:,} entries"
-_MANY_PARTS = "it has too many parts"
-_READ = ("results", "next", "observations", "metadata", "totalObservations")
-_COUNTED = ("sessions", "summaries", "prompts")
+# Commas are counted, since JSON of many small values needs much memory when it is decoded.
+_FILE_COMMAS = 2_000_000  # limit for a file; real ones have one in some thirty bytes
+_VALUE_COMMAS = 500_000  # limit for one value that is decoded at once
+_TOO_MANY_ENTRIES = f"it has more than {_ENTRIES:,} entries"
+_TOO_MANY_PARTS = "it has too many parts"
+_READ_MEMBERS = ("results", "next", "observations", "metadata", "totalObservations")
+_COUNTED_MEMBERS = ("sessions", "summaries", "prompts")
 _ABSENT = msgspec.Raw(b"")
 _Members = msgspec.defstruct(
-    "_Members", [(member, msgspec.Raw, _ABSENT) for member in (*_READ, *_COUNTED)]
+    "_Members", [(member, msgspec.Raw, _ABSENT) for member in (*_READ_MEMBERS, *_COUNTED_MEMBERS)]
 )
-_MILLISECONDS = 100_000_000_000  # as seconds this is in the year 5138
+_LEAST_MILLISECONDS = 100_000_000_000  # as seconds this is in the year 5138: larger numbers are ms
 
 
 def files(builder: ReadingBuilder, *suffixes: str) -> tuple[str, ...]:
-    """Return the names of files with these endings; leave the others out, and hidden ones.
+    """Return the names of files with these endings; leave the others out, and is_hidden ones.
 
     Raises SourceRefusedError if there is none.
     """
     endings, names = " or ".join(suffixes), builder.source.names()
-    chosen = tuple(name for name in names if name.endswith(suffixes) and not hidden(name))
-    if not chosen:
+    matching = tuple(name for name in names if name.endswith(suffixes) and not is_hidden(name))
+    if not matching:
         why = f"it has no file {endings}"
         raise SourceRefusedError(builder.kind, why)
-    for name in sorted(set(names).difference(chosen)):
-        builder.leave(name, f"it is no file {endings}")
-    return chosen
+    for name in sorted(set(names).difference(matching)):
+        builder.leave_out(name, f"it is no file {endings}")
+    return matching
 
 
-def hidden(name: str) -> bool:
-    """Return whether a file, or a folder above it, is hidden."""
+def is_hidden(name: str) -> bool:
+    """Return whether a file, or a folder above it, is is_hidden."""
     return "/." in f"/{name}"
 
 
@@ -68,25 +69,28 @@ def entries(
 ) -> tuple[list[msgspec.Raw], dict[str, msgspec.Raw]]:
     """Return the entries of a JSON file, undecoded, and the known members of its object.
 
-    The entries are those of the file's list, or of the list in ``member``; a file that has neither
-    is itself the one entry.
+    The entries are those of the file's list, or of the list in its ``member``. The object of a file
+    that has no such member is itself the one entry.
     """
     content = without_bom(builder.source, name)
-    value = json(content, name, list[msgspec.Raw] | _Members, _COMMAS)
-    members = {} if isinstance(value, list) else msgspec.structs.asdict(value)
-    members = {key: raw for key, raw in members.items() if bytes(raw)}
-    listed = value if isinstance(value, list) else [msgspec.Raw(content)]
-    if member in members:
-        listed = json(members[member], name, list[msgspec.Raw], _COMMAS)
+    value = json(content, name, list[msgspec.Raw] | _Members, _FILE_COMMAS)
+    if isinstance(value, list):
+        listed, members = value, {}
+    else:
+        values = msgspec.structs.asdict(value)
+        members = {key: raw for key, raw in values.items() if bytes(raw)}  # without absent ones
+        listed = [msgspec.Raw(content)]
+        if member in members:
+            listed = json(members[member], name, list[msgspec.Raw], _FILE_COMMAS)
     if len(listed) > _ENTRIES:
-        raise SourceDamagedError(name, _MANY_ENTRIES)
+        raise SourceDamagedError(name, _TOO_MANY_ENTRIES)
     return listed, members
 
 
-def json(content: bytes | msgspec.Raw, name: str, shape: Any, commas: int = _PARTS) -> Any:
+def json(content: bytes | msgspec.Raw, name: str, shape: Any, commas: int = _VALUE_COMMAS) -> Any:
     """Decode a JSON text into the type ``shape``; ``commas`` is the most that it may have."""
     if bytes(content).count(b",") > commas:
-        raise SourceDamagedError(name, _MANY_PARTS)
+        raise SourceDamagedError(name, _TOO_MANY_PARTS)
     try:
         return msgspec.json.decode(content, type=shape)
     except ERRORS as error:
@@ -96,7 +100,7 @@ def json(content: bytes | msgspec.Raw, name: str, shape: Any, commas: int = _PAR
 
 def length(content: bytes | msgspec.Raw, name: str) -> int:
     """Return the number of entries of a JSON list; ``name`` is its file, for errors."""
-    return len(json(content, name, list[msgspec.Raw], _COMMAS))
+    return len(json(content, name, list[msgspec.Raw], _FILE_COMMAS))
 
 
 def each(
@@ -110,22 +114,24 @@ def each(
     for number, raw in enumerate(values):
         yield_to_requests()
         where = f"{name}[{number}]"
-        if bytes(raw).count(b",") > _PARTS:
-            builder.leave(where, _MANY_PARTS)
+        if bytes(raw).count(b",") > _VALUE_COMMAS:
+            builder.leave_out(where, _TOO_MANY_PARTS)
             continue
         try:
             entry = decoder.decode(raw)
         except ERRORS as error:
-            builder.leave(where, f"it cannot be read: {error}")
+            builder.leave_out(where, f"it cannot be read: {error}")
         else:
             yield where, entry
 
 
-def moment(value: str | float | None) -> float:
-    """Return a time as tools write it in seconds since 1970, 0 if there is none or it is invalid.
+def seconds_of(value: str | float | None) -> float:
+    """Return a time in seconds since 1970, 0 if there is none or it is invalid.
 
-    ``value`` is ISO 8601, or a number of seconds or milliseconds.
+    ``value`` is the time as tools write it: ISO 8601, or a number of seconds or milliseconds.
     """
     if isinstance(value, float | int):
-        value = str(value / 1000 if value > _MILLISECONDS else value)
-    return (written(value) if value else None) or 0.0
+        seconds = value / 1000 if value > _LEAST_MILLISECONDS else value
+        value = str(seconds)
+    seconds_or_none = written(value) if value else None
+    return seconds_or_none or 0.0

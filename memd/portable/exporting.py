@@ -9,8 +9,8 @@ from memd.core.names import NameRefusedError, check_component
 from memd.core.text import sha256
 from memd.core.yielding import yield_to_requests
 from memd.portable import collecting
-from memd.portable.collecting import BLOBS, Collected, Item
-from memd.portable.intake import ENTRIES, UNPACKED_BYTES, fault
+from memd.portable.collecting import BLOBS, Item
+from memd.portable.intake import ENTRIES, UNPACKED_BYTES, reason_against_name
 from memd.portable.manifest import FORMAT, VERSION, FileRecord, Manifest, ProjectRecord
 from memd.portable.values import (
     ExportedProject,
@@ -25,12 +25,12 @@ from memd.projects.projects import KnownProject, repository_of
 from memd.state.tables import ImportTable
 from memd.store.service import StillDirectory, StillFile, files_of
 
-_ID_CHARACTERS = 64
+_ID_CHARACTERS = 64  # the longest id that is made from a name, before its number
 _DOTS = re.compile(r"\.{2,}")
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_PORTABLE = re.compile(r"[^A-Za-z0-9._-]+")  # characters that not every file name may have
 _SAME_NAME = "another file of the archive has this name"
 _SAME_FILE = "this disk takes its name for that of another file of the archive"
-_TOO_MUCH = (
+_TOO_LARGE = (
     f"the archive has more than {ENTRIES:,} files or {UNPACKED_BYTES // 1024**3} GiB, which"
     " memctl import does not take: export fewer projects or parts at a time"
 )
@@ -39,37 +39,42 @@ _TOO_MUCH = (
 class Export:
     """An export in progress: it writes files and gathers the manifest's records of them.
 
-    ``ids`` are the project ids in the archive, ``version`` is memd's.
-
-    All methods raise DestinationError.
+    ``ids`` are the ids that the requested projects have in the archive, in the request's order.
+    ``version`` is memd's. All methods raise DestinationError.
     """
 
     def __init__(self, staging: Staging, request: ExportRequest, version: str) -> None:
         self._staging, self._request, self._version = staging, request, version
         self.ids = project_ids(project.name for project in request.projects)
         self._projects = dict(zip(self.ids, map(_project_record, request.projects), strict=True))
+        # By project id; the files under "" belong to no project.
         self._files: dict[str, list[FileRecord]] = {key: [] for key in ("", *self.ids)}
-        self._names: set[str] = set()
+        self._names: set[str] = set()  # of all files that came, with their folders
         self._left_out = LeftOutList()
 
-    def take(self, project: str, folder: str, items: Iterable[Item]) -> None:
-        """Write files into a folder of a project ("" for none) and list those left out."""
-        prefix = len(f"projects/{project}/") if project else 0  # records have paths without it
+    def add(self, project: str, folder: str, items: Iterable[Item]) -> None:
+        """Write files into a folder of the archive, and list those that are left out.
+
+        ``project`` is the id of the project that they belong to, "" for none.
+        """
+        prefix = f"projects/{project}/" if project else ""  # the paths of records are without it
         for each in items:
             name = f"{folder}{each.name}"
-            why = each.reason if isinstance(each, LeftOutFile) else fault(name)
+            why = each.reason if isinstance(each, LeftOutFile) else reason_against_name(name)
             if name in self._names:
                 if name.startswith(BLOBS):
                     continue  # two projects may have the same text, which is stored once
                 why = _SAME_NAME
             self._names.add(name)
-            record = None
-            if isinstance(each, Collected) and not why:
-                record = self._staging.add(name, each.content, each.mtime_ns)
-            if record is None or isinstance(each, LeftOutFile):
-                self._left_out.add(name, why or _SAME_FILE)
+            if why or isinstance(each, LeftOutFile):
+                self._left_out.add(name, why)
                 continue
-            record.type, record.origin, record.path = each.type, each.origin, name[prefix:]
+            record = self._staging.add(name, each.content, each.mtime_ns)
+            if record is None:
+                self._left_out.add(name, _SAME_FILE)
+                continue
+            record.type, record.origin = each.type, each.origin
+            record.path = name.removeprefix(prefix)
             self._files[project].append(record)
 
     def finish(self) -> ExportResult:
@@ -81,7 +86,7 @@ class Export:
         projects = [
             project
             for _, project in sorted(self._projects.items())
-            if project.files or not self._request.whole
+            if project.files or not self._request.whole  # a project that was named stays
         ]
         scope = sorted(part.value for part in self._request.parts)
         self._staging.finish(
@@ -96,6 +101,8 @@ class Export:
         )
         records = [file for files in self._files.values() for file in files]
         count, size = len(records), sum(file.bytes for file in records)
+        # The archive also has the manifest and the list of sums.
+        is_too_large = count + 2 > ENTRIES or size > UNPACKED_BYTES
         return ExportResult(
             self._request.destination,
             count,
@@ -103,14 +110,16 @@ class Export:
             tuple(ExportedProject(each.id, each.name, len(each.files)) for each in projects),
             tuple(self._left_out.files),
             self._left_out.more,
-            # The archive also has the manifest and the list of sums.
-            (_TOO_MUCH,) if count + 2 > ENTRIES or size > UNPACKED_BYTES else (),
+            (_TOO_LARGE,) if is_too_large else (),
         )
 
 
 @dataclass(slots=True)
 class DirectoryExport:
-    """The export of one memory directory into a folder of a project ("" for none)."""
+    """The export of one memory ``directory`` into a ``folder`` of the archive.
+
+    ``project`` is the id of the project that its files belong to, "" for none.
+    """
 
     export: Export
     originals: ImportTable
@@ -118,6 +127,7 @@ class DirectoryExport:
     folder: str
     directory: str
     parts: frozenset[ExportPart] = frozenset()
+    # From the hash of a text to the reason to leave it out, "" for none.
     _known: dict[str, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
@@ -125,9 +135,9 @@ class DirectoryExport:
         for _ in self._memories(files_of(self.directory, self._is_exported)):
             yield_to_requests()
 
-    def take(self, still: StillDirectory) -> list[PastChange]:
+    def export_memories(self, still: StillDirectory) -> list[PastChange]:
         """Export the memories; return the changes to export, empty without ``HISTORY``."""
-        self.export.take(self.project, self.folder, self._memories(still.files(self._is_exported)))
+        self.export.add(self.project, self.folder, self._memories(still.files(self._is_exported)))
         if ExportPart.HISTORY not in self.parts:
             return []
         past = self.originals.past(self.directory)
@@ -147,22 +157,25 @@ def project_ids(names: Iterable[str]) -> list[str]:
     ids: list[str] = []
     taken: set[str] = set()
     for name in names:
-        plain = _DOTS.sub(".", _NOT_PLAIN.sub("-", name))[:_ID_CHARACTERS].strip("-.")
+        stem = _DOTS.sub(".", _NOT_PORTABLE.sub("-", name))[:_ID_CHARACTERS].strip("-.")
         try:
-            check_component(plain)
+            check_component(stem)
         except NameRefusedError:  # it is empty now, or a name that is reserved for a device
-            plain = f"project-{plain}".strip("-")
-        number, key = 1, plain
-        while key.casefold() in taken:
+            stem = f"project-{stem}".strip("-")
+        number, project_id = 1, stem
+        while project_id.casefold() in taken:
             number += 1
-            key = f"{plain}-{number}"
-        taken.add(key.casefold())
-        ids.append(key)
+            project_id = f"{stem}-{number}"
+        taken.add(project_id.casefold())
+        ids.append(project_id)
     return ids
 
 
 def _project_record(project: KnownProject) -> ProjectRecord:
-    """Return the manifest's record of a project, without files; only a hash tells its remote."""
+    """Return the manifest's record of a project, without files and id.
+
+    Its remote is only recorded as a hash.
+    """
     remote = repository_of(project.root) if project.root else ""
     name = project.name.encode(errors="replace").decode()
     return ProjectRecord(id="", name=name, remote=sha256(remote.encode()) if remote else "")

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.core.errors import MemdError
-from memd.core.imports import imported_from
+from memd.core.imports import Original, imported_from
 from memd.core.names import printable
 from memd.core.text import decode
 from memd.core.values import Actor, Header, MemoryFile, Project, Provenance
@@ -29,18 +29,19 @@ from memd.portable.values import (
 from memd.state.changes import Journal, Proposal, ProposalTable, fits
 from memd.state.tables import ImportTable
 
-_SHOWN = 5  # names in the error for an unknown source
+_SHOWN_NAMES = 5  # that the error for an unknown source lists
 _NO_MEMORIES = "conversations are no memories; with --learn memd learns from them"
-_NOTES = ".md"
+_NOTES_SUFFIX = ".md"
 _HAS_NOTES = "the session has notes here"
-_CREDENTIAL = "it looks as if it held a credential"
+_LOOKS_LIKE_CREDENTIAL = "it looks as if it held a credential"
 
 
 class ImportRequest(Struct, frozen=True):
     """A request to import a source: its absolute path and kind (``None``: recognise it).
 
-    Without ``accept``, memories become proposals and all else is left out. ``client`` is the name
-    of the client that requests it.
+    Without ``accept``, memories become proposals and all else is left out. With ``dry_run`` nothing
+    is changed. ``learn`` allows conversations, from which memd learns. ``client`` is the name of
+    the client that requests the import.
     """
 
     source: str
@@ -54,7 +55,7 @@ class ImportRequest(Struct, frozen=True):
 class ImportTarget(Struct, frozen=True):
     """The project into which a source's project is imported, with its client's environment.
 
-    ``joined``: the project joined a team.
+    ``joined`` says whether the project joined a team.
     """
 
     project: Project
@@ -67,7 +68,7 @@ class ImportPorts(Struct, frozen=True):
 
     ``staging`` is the folder for unpacked archives. ``restore_notes`` writes a session's notes and
     returns ``False`` if it has notes already; it takes a project, a session, the notes' bytes and
-    their time in ns. ``checkpoint`` lets prompts go first.
+    their time in ns. ``checkpoint`` waits while a prompt is answered.
     """
 
     staging: str
@@ -112,13 +113,13 @@ def read_source(request: ImportRequest, staging: str) -> Iterator[ImportReading]
     from memd.portable.archive import open_source  # noqa: PLC0415
 
     with open_source(request.source, staging) as source:
-        kind = request.kind or kinds.recognised(source)
+        kind = request.kind or kinds.kind_of(source)
         if kind is None:
             raise KindUnknownError(request.source, _describe_unknown(source))
         if kind is SourceKind.CHATS and not request.learn:
             raise SourceRefusedError(kind, _NO_MEMORIES)
-        read = memd_archive.read if kind is SourceKind.MEMD else partial(kinds.read, kind)
-        reading = read(source)
+        is_export = kind is SourceKind.MEMD
+        reading = memd_archive.read(source) if is_export else kinds.read(kind, source)
         left_out = (*source.left_out.files, *reading.left_out)
         more = source.left_out.more + reading.left_out_more
         yield replace(reading, left_out=left_out, left_out_more=more)
@@ -136,22 +137,24 @@ def provenance(request: ImportRequest, kind: SourceKind) -> Provenance:
     return Provenance(Actor.CLIENT, request.client, reason=reason, origin=imported_from(kind))
 
 
-def remember(table: ImportTable, directory: str, plan: ImportPlan, at: float) -> None:
+def remember_originals(table: ImportTable, directory: str, plan: ImportPlan, at: float) -> None:
     """Store the original texts of a plan's files, so that later imports recognise them.
 
     Texts that are written unchanged are not stored twice. Raises StateUnusableError.
     """
-    originals = [file.original for file in plan.files if file.original]
-    bodies = {
-        original.exported: file.exported
-        for file in plan.files
-        if (original := file.original) and original.exported != original.live
-    }
+    originals: list[Original] = []
+    bodies: dict[str, bytes] = {}  # by their hash
+    for file in plan.files:
+        original = file.original
+        if original:
+            originals.append(original)
+            if original.exported != original.live:
+                bodies[original.exported] = file.exported
     if originals:
         table.record(directory, originals, bodies, at)
 
 
-def propose(
+def store_proposal(
     tables: ImportTables, directory: str, plan: ImportPlan, by: Provenance, at: float
 ) -> str:
     """Store a plan as a proposal and return its id, "" if it is too large for one.
@@ -163,7 +166,7 @@ def propose(
         return ""
     proposal = Proposal("", directory, at, said=by.reason, edits=edits)
     proposal_id = tables.proposals.propose(proposal, by)
-    remember(tables.originals, directory, plan, at)
+    remember_originals(tables.originals, directory, plan, at)
     return proposal_id
 
 
@@ -182,21 +185,21 @@ def restore_notes(
     ``restore`` takes a session, the bytes and their time in ns, and returns ``False`` if the
     session has notes. A time in the future becomes ``now_ns``.
     """
-    count, left = 0, []
+    count, left_out = 0, list[LeftOutFile]()
     for file in notes:
         place = f"notes/{file.path}"
-        session = file.path.removesuffix(_NOTES)
+        session = file.path.removesuffix(_NOTES_SUFFIX)
         if secrets.find(decode(file.content)):
-            left.append(LeftOutFile(place, _CREDENTIAL))
+            left_out.append(LeftOutFile(place, _LOOKS_LIKE_CREDENTIAL))
             continue
         try:
             if restore(session, file.content, min(file.mtime_ns, now_ns)):
                 count += 1
             else:
-                left.append(LeftOutFile(place, _HAS_NOTES))
+                left_out.append(LeftOutFile(place, _HAS_NOTES))
         except MemdError as error:
-            left.append(LeftOutFile(place, error.sentence))
-    return count, tuple(left)
+            left_out.append(LeftOutFile(place, error.sentence))
+    return count, tuple(left_out)
 
 
 def _describe_unknown(source: ImportSource) -> str:
@@ -204,6 +207,6 @@ def _describe_unknown(source: ImportSource) -> str:
     names = source.names()
     if not names:
         return "there is no file in it"
-    shown = ", ".join(map(printable, names[:_SHOWN]))
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(map(printable, names[:_SHOWN_NAMES]))
+    more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
     return f"nobody knows what this is: {shown}{more}"

@@ -16,37 +16,40 @@ from memd.core.names import is_text
 from memd.portable.errors import SourceDamagedError
 from memd.portable.values import LeftOutList
 
-ENTRIES = 100_000
-UNPACKED_BYTES = 1024 * 1024 * 1024
+ENTRIES = 100_000  # the most of one source, with folders and entries that are left out
+UNPACKED_BYTES = 1024 * 1024 * 1024  # the most of one archive
 RATIO = 200  # the most unpacked bytes for each packed one
 RATIO_BYTES = 16 * 1024 * 1024  # below, any ratio is allowed: a few files may be all zeros
 DEPTH = 16  # parts of a name; a memory directory is scanned to the same depth
 PIECE_BYTES = 64 * 1024  # of a file that are in memory at once
-_NAME_BYTES = 1024
-_ALL_NAMES_BYTES = 8 * 1024 * 1024
+_NAME_BYTES = 1024  # the longest name
+_ALL_NAMES_BYTES = 8 * 1024 * 1024  # limit for all names of a source together
 
 IS_LINK, IS_SPECIAL = "it is a link", "it is no regular file"
 TRUNCATED = "it ends in the middle"
-_TOO_MANY = f"it has more than {ENTRIES:,} entries"
+_TOO_MANY_ENTRIES = f"it has more than {ENTRIES:,} entries"
 _TOO_LARGE = f"it has more than {UNPACKED_BYTES // 1024**3} GiB unpacked"
-_BOMB = f"it unpacks to more than {RATIO} times its size"
-_LONG_NAMES = f"its names have more than {_ALL_NAMES_BYTES // 1024**2} MiB together"
-_TWICE = "it is there twice"
+_RATIO_TOO_HIGH = f"it unpacks to more than {RATIO} times its size"
+_NAMES_TOO_LONG = f"its names have more than {_ALL_NAMES_BYTES // 1024**2} MiB together"
+_NAMED_TWICE = "it is there twice"
 CLASH = "its name differs from another one in case alone"
-_BOTH = "it is a file and a folder"
+_FILE_AND_FOLDER = "it is a file and a folder"
 
 Place = tuple[int, int, int]  # a file's offset in the unpacked bytes, size, and mtime in ns
 Pieces = Iterator[bytes]
 
 
 class PackedFile(Struct, frozen=True):
-    """An entry of an archive. ``why_not`` is "" for a file or folder, else why it is neither."""
+    """An entry of an archive; ``folder`` says whether it is a folder.
+
+    ``reason_against`` says why the entry is neither a file nor a folder, "" if it is one of them.
+    """
 
     name: str
     size: int = 0
     mtime_ns: int = 0
     folder: bool = False
-    why_not: str = ""
+    reason_against: str = ""
 
 
 class Intake:
@@ -59,81 +62,84 @@ class Intake:
         self.files: dict[str, int] = {}  # from a name to the index of its place in ``_places``
         self.folders: set[str] = set()
         self.left_out = LeftOutList()
-        self._label, self._packed = label, packed
-        self._entries = self._unpacked = self._names = 0
-        self._folded: set[bytes] = set()  # hashes of case-folded names: smaller than long names
-        self._places = array("q")  # offset, size and mtime in turn: a tenth of tuples' memory
+        self._label, self._packed_bytes = label, packed
+        self._entry_count = self._unpacked_bytes = self._name_bytes = 0  # totals so far
+        # Hashes of case-folded names: they need less memory than long names.
+        self._folded_hashes: set[bytes] = set()
+        # Three numbers for each file: offset, size and mtime. Tuples need ten times the memory.
+        self._places = array("q")
 
     def entry(self, name: str) -> str:
         """Count an entry and return its checked name, without leading ``./`` and trailing ``/``.
 
         "" is the source itself. Raises SourceDamagedError for a bad name or above a limit.
         """
-        self._entries += 1
-        if self._entries > ENTRIES:
-            raise SourceDamagedError(self._label, _TOO_MANY)
+        self._entry_count += 1
+        if self._entry_count > ENTRIES:
+            raise SourceDamagedError(self._label, _TOO_MANY_ENTRIES)
         plain = name.removesuffix("/")
         while plain.startswith("./"):
             plain = plain[2:]
         if plain == ".":
             return ""
-        if why := fault(plain):
+        if why := reason_against_name(plain):
             raise SourceDamagedError(name, why)
-        self._names += len(plain.encode())
-        if self._names > _ALL_NAMES_BYTES:
-            raise SourceDamagedError(self._label, _LONG_NAMES)
+        self._name_bytes += len(plain.encode())
+        if self._name_bytes > _ALL_NAMES_BYTES:
+            raise SourceDamagedError(self._label, _NAMES_TOO_LONG)
         return plain
 
     def folder(self, name: str) -> None:
         """Add a folder and those above it. Raises SourceDamagedError if one of them is a file."""
         while name and name not in self.folders:
             if name in self.files:
-                raise SourceDamagedError(name, _BOTH)
+                raise SourceDamagedError(name, _FILE_AND_FOLDER)
             self.folders.add(name)
             name = name.rpartition("/")[0]
 
     def clashes(self, name: str) -> bool:
         """Return whether a name equals an earlier call's name, ignoring case; remember it."""
-        known = len(self._folded)
-        self._folded.add(hashlib.blake2b(name.casefold().encode(), digest_size=16).digest())
-        return len(self._folded) == known
+        digest = hashlib.blake2b(name.casefold().encode(), digest_size=16).digest()
+        is_known = digest in self._folded_hashes
+        self._folded_hashes.add(digest)
+        return is_known
 
     def file(self, name: str, place: Place) -> None:
         """Add a regular file. Raises SourceDamagedError if its name is taken."""
         if name in self.files:
-            raise SourceDamagedError(name, _TWICE)
+            raise SourceDamagedError(name, _NAMED_TWICE)
         if name in self.folders or not name:
-            raise SourceDamagedError(name or self._label, _BOTH)
+            raise SourceDamagedError(name or self._label, _FILE_AND_FOLDER)
         self.folder(name.rpartition("/")[0])
         self.files[name] = len(self._places)
         self._places.extend(place)
 
     def place(self, name: str) -> Place:
         """Return the offset, size and mtime in ns of a file."""
-        at = self.files[name]
-        offset, size, mtime_ns = self._places[at : at + 3]
+        start = self.files[name]
+        offset, size, mtime_ns = self._places[start : start + 3]
         return offset, size, mtime_ns
 
     def end(self) -> None:
         """Free the memory that is only needed while entries are added."""
-        self._folded.clear()
+        self._folded_hashes.clear()
         self.folders.clear()
 
     def unpack(self, count: int) -> None:
         """Count bytes unpacked from the source. Raises SourceDamagedError above the limits."""
-        self._unpacked += count
-        if self._unpacked > UNPACKED_BYTES:
+        self._unpacked_bytes += count
+        if self._unpacked_bytes > UNPACKED_BYTES:
             raise SourceDamagedError(self._label, _TOO_LARGE)
-        check_ratio(self._label, self._unpacked, self._packed)
+        check_ratio(self._label, self._unpacked_bytes, self._packed_bytes)
 
 
 def check_ratio(name: str, unpacked: int, packed: int) -> None:
     """Raise SourceDamagedError if unpacking gives more than ``RATIO`` times the packed size."""
     if unpacked > max(RATIO_BYTES, RATIO * packed):
-        raise SourceDamagedError(name, _BOMB)
+        raise SourceDamagedError(name, _RATIO_TOO_HIGH)
 
 
-def fault(name: str) -> str:
+def reason_against_name(name: str) -> str:
     """Return why an entry's name is not allowed, "" if it is."""
     if not is_text(name):
         return "its name is not UTF-8"
@@ -145,4 +151,4 @@ def fault(name: str) -> str:
         (len(parts) > DEPTH, f"it lies more than {DEPTH} folders deep"),
         (size > _NAME_BYTES, f"its name has more than {_NAME_BYTES} bytes"),
     )
-    return next((why for broken, why in rules if broken), "")
+    return next((why for is_broken, why in rules if is_broken), "")

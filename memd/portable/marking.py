@@ -16,7 +16,7 @@ def marked(content: bytes, path: str) -> bytes | None:
     claim = document.parse(content, path)
     if claim.damaged:
         return content
-    origin = least_trusted(IMPORT, *filter(FOREIGN.__contains__, (claim.origin,)))
+    origin = least_trusted(IMPORT, claim.origin) if claim.origin in FOREIGN else IMPORT
     if claim.origin == origin:
         return content
     fields = {"metadata.origin": origin}

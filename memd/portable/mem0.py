@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memd.core.values import MemoryType
-from memd.portable.decoding import each, entries, files, json, moment
+from memd.portable.decoding import each, entries, files, json, seconds_of
 from memd.portable.memories import ReadingBuilder
 from memd.text.words import WIDE
 
@@ -32,13 +32,13 @@ def read(builder: ReadingBuilder) -> None:
             builder.problems.append(f"{name} is one page of several; get the others too")
         for where, entry in each(builder, name, values, _Memory):
             if len(_WORD.findall(entry.memory)) < _LEAST_WORDS:
-                builder.leave(where, f"junk: it has fewer than {_LEAST_WORDS} words")
+                builder.leave_out(where, f"junk: it has fewer than {_LEAST_WORDS} words")
                 continue
             kind = str((entry.metadata or {}).get("type"))
             builder.add(
                 entry.memory,
                 where,
                 kind=MemoryType(kind) if kind in _TYPES else None,
-                at=moment(entry.updated_at or entry.created_at) or builder.written(name),
+                at=seconds_of(entry.updated_at or entry.created_at) or builder.changed_at(name),
                 tags=tuple(entry.categories or ()),
             )

@@ -45,24 +45,24 @@ from memd.portable.values import (
     SourceKind,
 )
 
-_HISTORY_BYTES = 16 * 1024 * 1024  # of the changes of one project
+_HISTORY_BYTES = 16 * 1024 * 1024  # limit for the changes of one project
 _BLOBS = "history/blobs/"
 _COMMAS = 20  # the most in the manifest for each file, which has six members and a name
 _LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _MISSING = "it is not there"
-_UNNAMED = "the manifest does not name it"
-_TWICE = "the manifest names it twice"
+_NOT_IN_MANIFEST = "the manifest does not name it"
+_NAMED_TWICE = "the manifest names it twice"
 _CHANGED = "its bytes are not those that the manifest names"
-_SUMS = "a line of it is not what the files say"
-_MANY = "it names too many files"
-_NO_ID = "the manifest has an id that no project may have, or one twice"
+_BAD_SUMS = "a line of it is not what the files say"
+_TOO_MANY_FILES = "it names too many files"
+_BAD_ID = "the manifest has an id that no project may have, or one twice"
 _NO_HISTORY = "it is no list of changes"
-_LARGE = f"it has more than {_HISTORY_BYTES // 1024**2} MiB"
-_ELSEWHERE = "an import does not take this"
-_TOO_MUCH = f"one import brings at most {MEMORIES:,} files with {TEXT_BYTES // 1024**2} MiB"
-_CREDENTIAL = "it looks as if it held a credential"
+_HISTORY_TOO_LARGE = f"it has more than {_HISTORY_BYTES // 1024**2} MiB"
+_NOT_IMPORTED = "an import does not take this"
+_IMPORT_TOO_LARGE = f"one import brings at most {MEMORIES:,} files with {TEXT_BYTES // 1024**2} MiB"
+_LOOKS_LIKE_CREDENTIAL = "it looks as if it held a credential"
 _HASH = re.compile(r"[0-9a-f]{64}")
-_change = msgspec.json.Decoder(PastChange)
+_change_decoder = msgspec.json.Decoder(PastChange)
 
 
 def read(source: ImportSource) -> ImportReading:
@@ -70,28 +70,29 @@ def read(source: ImportSource) -> ImportReading:
     content = source.read(MANIFEST) if MANIFEST in source.names() else b""
     # Before decoding: a manifest of very many small values would fill the memory.
     if content.count(b"{") > 2 * ENTRIES or content.count(b",") > _COMMAS * ENTRIES:
-        raise SourceDamagedError(MANIFEST, _MANY)
+        raise SourceDamagedError(MANIFEST, _TOO_MANY_FILES)
     manifest, digest = decode(content), sha256(content)
     del content  # it may be long
     records: dict[str, FileRecord] = {}
     for name, record in _named_records(manifest):
         if name in records:
-            raise SourceDamagedError(name, _TWICE)
+            raise SourceDamagedError(name, _NAMED_TWICE)
         records[name] = record
     _check_files(source, records, digest)
     reader = _Reader(source, records)
     projects = tuple(reader.project(each) for each in manifest.projects)
     agents = reader.folders(f"agents/{AgentScope.USER}/")
-    reader.leave_unread()
-    left = tuple(reader.left.files)
-    return ImportReading(SourceKind.MEMD, projects, agents, left, left_out_more=reader.left.more)
+    reader.leave_out_unread()
+    left_out, more = tuple(reader.left_out.files), reader.left_out.more
+    return ImportReading(SourceKind.MEMD, projects, agents, left_out, left_out_more=more)
 
 
 def _named_records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
     """Yield each file of a manifest with its name in the archive. Raises SourceDamagedError."""
     ids = [project.id for project in manifest.projects]
-    if len({*ids}) < len(ids) or not all(map(_is_component, ids)):
-        raise SourceDamagedError(MANIFEST, _NO_ID)
+    has_equal_ids = len(set(ids)) < len(ids)
+    if has_equal_ids or not all(map(_is_component, ids)):
+        raise SourceDamagedError(MANIFEST, _BAD_ID)
     for project in manifest.projects:
         for record in project.files:
             yield f"projects/{project.id}/{record.path}", record
@@ -99,20 +100,21 @@ def _named_records(manifest: Manifest) -> Iterator[tuple[str, FileRecord]]:
         yield record.path, record
 
 
-def _check_files(source: ImportSource, records: Mapping[str, FileRecord], manifest: str) -> None:
+def _check_files(source: ImportSource, records: Mapping[str, FileRecord], digest: str) -> None:
     """Raise SourceDamagedError if the files of an archive are not those of its manifest.
 
-    ``manifest`` is the manifest's SHA-256.
+    ``digest`` is the manifest's SHA-256.
     """
     for name in source.names():
         if name not in records and name not in (MANIFEST, SUMS):
-            raise SourceDamagedError(name, _UNNAMED)
+            raise SourceDamagedError(name, _NOT_IN_MANIFEST)
     if len(source.names()) < len(records) + 2:  # the manifest and the sums have no record
         for name in sorted({MANIFEST, SUMS, *records}.difference(source.names())):
             raise SourceDamagedError(name, _MISSING)
     lines = io.BytesIO(source.read(SUMS))
-    if any(a != b for a, b in zip_longest(lines, _expected_sums(records, manifest))):
-        raise SourceDamagedError(SUMS, _SUMS)
+    for line, expected_line in zip_longest(lines, _expected_sums(records, digest)):
+        if line != expected_line:
+            raise SourceDamagedError(SUMS, _BAD_SUMS)
     for name, record in records.items():
         yield_to_requests()
         size = source.size(name)
@@ -120,9 +122,9 @@ def _check_files(source: ImportSource, records: Mapping[str, FileRecord], manife
             raise SourceDamagedError(name, _CHANGED)
 
 
-def _expected_sums(records: Mapping[str, FileRecord], manifest: str) -> Iterator[bytes]:
-    """Yield the lines that the archive's ``SHA256SUMS`` must have."""
-    yield sum_line(manifest, MANIFEST)
+def _expected_sums(records: Mapping[str, FileRecord], digest: str) -> Iterator[bytes]:
+    """Yield the lines that ``SHA256SUMS`` must have; ``digest`` is the manifest's SHA-256."""
+    yield sum_line(digest, MANIFEST)
     for name in sorted(records, key=str.encode):
         yield sum_line(records[name].sha256, name)
 
@@ -134,47 +136,51 @@ class _Reader:
     """
 
     def __init__(self, source: ImportSource, records: Mapping[str, FileRecord]) -> None:
-        self.left = LeftOutList()
+        self.left_out = LeftOutList()
         self._source = source
         self._records = records
-        self._unread = dict.fromkeys(sorted(records))  # names, in order
-        self._count = self._bytes = 0
+        self._unread = dict.fromkeys(sorted(records))  # the names of the unread files, in order
+        self._file_count = self._file_bytes = 0  # of the memories and notes that were read
 
     def project(self, project: ProjectRecord) -> ReadProject:
         """Return the memories, agents, notes and history of one project."""
         folder = f"projects/{project.id}"
         agents: dict[str, tuple[ProposedMemory, ...]] = {}
         for scope in (AgentScope.PROJECT, AgentScope.LOCAL):
-            inside = self.folders(f"{folder}/agents/{scope}/")
-            agents |= {f"{scope}/{agent}": files for agent, files in inside.items()}
+            agents_of_scope = self.folders(f"{folder}/agents/{scope}/")
+            agents |= {f"{scope}/{agent}": files for agent, files in agents_of_scope.items()}
         history = tuple(self._history(f"history/{project.id}.jsonl"))
-        hashes = {key for change in history for f in change.files for key in (f.before, f.after)}
+        changed_files = [file for change in history for file in change.files]
+        hashes = {digest for file in changed_files for digest in (file.before, file.after)}
+        memories = tuple(self._files(f"{folder}/memory/"))
+        notes = tuple(self._files(f"{folder}/notes/"))
+        safe_hashes = list(self._safe_texts(hashes))  # all texts are checked now
         return ReadProject(
             project.id,
             project.name,
-            tuple(self._files(f"{folder}/memory/")),
+            memories,
             agents,
-            tuple(self._files(f"{folder}/notes/")),
+            notes,
             history,
-            # The list checks all texts now; the generator reads them one by one when stored.
-            ((key, self._source.read(f"{_BLOBS}{key}")) for key in [*self._safe_texts(hashes)]),
+            # They are read again one by one when they are stored, so that few are in memory.
+            ((digest, self._source.read(f"{_BLOBS}{digest}")) for digest in safe_hashes),
             project.remote,
         )
 
     def folders(self, place: str) -> dict[str, tuple[ProposedMemory, ...]]:
         """Return the files of each folder below ``place`` whose name an agent can have."""
-        inside = (name.removeprefix(place) for name in self._unread if name.startswith(place))
-        names = {name.partition("/")[0] for name in inside if "/" in name}
+        paths = [name.removeprefix(place) for name in self._unread if name.startswith(place)]
+        folders = {path.partition("/")[0] for path in paths if "/" in path}
         return {
-            name: tuple(self._files(f"{place}{name}/"))
-            for name in sorted(names)
-            if _is_component(name)
+            folder: tuple(self._files(f"{place}{folder}/"))
+            for folder in sorted(folders)
+            if _is_component(folder)
         }
 
-    def leave_unread(self) -> None:
+    def leave_out_unread(self) -> None:
         """Leave out all files that were not read."""
         for name in self._unread:
-            self.left.add(name, _ELSEWHERE)
+            self.left_out.add(name, _NOT_IMPORTED)
         self._unread.clear()
 
     def _files(self, place: str) -> Iterator[ProposedMemory]:
@@ -188,9 +194,12 @@ class _Reader:
                 continue
             del self._unread[name]
             record = self._records[name]
-            self._count, self._bytes = self._count + 1, self._bytes + record.bytes
-            if self._count > MEMORIES or self._bytes > TEXT_BYTES:
-                self.left.add(name, _TOO_MUCH)
+            self._file_count, self._file_bytes = (
+                self._file_count + 1,
+                self._file_bytes + record.bytes,
+            )
+            if self._file_count > MEMORIES or self._file_bytes > TEXT_BYTES:
+                self.left_out.add(name, _IMPORT_TOO_LARGE)
                 continue
             content, mtime_ns = self._source.read(name), max(0, record.mtime_ns)
             yield ProposedMemory(path, content, mtime_ns, record.origin, exact=True)
@@ -204,18 +213,18 @@ class _Reader:
             return
         del self._unread[name]
         if self._source.size(name) > _HISTORY_BYTES:
-            self.left.add(name, _LARGE)
+            self.left_out.add(name, _HISTORY_TOO_LARGE)
             return
         for number, line in enumerate(self._source.read(name).splitlines(), 1):
             yield_to_requests()
             try:
-                change = _change.decode(line)
+                change = _change_decoder.decode(line)
             except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
                 raise SourceDamagedError(name, _NO_HISTORY) from error
             if not 0 <= change.at < _LATEST:
                 raise SourceDamagedError(name, _NO_HISTORY)
             if secrets.find(change.words):
-                self.left.add(f"{name}, line {number}", _CREDENTIAL)
+                self.left_out.add(f"{name}, line {number}", _LOOKS_LIKE_CREDENTIAL)
                 continue
             files = tuple(file for file in change.files if _is_path(file.path))
             if files:
@@ -226,19 +235,19 @@ class _Reader:
 
         Raises SourceDamagedError if a text does not have its hash.
         """
-        for key in sorted(key for key in hashes if key and _HASH.fullmatch(key)):
+        for digest in sorted(each for each in hashes if each and _HASH.fullmatch(each)):
             yield_to_requests()
-            name = f"{_BLOBS}{key}"
+            name = f"{_BLOBS}{digest}"
             if name not in self._records:
                 continue
             self._unread.pop(name, None)
             content = self._source.read(name)
-            if self._records[name].sha256 != key:
+            if self._records[name].sha256 != digest:
                 raise SourceDamagedError(name, _CHANGED)
             if len(content) > limits.READ_BYTES or secrets.find(decoded(content)):
-                self.left.add(name, _CREDENTIAL)
+                self.left_out.add(name, _LOOKS_LIKE_CREDENTIAL)
             else:
-                yield key
+                yield digest
 
 
 def _is_path(path: str) -> bool:

@@ -18,8 +18,8 @@ from memd.portable.values import (
     SourceKind,
 )
 
-_NAME_WORDS = 8  # of a title, for a file name
-_MANY = f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes"
+_WORDS_IN_NAME = 8  # the most words of a title in a file name
+_TOO_MANY_MEMORIES = f"one import brings at most {MEMORIES} memories, {TEXT_BYTES} bytes"
 _Folders = defaultdict[str, list[ProposedMemory]]
 
 
@@ -27,8 +27,9 @@ class ReadingBuilder:
     """Gathers the memories that a reader finds in its ``source``, within the limits of an import.
 
     In a project each file has a unique name, and equal texts are taken once. Readers may fill the
-    public attributes: ``memories`` by project id, ``names`` of projects by id, and ``agents`` by
-    agent, or by ``scope/agent`` for sub-agents of the project without an id.
+    public attributes: ``memories`` by project id, ``names`` of projects by id, ``agents`` (the
+    memories of sub-agents) by agent, or by ``scope/agent`` for sub-agents of the project without
+    an id, and ``sessions``, ``problems`` and ``diff`` as in ``ImportReading``.
     """
 
     def __init__(self, kind: SourceKind, source: ImportSource) -> None:
@@ -36,18 +37,20 @@ class ReadingBuilder:
         self.names: dict[str, str] = {}
         self.memories, self.agents = _Folders(list), _Folders(list)
         self.sessions: list[ChatSession] = []
-        self.left = LeftOutList()
+        self.left_out = LeftOutList()
         self.problems: list[str] = []
         self.diff = ""
-        self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._texts: dict[tuple[str, str], str] = {}
-        self._count = self._bytes = 0
+        # For each project: from a name to the highest number that was added to it.
+        self._name_numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        # From a project and a text in lower case to the text's place in the source.
+        self._place_of_text: dict[tuple[str, str], str] = {}
+        self._memory_count = self._text_bytes = 0  # of all projects and agents together
 
-    def leave(self, where: str, reason: str) -> None:
+    def leave_out(self, where: str, reason: str) -> None:
         """Leave out a place of the source: list it with the reason (from 1,000 on, count it)."""
-        self.left.add(where, reason)
+        self.left_out.add(where, reason)
 
-    def written(self, name: str) -> float:
+    def changed_at(self, name: str) -> float:
         """Return when a file was last changed, in seconds since 1970; 0 if unknown."""
         return self.source.mtime_ns(name) / 1_000_000_000
 
@@ -70,73 +73,75 @@ class ReadingBuilder:
         file name; an empty title or description is taken from the text. ``at`` is in seconds
         since 1970, 0 if unknown. ``context`` is written below the text.
         """
-        if self._count >= MEMORIES:
-            self.leave(where, _MANY)
+        if self._memory_count >= MEMORIES:
+            self.leave_out(where, _TOO_MANY_MEMORIES)
             return
         body = text.replace("\r\n", "\n").strip()
-        same = (project, " ".join(body.casefold().split()))
+        comparable = (project, " ".join(body.casefold().split()))
         if not body:
-            self.leave(where, "it is empty")
-        elif same in self._texts:
-            self.leave(where, f"it says the same as {self._texts[same]}")
-        else:
-            self._texts[same] = where
-            name = self._unique_name(title or body, project)
-            line = one_line(description or body, limits.INDEX_LINE_CHARACTERS)
-            modified = iso_time(at) if at else ""
-            whole = f"{body}\n\n{context}" if context else body
-            content = new(name, line, kind, whole, session="", modified=modified, origin=IMPORT)
-            if tags:
-                content = with_fields(content, {"metadata.tags": ", ".join(tags)})
-            # The prefix prevents names that are reserved for devices or indexes.
-            path = f"{kind or self.kind}_{name}.md"
-            memory = ProposedMemory(path, content, int(at * 1_000_000_000))
-            self.take(memory, where, self.memories[project])
+            self.leave_out(where, "it is empty")
+            return
+        if comparable in self._place_of_text:
+            self.leave_out(where, f"it says the same as {self._place_of_text[comparable]}")
+            return
+        self._place_of_text[comparable] = where
+        name = self._unique_name(title or body, project)
+        line = one_line(description or body, limits.INDEX_LINE_CHARACTERS)
+        modified = iso_time(at) if at else ""
+        body = f"{body}\n\n{context}" if context else body
+        content = new(name, line, kind, body, session="", modified=modified, origin=IMPORT)
+        if tags:
+            content = with_fields(content, {"metadata.tags": ", ".join(tags)})
+        # The prefix prevents names that are reserved for devices or indexes.
+        path = f"{kind or self.kind}_{name}.md"
+        memory = ProposedMemory(path, content, int(at * 1_000_000_000))
+        self.add_file(memory, where, self.memories[project])
 
-    def take(self, memory: ProposedMemory, where: str, into: list[ProposedMemory]) -> None:
+    def add_file(self, memory: ProposedMemory, where: str, into: list[ProposedMemory]) -> None:
         """Add a memory to the list ``into``, or leave it out if it is above a limit."""
         size = len(memory.content)
-        most = limits.READ_BYTES if memory.exact else limits.MEMORY_BYTES
-        if size > most:
-            self.leave(where, f"it has {size} bytes, the limit is {most}")
-        elif self._count >= MEMORIES or self._bytes + size > TEXT_BYTES:
-            self.leave(where, _MANY)
+        limit = limits.READ_BYTES if memory.exact else limits.MEMORY_BYTES
+        if size > limit:
+            self.leave_out(where, f"it has {size} bytes, the limit is {limit}")
+        elif self._memory_count >= MEMORIES or self._text_bytes + size > TEXT_BYTES:
+            self.leave_out(where, _TOO_MANY_MEMORIES)
         else:
-            self._count += 1
-            self._bytes += size
+            self._memory_count += 1
+            self._text_bytes += size
             into.append(memory)
 
     def reading(self) -> ImportReading:
         """Return all that was added, by project and agent."""
         agents = {key: tuple(memories) for key, memories in self.agents.items() if memories}
         # A key with a scope, "project/reviewer", is a sub-agent of the project without an id.
-        users = {key: memories for key, memories in agents.items() if "/" not in key}
-        scoped = {key: memories for key, memories in agents.items() if "/" in key}
-        if scoped:
+        user_agents = {key: memories for key, memories in agents.items() if "/" not in key}
+        project_agents = {key: memories for key, memories in agents.items() if "/" in key}
+        if project_agents:
             self.memories.setdefault("", [])  # that project may have no memories of its own
-        projects = tuple(
-            ReadProject(key, self.names.get(key, key), tuple(memories), {} if key else scoped)
-            for key, memories in self.memories.items()
-            if memories or (scoped and not key)
-        )
-        left, talks = tuple(self.left.files), tuple(self.sessions)
+        projects: list[ReadProject] = []
+        for project_id, memories in self.memories.items():
+            name = self.names.get(project_id, project_id)
+            own_agents = {} if project_id else project_agents
+            if memories or own_agents:
+                projects.append(ReadProject(project_id, name, tuple(memories), own_agents))
         return ImportReading(
             self.kind,
-            projects,
-            users,
-            left,
-            talks,
+            tuple(projects),
+            user_agents,
+            tuple(self.left_out.files),
+            tuple(self.sessions),
             self.diff,
             tuple(self.problems),
-            self.left.more,
+            self.left_out.more,
         )
 
     def _unique_name(self, title: str, project: str) -> str:
         """Return a name of a title's first words that no other memory of the project has."""
-        name = plain = slug(" ".join(title.split(maxsplit=_NAME_WORDS)[:_NAME_WORDS]))
-        numbers = self._numbers[project]
+        first_words = title.split(maxsplit=_WORDS_IN_NAME)[:_WORDS_IN_NAME]
+        name = stem = slug(" ".join(first_words))
+        numbers = self._name_numbers[project]
         while name in numbers:
-            numbers[plain] += 1
-            name = f"{plain}-{numbers[plain]}"
+            numbers[stem] += 1
+            name = f"{stem}-{numbers[stem]}"
         numbers[name] = 1
         return name

@@ -38,103 +38,120 @@ from memd.portable.plan import (
 from memd.portable.values import LeftOutFile, ProposedMemory
 from memd.store.drafts import ImportedTexts, TooLargeError, check_shared, merge
 
-_NAMES = 1000  # the highest number that is tried for a free name
-_STEM_CHARACTERS = 90
+_NUMBERS = range(2, 1000)  # tried for a free name, such as ``name-2.md``
+_STEM_CHARACTERS = 90  # of a name before such a number
 _DAY_NS = 86_400 * 10**9
-_JOINED = "the project joined a team, whose server says what is in it"
-_NO_NAME = "no name beside it is free"
-_CLAIMS = "its head says whose words it holds, and cannot be marked as an import"
-_OLDER = "what is here came from a newer archive"
-_MANY = f"one import brings at most {limits.IMPORT_FILES:,} memories"
+_TEAM_IS_JOINED = "the project joined a team, whose server says what is in it"
+_NO_FREE_NAME = "no name beside it is free"
+_CANNOT_BE_MARKED = "its head says whose words it holds, and cannot be marked as an import"
+_LIVE_IS_NEWER = "what is here came from a newer archive"
+_TOO_MANY_MEMORIES = f"one import brings at most {limits.IMPORT_FILES:,} memories"
 
 
-def merged(incoming: Incoming, tree: Tree, known: KnownFiles) -> ImportPlan:
+def plan_import(incoming: Incoming, tree: Tree, known: KnownFiles) -> ImportPlan:
     """Return the plan for importing files into a tree. Raises MemdError if it is unreadable."""
     planner = _Planner(incoming, tree, known)
     indexes = {file.path: file for file in incoming.files if file.path in INDEXES}
     for file in sorted(incoming.files, key=lambda file: file.path):
         yield_to_requests()
         if file.path not in INDEXES:
-            planner.attempt(file, planner.take)
-    return planner.finished(indexes)  # last: indexes depend on which memories are imported
+            planner.add_or_leave_out(file, planner.add_memory)
+    return planner.finish(indexes)  # indexes come last: they depend on the imported memories
 
 
 class _Planner:
-    """Builds the plan of one import, file by file."""
+    """Builds the plan of one import, file by file.
+
+    Its methods that add a file return the reason why the file is left out, "" if it is not.
+    """
 
     def __init__(self, incoming: Incoming, tree: Tree, known: KnownFiles) -> None:
         self._incoming, self._tree, self._known = incoming, tree, known
-        self._paths = {file.path for file in incoming.files}
-        self._names = TakenNames(header.path for header in tree.headers())
-        self._near = NearMemories(tree)
-        self._brought: defaultdict[str, list[Original]] = defaultdict(list)
-        self._written: defaultdict[str, list[str]] = defaultdict(list)
+        self._incoming_paths = {file.path for file in incoming.files}
+        self._taken_names = TakenNames(header.path for header in tree.headers())
+        self._near_memories = NearMemories(tree)
+        # From the hash of an import's own bytes to the files that earlier imports made of them.
+        self._originals_by_hash: defaultdict[str, list[Original]] = defaultdict(list)
+        # From a path to the hashes of the texts that earlier imports wrote there.
+        self._imported_hashes: defaultdict[str, list[str]] = defaultdict(list)
         for original in known.originals.values():
-            self._brought[original.exported].append(original)
-            self._written[original.path].append(original.live)
-        self._ancestors: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for change in incoming.past:  # oldest first, so each path's hashes are in order of time
+            self._originals_by_hash[original.exported].append(original)
+            self._imported_hashes[original.path].append(original.live)
+        # From a path to the hashes of its texts in the source's history, oldest first.
+        self._history_hashes: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for change in incoming.past:
             for each in change.files:
-                self._ancestors[each.path] |= dict.fromkeys(filter(None, (each.before, each.after)))
-        self._files: dict[str, MergedFile] = {}
-        self._left: list[LeftOutFile] = []
-        self._same = 0
-        self._imported = ImportedTexts()
+                hashes = (digest for digest in (each.before, each.after) if digest)
+                self._history_hashes[each.path] |= dict.fromkeys(hashes)
+        self._files: dict[str, MergedFile] = {}  # the planned files by their path here
+        self._left_out: list[LeftOutFile] = []
+        self._same = 0  # the number of memories that are here already
+        self._checked_texts = ImportedTexts()  # texts that the store need not check again
 
-    def attempt(self, file: ProposedMemory, add: Callable[[ProposedMemory], str]) -> None:
-        """Add a file with ``add``, which returns why not ("" if added); list that reason."""
+    def add_or_leave_out(self, file: ProposedMemory, add: Callable[[ProposedMemory], str]) -> None:
+        """Add a file with the method ``add``, or list it with the reason why it is left out."""
         try:
-            why = self._refusal(file) or add(file)
+            why = self._reason_against(file) or add(file)
         except MemdError as error:
             why = error.sentence
         if why:
-            self._left.append(LeftOutFile(file.path, why))
+            self._left_out.append(LeftOutFile(file.path, why))
 
-    def take(self, file: ProposedMemory) -> str:
-        """Add a memory to the plan; return why it is left out, "" if not. Raises MemdError."""
-        key, live = sha256(file.content), self._tree.read(file.path)
-        versions = self._known.versions(file.path)
-        if live is None and key in versions:  # the exact bytes that were here need no mark
+    def add_memory(self, file: ProposedMemory) -> str:
+        """Decide what the import does with a memory, and add that to the plan. Raises MemdError.
+
+        - This directory had its exact bytes, and no file is live: create it again, without a mark.
+        - Its frontmatter cannot be marked as imported: leave it out.
+        - Its text is here, or was here before: count it as the same.
+        - No live file has its path: create it, unless a live memory has the same statements.
+        - A live file has its path: update that file, merge both, or create it beside that file.
+        """
+        digest, live = sha256(file.content), self._tree.read(file.path)
+        was_here = digest in self._known.versions(file.path)
+        if was_here and live is None:
             return self._create(file, file.content)
         content = marked(file.content, file.path)
         if content is None:
-            return _CLAIMS
-        if self._is_here(key, content, file.path) or (live is not None and key in versions):
+            return _CANNOT_BE_MARKED
+        if was_here or self._has_text(digest, content, file.path):
             self._same += 1
             return ""
         if live is None:
-            return self._add_unless_near(file, content)
+            return self._add_unless_similar(file, content)
         return self._add_to_live(file, content, live)
 
-    def finished(self, indexes: Mapping[str, ProposedMemory]) -> ImportPlan:
+    def finish(self, indexes: Mapping[str, ProposedMemory]) -> ImportPlan:
         """Return the plan, after adding the source's indexes to it."""
-        renamed = any(path != file.name for path, file in self._files.items())
-        fresh = self._tree.index() is None and not self._tree.headers()
+        has_renamed = any(path != file.name for path, file in self._files.items())
+        is_empty = self._tree.index() is None and not self._tree.headers()
         # Everything comes to an empty directory under its own name: the result is as exported.
-        exact = fresh and not renamed and not self._left
+        exact = is_empty and not has_renamed and not self._left_out
         if INDEX in indexes:
-            self.attempt(indexes[INDEX], self._add_index)
+            self.add_or_leave_out(indexes[INDEX], self._add_index)
         if TEAM_INDEX in indexes:
-            self.attempt(indexes[TEAM_INDEX], partial(self._add_team_index, exact=exact))
+            self.add_or_leave_out(indexes[TEAM_INDEX], partial(self._add_team_index, exact=exact))
         pointers = index.pointers(indexes[INDEX].content) if INDEX in indexes else {}
-        created = self._files.keys() & pointers.keys()
+        pointed_paths = self._files.keys() & pointers.keys()
         absent = [path for path in INDEXES if exact and path not in indexes]
         return ImportPlan(
             tuple(self._files.values()),
             tuple(Original(path, "", kind=self._incoming.kind) for path in absent),
             self._same,
-            tuple(self._left),
-            {path: pointers[path] for path in sorted(created)},
-            self._imported,
+            tuple(self._left_out),
+            {path: pointers[path] for path in sorted(pointed_paths)},
+            self._checked_texts,
         )
 
-    def _refusal(self, file: ProposedMemory) -> str:
-        """Return why a file cannot be imported, "" if it can. Raises MemdError for bad files."""
+    def _reason_against(self, file: ProposedMemory) -> str:
+        """Return why a file cannot be imported, "" if it can.
+
+        Raises MemdError for a name or a text that no memory may have.
+        """
         if self._incoming.joined and file.path.startswith(TEAM):
-            return _JOINED
+            return _TEAM_IS_JOINED
         if len(self._files) >= limits.IMPORT_FILES and file.path not in INDEXES:
-            return _MANY
-        if file.exact:
+            return _TOO_MANY_MEMORIES
+        if file.exact:  # an earlier memory: its name and text may be odd
             check_odd_name(file.path)
         else:
             check_name(file.path)
@@ -143,25 +160,25 @@ class _Planner:
                 raise TooLargeError(file.path, len(file.content), limits.MEMORY_BYTES)
         return ""
 
-    def _is_here(self, key: str, content: bytes, path: str) -> bool:
-        """Return whether a text is here already, with or without its mark, or changed since.
+    def _has_text(self, digest: str, content: bytes, path: str) -> bool:
+        """Return whether the live file is this text, or was made of it by an earlier import.
 
-        Earlier imports of it count too, except under another name that this import also contains.
+        ``digest`` is the hash of the import's own bytes, ``content`` the text with its mark. A file
+        that an earlier import made counts under any path, also if somebody has changed it since.
         """
-        live = self._live_hash(path)
-        if live in (key, sha256(content)):
+        if self._live_hash(path) in (digest, sha256(content)):
             return True
-        for original in self._brought[key]:
-            if original.path != path and original.path in self._paths:
-                continue
-            live = self._live_hash(original.path)
-            if live == original.live or (live and self._was_written(original)):
+        for original in self._originals_by_hash[digest]:
+            if original.path != path and original.path in self._incoming_paths:
+                continue  # this import has a file of its own for that path
+            live_hash = self._live_hash(original.path)
+            if live_hash == original.live:
+                return True
+            # The hash alone is no proof: it is stored for proposals that a person refused, too.
+            was_written = original.live in self._known.versions(original.path)
+            if live_hash and was_written:
                 return True
         return False
-
-    def _was_written(self, original: Original) -> bool:
-        """Return whether an import's text was written here: a person may have refused it."""
-        return original.live in self._known.versions(original.path)
 
     def _live_hash(self, path: str) -> str:
         """Return the hash of a live file, "" if there is none or it cannot be read."""
@@ -170,52 +187,60 @@ class _Planner:
             return file.hash if file else ""
         return ""
 
-    def _add_unless_near(self, file: ProposedMemory, content: bytes) -> str:
-        """Add a memory with a new name, unless one with another name has the same statements.
+    def _add_unless_similar(self, file: ProposedMemory, content: bytes) -> str:
+        """Create a memory, unless a live one with another name has all of its statements.
 
-        Return why it is left out, "" if it is not.
+        If it has all statements of a live one and more, it updates that one.
         """
-        near = (
+        similar = (
             live
-            for live in self._near.of(content)
-            if live.header.path not in self._files  # one import into it is enough
-            and live.header.path not in self._paths  # the source has both
+            for live in self._near_memories.of(content)
+            if live.header.path not in self._files  # the plan changes it already
+            and live.header.path not in self._incoming_paths  # the source has both
         )
-        return "" if self._update_near(file, content, near) else self._create(file, content)
+        return "" if self._update_similar(file, content, similar) else self._create(file, content)
 
     def _add_to_live(self, file: ProposedMemory, content: bytes, live: MemoryFile) -> str:
-        """Add a memory whose name a live memory with another text has: update, merge or rename.
+        """Add a memory whose path a live memory with another text has.
 
-        Return why it is left out, "" if it is not.
+        - The live text comes from an earlier import, or from the source's history: update it, but
+          leave the new memory out if it is older.
+        - Both have a common ancestor: merge them; the memory counts as the same if the live text
+          has all of its changes already.
+        - One of them has all statements of the other: keep that one.
+        - Otherwise, or if the merge fails: create the memory under a free name beside the live one.
         """
-        brought = (file.path, live.hash) in self._known.originals
-        if brought and 0 < file.mtime_ns < live.header.mtime_ns:
-            return _OLDER
-        if brought or live.hash in self._ancestors[file.path]:
+        is_imported = (file.path, live.hash) in self._known.originals
+        if is_imported and 0 < file.mtime_ns < live.header.mtime_ns:
+            return _LIVE_IS_NEWER
+        if is_imported or live.hash in self._history_hashes[file.path]:
             return self._change(file, content, live, UPDATED)
-        key, base = next(self._common_ancestors(file.path), ("", b""))
-        if key and _has_changes(base, content, live.content):
+        base_hash, base = next(self._common_ancestors(file.path), ("", b""))
+        if not base_hash:
+            is_added = self._update_similar(file, content, (live,))
+            return "" if is_added else self._create_beside(file, content)
+        if _has_changes(base, content, live.content):
             self._same += 1
             return ""
-        if key and (result := merge(FileEdit(file.path, content, key), base, live.content)):
+        result = merge(FileEdit(file.path, content, base_hash), base, live.content)
+        if result:
             return self._change(file, result, live, MERGED)
-        if not key and self._update_near(file, content, (live,)):
-            return ""
         return self._create_beside(file, content)
 
-    def _update_near(
-        self, file: ProposedMemory, content: bytes, near: Iterable[MemoryFile]
+    def _update_similar(
+        self, file: ProposedMemory, content: bytes, candidates: Iterable[MemoryFile]
     ) -> bool:
-        """Update a live memory that the new one says and more; return ``False`` if none is.
+        """Keep or update the first live memory that shares all statements; return if one does.
 
-        A live memory that says all of the new one is left as it is, and counts too.
+        A live memory with all statements of the new one stays unchanged. One whose statements are
+        all in the new one gets the new one's text.
         """
-        for live in near:
-            common = overlap(content, live)
-            if common is Overlap.SAID:
+        for live in candidates:
+            shared = overlap(content, live)
+            if shared is Overlap.LIVE_HAS_ALL:
                 self._same += 1
                 return True
-            if common is Overlap.MORE and _is_replaceable(live):
+            if shared is Overlap.NEW_HAS_ALL and _is_replaceable(live):
                 self._change(file, content, live, UPDATED)
                 return True
         return False
@@ -223,95 +248,96 @@ class _Planner:
     def _common_ancestors(self, path: str) -> Iterator[tuple[str, bytes]]:
         """Yield hash and text of the common ancestors of the live file and the imported one.
 
-        These are texts that imports wrote before, then those of the source's history, newest first.
+        These are the texts that imports wrote before, then those of the source's history, newest
+        first, as far as this directory had them too.
         """
         versions = self._known.versions(path)
-        for key in (*self._written[path], *reversed(self._ancestors[path])):
-            body = self._known.body(key) if key in versions else None
+        for digest in (*self._imported_hashes[path], *reversed(self._history_hashes[path])):
+            body = self._known.body(digest) if digest in versions else None
             if body is not None:
-                yield key, body
+                yield digest, body
 
     def _create_beside(self, file: ProposedMemory, content: bytes) -> str:
-        """Add a memory as ``name-2.md`` (or the next free number), unless it is there already.
+        """Create a memory under the first free name from ``name-2.md`` on.
 
-        Return why it is left out, "" if it is not.
+        If a file with such a name has its text already, the memory counts as the same.
         """
         folder, slash, name = file.path.rpartition("/")
         stem = name.removesuffix(SUFFIX)[:_STEM_CHARACTERS]
-        for number in range(2, _NAMES):
+        for number in _NUMBERS:
             path = f"{folder}{slash}{stem}-{number}{SUFFIX}"
             if self._live_hash(path) in (sha256(file.content), sha256(content)):
                 self._same += 1
                 return ""
-            is_free = not self._names.conflict(path) and not self._is_there(path)
-            if path not in self._paths and is_free:
+            if self._is_free(path):
                 return self._create(file, content, path)
-        return _NO_NAME
+        return _NO_FREE_NAME
 
-    def _is_there(self, path: str) -> bool:
-        """Return whether a file is planned or live. Raises MemdError."""
-        return path in self._files or self._tree.read(path) is not None
+    def _is_free(self, path: str) -> bool:
+        """Return whether no file has this path: none live, planned or still to come."""
+        if self._taken_names.conflict(path) or path in self._files:
+            return False
+        return self._tree.read(path) is None and path not in self._incoming_paths
 
     def _create(self, file: ProposedMemory, content: bytes, path: str = "") -> str:
-        """Plan to create a memory at a path (by default its own); return why not, "" if planned."""
+        """Plan to create a memory at ``path``, by default its own path."""
         path = path or file.path
-        if why := self._names.conflict(path):
+        if why := self._taken_names.conflict(path):
             return why
-        self._imported.check(path, None, content)
-        self._names.add(path)
+        self._checked_texts.check(path, None, content)
+        self._taken_names.add(path)
         action = CREATED if path == file.path else BESIDE
         edit = FileEdit(path, content, "", self._mtime_ns(file))
-        self._files[path] = self._as_planned(file, action, edit, None)
+        self._files[path] = self._merged_file(file, action, edit, None)
         return ""
 
     def _change(self, file: ProposedMemory, content: bytes, live: MemoryFile, action: str) -> str:
-        """Plan to replace a live memory's text; return "" (no reason to leave it out)."""
+        """Plan to replace a live memory's text; return "", since this is always possible."""
         path, mtime_ns = live.header.path, self._mtime_ns(file)
-        self._imported.check(path, live.content, content)
+        self._checked_texts.check(path, live.content, content)
         if mtime_ns is not None and action == MERGED:
             mtime_ns = max(mtime_ns, live.header.mtime_ns)  # a merge is as new as its newer part
         edit = FileEdit(path, content, live.hash, mtime_ns)
-        self._files[path] = self._as_planned(file, action, edit, live.content)
+        self._files[path] = self._merged_file(file, action, edit, live.content)
         return ""
 
-    def _as_planned(
+    def _merged_file(
         self, file: ProposedMemory, action: str, edit: FileEdit, before: bytes | None
     ) -> MergedFile:
         """Return a file of the plan; ``before`` is the live text that its edit replaces."""
-        live, key = sha256(edit.content or b""), sha256(file.content)
-        original = Original(edit.path, key, live, file.origin, self._incoming.kind)
-        stored = None if action == MERGED else original
-        return MergedFile(file.path, action, edit, before, file.content, stored)
+        original = None
+        if action != MERGED:  # a merged text is not the source's alone
+            new_hash = sha256(edit.content or b"")
+            exported_hash, kind = sha256(file.content), self._incoming.kind
+            original = Original(edit.path, exported_hash, new_hash, file.origin, kind)
+        return MergedFile(file.path, action, edit, before, file.content, original)
 
     def _mtime_ns(self, file: ProposedMemory) -> int | None:
         """Return a file's mtime, at most a day in the future, or ``None`` if it is unknown."""
         return min(file.mtime_ns, self._incoming.now_ns + _DAY_NS) or None
 
     def _add_index(self, file: ProposedMemory) -> str:
-        """Add the source's index: whole if there is none here, else its own lines in their order.
+        """Add the source's index. If one is live, add only the new index's own lines to that one.
 
-        Own lines, which are no pointers, are marked as imported. Return "": none is left out.
+        Own lines are those that lead to no memory; they are marked as imported. Return "", since an
+        index is never left out.
         """
         live, base, mtime_ns = self._tree.index(), "", self._mtime_ns(file)
-        key = sha256(file.content)
-        was_here = key in self._known.versions(INDEX)
+        digest = sha256(file.content)
+        was_here = digest in self._known.versions(INDEX)  # these exact bytes need no mark
         content = file.content if was_here else index.with_own_marks(file.content, marked=True)
         if live is not None:
-            live_lines, new_lines = (
-                set(index.own_lines(index.with_own_marks(each, marked=False)))
-                for each in (live, content)
-            )
-            if new_lines <= live_lines:
+            if _unmarked_own_lines(content) <= _unmarked_own_lines(live):
                 return ""
             result = index.merge(b"", content, live)
             if result is None or result == live:
                 return ""
             content, base, mtime_ns = result, sha256(live), None
-        self._imported.check(INDEX, live, content)
+        self._checked_texts.check(INDEX, live, content)
         edit = FileEdit(INDEX, content, base, mtime_ns)
         original = None
         if not base and not was_here:  # the store completes it, so its hash is not known yet
-            original = Original(INDEX, key, "", file.origin, self._incoming.kind)
+            original = Original(INDEX, digest, "", file.origin, self._incoming.kind)
         action = MERGED if base else CREATED
         self._files[INDEX] = MergedFile(INDEX, action, edit, live, file.content, original)
         return ""
@@ -319,21 +345,27 @@ class _Planner:
     def _add_team_index(self, file: ProposedMemory, *, exact: bool) -> str:
         """Add the source's index of team memories, if there is none here and it is needed.
 
-        It is needed if it has own lines or team memories are imported. ``exact``: the directory
-        will be as it was exported. Return "": none is left out.
+        It is needed if it has own lines or team memories are imported. ``exact`` says whether the
+        directory will be as it was exported. Return "", since an index is never left out.
         """
-        team = any(path.startswith(TEAM) for path in self._files)
-        if self._tree.read(TEAM_INDEX) is not None or not (team or index.own_lines(file.content)):
+        has_team_files = any(path.startswith(TEAM) for path in self._files)
+        is_needed = has_team_files or bool(index.own_lines(file.content))
+        if self._tree.read(TEAM_INDEX) is not None or not is_needed:
             return ""
-        self._imported.check(TEAM_INDEX, None, file.content)
+        self._checked_texts.check(TEAM_INDEX, None, file.content)
         edit = FileEdit(TEAM_INDEX, file.content, "", self._mtime_ns(file))
         # The store completes it, so its hash is not known yet.
-        key, kind = sha256(file.content), self._incoming.kind
-        original = Original(TEAM_INDEX, key, "", file.origin, kind) if exact else None
+        digest, kind = sha256(file.content), self._incoming.kind
+        original = Original(TEAM_INDEX, digest, "", file.origin, kind) if exact else None
         self._files[TEAM_INDEX] = MergedFile(
             TEAM_INDEX, CREATED, edit, None, file.content, original
         )
         return ""
+
+
+def _unmarked_own_lines(content: bytes) -> set[bytes]:
+    """Return the lines of an index that lead to no memory, without the mark of imported words."""
+    return set(index.own_lines(index.with_own_marks(content, marked=False)))
 
 
 def _is_replaceable(live: MemoryFile) -> bool:

@@ -1,7 +1,7 @@
 """Find live memories that have the same statements as an imported one in other words. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 
@@ -13,18 +13,18 @@ from memd.documents.document import parse
 from memd.text.similarity import contradiction, resemblance
 from memd.text.statements import Statement, crude_words, statements
 
-_COMMON = 50  # a word that more memories have is too common to find similar ones
-_COMPARED = 8  # the most memories that are compared with a new one
-_BYTES = 32 * 1024  # longer texts are not compared
+_COMMON_WORD = 50  # a word that more memories have is too common to find similar ones
+_MOST_COMPARED = 8  # the most memories that are compared with a new one
+_TEXT_BYTES = 32 * 1024  # longer texts are not compared
 _ALL_BYTES = 32 * 1024 * 1024  # limit for all indexed texts together
 
 
 class Overlap(Enum):
     """Which of two memories has all statements of the other."""
 
-    SAID = "said"  # the live one has all statements of the new one
-    MORE = "more"  # the new one has all statements of the live one, and more
-    LITTLE = "little"
+    LIVE_HAS_ALL = "live"  # the live one has all statements of the new one
+    NEW_HAS_ALL = "new"  # the new one has all statements of the live one, and more
+    NEITHER = "neither"
 
 
 class NearMemories:
@@ -32,37 +32,34 @@ class NearMemories:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._paths: list[str] = []
-        self._holders: defaultdict[str, list[int]] | None = None
+        self._paths: list[str] = []  # of the indexed memories; a memory's number is its index here
+        self._numbers: Mapping[str, list[int]] | None = None  # of the memories that have a word
 
     def of(self, content: bytes) -> Iterator[MemoryFile]:
         """Yield the eight memories that share most rare words with a new one, the best first."""
-        if self._holders is None:
-            self._holders = self._index_words()
-        if not self._holders or len(content) > _BYTES:
+        if self._numbers is None:
+            self._numbers = self._index_words()
+        if not self._numbers or len(content) > _TEXT_BYTES:
             return
         memory = parse(content, "")
-        counts: Counter[int] = Counter()
+        shared_words: Counter[int] = Counter()  # how many words each memory shares, by its number
         for word in crude_words(f"{memory.description}\n{memory.body}"):
-            holders = self._holders.get(word, ())
-            if len(holders) <= _COMMON:
-                counts.update(holders)
-        best_first = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-        for number, _ in best_first[:_COMPARED]:
+            numbers = self._numbers.get(word, ())
+            if len(numbers) <= _COMMON_WORD:
+                shared_words.update(numbers)
+        best_first = sorted(shared_words, key=lambda number: (-shared_words[number], number))
+        for number in best_first[:_MOST_COMPARED]:
             file = self._tree.read(self._paths[number])
             if file is not None:
                 yield file
 
-    def _index_words(self) -> defaultdict[str, list[int]]:
-        """Read the tree's private memories; return for each word the numbers of its memories.
-
-        A number is an index into ``_paths``.
-        """
-        holders: defaultdict[str, list[int]] = defaultdict(list)
+    def _index_words(self) -> Mapping[str, list[int]]:
+        """Read the tree's private memories; return for each word the numbers of its memories."""
+        numbers: defaultdict[str, list[int]] = defaultdict(list)
         bytes_left = _ALL_BYTES
         for header in self._tree.headers():
             yield_to_requests()
-            if header.damaged or header.size > _BYTES or header.path.startswith(TEAM):
+            if header.damaged or header.size > _TEXT_BYTES or header.path.startswith(TEAM):
                 continue
             bytes_left -= header.size
             if bytes_left < 0:
@@ -71,24 +68,26 @@ class NearMemories:
                 file = self._tree.read(header.path)
                 if file is not None:
                     for word in crude_words(f"{header.description}\n{file.body}"):
-                        holders[word].append(len(self._paths))
+                        numbers[word].append(len(self._paths))
                     self._paths.append(header.path)
-        return holders
+        return numbers
 
 
 def overlap(content: bytes, live: MemoryFile) -> Overlap:
     """Return which of a new memory (its file content) and a live one has the other's statements.
 
-    ``LITTLE`` if neither has, or if their types differ.
+    ``NEITHER`` also if their types differ or the new one's frontmatter is damaged.
     """
     new = parse(content, "")
     if new.type is None or new.damaged or new.type is not live.header.type:
-        return Overlap.LITTLE
+        return Overlap.NEITHER
     new_statements = _all_statements(new.description, new.body)
     live_statements = _all_statements(live.header.description, live.body)
     if _covers_all(live_statements, new_statements):
-        return Overlap.SAID
-    return Overlap.MORE if _covers_all(new_statements, live_statements) else Overlap.LITTLE
+        return Overlap.LIVE_HAS_ALL
+    if _covers_all(new_statements, live_statements):
+        return Overlap.NEW_HAS_ALL
+    return Overlap.NEITHER
 
 
 def _all_statements(description: str, body: str) -> Sequence[Statement]:
@@ -97,7 +96,7 @@ def _all_statements(description: str, body: str) -> Sequence[Statement]:
 
 
 def _covers_all(own: Sequence[Statement], others: Sequence[Statement]) -> bool:
-    """Return whether each of another memory's statements is covered by one of our own."""
+    """Return whether each statement in ``others`` is covered by a statement in ``own``."""
     return all(
         any(_covers(statement, other) for statement in own) for other in others if other.raw.strip()
     )

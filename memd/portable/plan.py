@@ -12,14 +12,15 @@ from memd.state.changes import ProposedEdit
 from memd.store.drafts import ImportedTexts, StoreDraft
 
 CREATED, UPDATED, MERGED, BESIDE = "created", "updated", "merged", "beside"
-_CLASH = "another name differs from it in case alone"
-_FOLDER = "a memory is called as a folder of it, or it as a folder"
+_OTHER_CASE = "another name differs from it in case alone"
+_FILE_IS_FOLDER = "a memory is called as a folder of it, or it as a folder"
 
 
 class KnownFiles(Struct, frozen=True):
     """A directory's history in the state file: the originals of imports, and earlier versions.
 
-    ``versions`` returns the hashes of all versions of a path, ``body`` the text with a hash.
+    The keys of ``originals`` are a path and the hash of the text that memd wrote there.
+    ``versions`` returns the hashes of all texts that a path had, ``body`` the text with a hash.
     """
 
     originals: Mapping[tuple[str, str], Original] = field(default_factory=dict)
@@ -44,8 +45,9 @@ class Incoming(Struct, frozen=True):
 class MergedFile(Struct, frozen=True):
     """A planned file: its ``name`` in the import, the ``action``, the edit, and the text before.
 
-    ``exported`` are the import's own bytes. The ``original`` is the row that the state file stores
-    about them, ``None`` if the text is merged.
+    ``before`` is the live text that the edit replaces, ``None`` for a new file. ``exported`` are
+    the import's own bytes. The ``original`` is the row that the state file stores about them,
+    ``None`` if the text is merged.
     """
 
     name: str
@@ -74,8 +76,8 @@ class MergedFile(Struct, frozen=True):
 class ImportPlan(Struct, frozen=True):
     """The planned changes of a directory by an import.
 
-    ``same`` counts the files that are there already.
-    ``absent`` are originals of indexes that the source does not have and the store makes.
+    ``same`` counts the files that are there already. ``pointers`` are the index lines of new files,
+    by path. ``absent`` are originals of indexes that the source does not have and the store makes.
     ``imported`` are the texts that passed the store's check already.
     """
 
@@ -90,11 +92,12 @@ class ImportPlan(Struct, frozen=True):
         """Return the change set that the store is to commit."""
         edits = tuple(file.edit for file in self.files)
         originals = [*self.absent, *(file.original for file in self.files if file.original)]
-        unknown = [original for original in originals if not original.live]
+        # The store completes these texts, and then records their hashes.
+        without_hash = [original for original in originals if not original.live]
         return StoreDraft(
             edits,
             self.pointers,
-            (imported(unknown),) if unknown else (),
+            (imported(without_hash),) if without_hash else (),
             imports=True,
             imported=self.imported,
         )
@@ -106,22 +109,25 @@ class TakenNames:
     def __init__(self, paths: Iterable[str]) -> None:
         self._files: set[str] = set()
         self._folders: set[str] = set()
-        self._spelled: dict[str, str] = {}  # from a case-folded path to its first spelling
+        self._spellings: dict[str, str] = {}  # from a case-folded path to its first spelling
         for path in paths:
             self.add(path)
 
     def add(self, path: str) -> None:
         """Add a file and the folders above it."""
-        *folders, _ = parts = list(beginnings(path))
+        folders_and_file = list(beginnings(path))
         self._files.add(path)
-        self._folders.update(folders)
-        for part in parts:
-            self._spelled.setdefault(part.casefold(), part)
+        self._folders.update(folders_and_file[:-1])
+        for name in folders_and_file:
+            self._spellings.setdefault(name.casefold(), name)
 
     def conflict(self, path: str) -> str:
         """Return why a new file cannot have this path, "" if it can."""
-        *folders, _ = parts = list(beginnings(path))
-        if path in self._folders or not self._files.isdisjoint(folders):
-            return _FOLDER
-        clashes = (self._spelled.get(part.casefold(), part) != part for part in parts)
-        return _CLASH if any(clashes) else ""
+        folders_and_file = list(beginnings(path))
+        has_file_as_folder = not self._files.isdisjoint(folders_and_file[:-1])
+        if path in self._folders or has_file_as_folder:
+            return _FILE_IS_FOLDER
+        for name in folders_and_file:
+            if self._spellings.get(name.casefold(), name) != name:
+                return _OTHER_CASE
+        return ""

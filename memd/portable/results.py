@@ -69,8 +69,8 @@ class ImportReport:
         self.problems: list[str] = []
         self.diff = ""
         self._kind, self._dry_run = kind, dry_run
-        self._left = LeftOutList()
-        self._room = LISTED
+        self._left_out = LeftOutList()
+        self._files_left = LISTED  # how many more files can be listed, in all folders together
 
     def folder(
         self, key: str, directory: str, plan: ImportPlan, change: str | None, proposal: str
@@ -79,17 +79,17 @@ class ImportReport:
         self.leave_out(plan.left_out, key)
         files = tuple(
             ImportedFile(file.edit.path, file.action, file.name if file.is_renamed else "")
-            for file in plan.files[: self._room]
+            for file in plan.files[: self._files_left]
         )
-        self._room -= len(files)
+        self._files_left -= len(files)
         more = len(plan.files) - len(files)
         return ImportedFolder(key, directory, change, proposal, files, more, plan.same)
 
     def leave_out(self, files: Iterable[LeftOutFile], place: str = "", more: int = 0) -> None:
         """List left-out files, with ``place/`` before their names; count ``more`` without name."""
-        self._left.more += more
+        self._left_out.more += more
         for file in files:
-            self._left.add(f"{place}/{file.name}" if place else file.name, file.reason)
+            self._left_out.add(f"{place}/{file.name}" if place else file.name, file.reason)
 
     def result(self) -> ImportResult:
         """Return the result of the whole import."""
@@ -101,8 +101,8 @@ class ImportReport:
             self.notes,
             self.past_changes,
             tuple(self.learning),
-            tuple(self._left.files),
-            self._left.more,
+            tuple(self._left_out.files),
+            self._left_out.more,
             tuple(self.problems),
             self.diff,
         )

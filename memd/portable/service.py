@@ -29,17 +29,17 @@ from memd.portable.exporting import DirectoryExport, Export
 from memd.portable.importing import (
     EmptyTree,
     known_files,
-    propose,
     provenance,
     read_source,
-    remember,
+    remember_originals,
     restore_notes,
+    store_proposal,
 )
 from memd.portable.importing import ImportPorts as ImportPorts
 from memd.portable.importing import ImportRequest as ImportRequest
 from memd.portable.importing import ImportTables as ImportTables
 from memd.portable.importing import ImportTarget as ImportTarget
-from memd.portable.merging import merged
+from memd.portable.merging import plan_import
 from memd.portable.plan import ImportPlan, Incoming
 from memd.portable.results import ImportedFolder, ImportReport
 from memd.portable.results import ImportResult as ImportResult
@@ -61,21 +61,21 @@ from memd.state.changes import Filter, select_past
 from memd.state.tables import ImportTable
 from memd.store.service import Store
 
-Find = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
-_NOBODY = "nobody said where it goes: --project {}=DIR"
-_ACCEPTED_ALONE = "agents' memories, session notes and history come with --accept alone"
+FindTargets = Callable[[ImportReading], Awaitable[Mapping[str, ImportTarget]]]
+_HAS_NO_TARGET = "nobody said where it goes: --project {}=DIR"
+_NEEDS_ACCEPT = "agents' memories, session notes and history come with --accept alone"
 _TOO_LARGE = "{}: this is too much for a proposal; --accept takes it, and memctl undo takes it back"
 Report = Callable[[int, int], Awaitable[None]]  # projects done, of how many
-_OF_MEMORIES = "it lies in a memory directory"
-_OF_MEMD = "it lies among memd's own files"
+_IN_MEMORY_FOLDER = "it lies in a memory directory"
+_IN_OWN_FOLDER = "it lies among memd's own files"
 
 
 class ExportPorts(Struct, frozen=True):
     """Functions of other rooms that exports call; all of them block.
 
     ``known`` returns all projects, ``notes`` the session notes below folders of transcripts,
-    ``settings`` the options of the user's own file and its mtime in ns. ``own`` are memd's own
-    folders, where exports are not allowed.
+    ``settings`` the options of the user's own settings file and that file's mtime in ns. ``own``
+    are memd's own folders, where exports are not allowed.
     """
 
     known: Callable[[], tuple[KnownProject, ...]]
@@ -92,7 +92,7 @@ class Exports:
     ) -> None:
         self._store, self._originals, self._ports = store, originals, ports
         self._disk = disk or real_disk()
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock()  # held by the export that runs
 
     async def projects(self) -> tuple[KnownProject, ...]:
         """Return all known projects. Raises StateUnusableError."""
@@ -111,24 +111,25 @@ class Exports:
                 await self._export_all(export, request, report)
                 return await to_thread.run_sync(export.finish)
             finally:
-                with anyio.CancelScope(shield=True):
+                with anyio.CancelScope(shield=True):  # temporary files go also if cancelled
                     await to_thread.run_sync(staging.close)
 
     async def _export_all(self, export: Export, request: ExportRequest, report: Report) -> None:
         """Export all requested projects and parts."""
         parts, total = request.parts, len(request.projects)
-        for done, (key, project) in enumerate(zip(export.ids, request.projects, strict=True)):
-            await report(done, total)
-            place, directory = f"projects/{key}/memory/", project.directory
-            work = DirectoryExport(export, self._originals, key, place, directory, parts)
+        projects_by_id = zip(export.ids, request.projects, strict=True)
+        for count, (project_id, project) in enumerate(projects_by_id):
+            await report(count, total)
+            folder, directory = f"projects/{project_id}/memory/", project.directory
+            work = DirectoryExport(export, self._originals, project_id, folder, directory, parts)
             changes = await self._export_memories(work)
-            texts = collecting.history(changes, self._originals, key)
-            await to_thread.run_sync(export.take, "", "history/", texts)
+            history = collecting.history(changes, self._originals, project_id)
+            await to_thread.run_sync(export.add, "", "history/", history)
             if ExportPart.AGENTS in parts:
                 agents = await to_thread.run_sync(agents_in, project.root)
-                await self._export_agents(export, key, agents)
+                await self._export_agents(export, project_id, agents)
             if ExportPart.NOTES in parts:
-                await to_thread.run_sync(self._export_notes, export, key, project)
+                await to_thread.run_sync(self._export_notes, export, project_id, project)
         if ExportPart.AGENTS in parts:
             for config in sorted({project.config for project in request.projects}):
                 agents = await to_thread.run_sync(own_agents, config)
@@ -137,45 +138,50 @@ class Exports:
             await to_thread.run_sync(self._export_settings, export)
         await report(total, total)
 
-    async def _export_agents(self, export: Export, key: str, agents: Sequence[AgentMemory]) -> None:
-        """Export the memories of the sub-agents of a project, or of the user if ``key`` is ""."""
-        folder = f"projects/{key}/agents" if key else "agents"
+    async def _export_agents(
+        self, export: Export, project_id: str, agents: Sequence[AgentMemory]
+    ) -> None:
+        """Export the memories of a project's sub-agents, or of the user's if the id is ""."""
+        agents_folder = f"projects/{project_id}/agents" if project_id else "agents"
         for each in agents:
-            place = f"{folder}/{each.scope}/{each.agent}/"
+            folder = f"{agents_folder}/{each.scope}/{each.agent}/"
             await self._export_memories(
-                DirectoryExport(export, self._originals, key, place, each.directory)
+                DirectoryExport(export, self._originals, project_id, folder, each.directory)
             )
 
     async def _export_memories(self, work: DirectoryExport) -> list[PastChange]:
         """Export a directory's memories while memd changes nothing there; return its history."""
-        # Without the lock first: the check for credentials is slow, and writers need not wait.
+        # First without the store's lock: the check for credentials is slow, and its results are
+        # cached, so that writers need not wait for it.
         await to_thread.run_sync(work.prepare)
         history = ExportPart.HISTORY in work.parts
-        return await self._store.still(work.directory, work.take, history=history)
+        return await self._store.still(work.directory, work.export_memories, history=history)
 
     def _begin(self, staging: Staging, request: ExportRequest) -> Export:
         """Open the staging and return an empty export into it. Blocks."""
         staging.open()
         return Export(staging, request, __version__)
 
-    def _export_notes(self, export: Export, key: str, project: KnownProject) -> None:
+    def _export_notes(self, export: Export, project_id: str, project: KnownProject) -> None:
         """Export the session notes of a project. Blocks."""
-        files = self._ports.notes(project.sessions)
-        export.take(key, f"projects/{key}/notes/", collecting.notes(files))
+        notes = collecting.notes(self._ports.notes(project.sessions))
+        export.add(project_id, f"projects/{project_id}/notes/", notes)
 
     def _export_settings(self, export: Export) -> None:
         """Export the user's settings. Blocks."""
-        export.take("", "", collecting.settings(*self._ports.settings()))
+        options, mtime_ns = self._ports.settings()
+        export.add("", "", collecting.settings(options, mtime_ns))
 
     def _check_destination(self, request: ExportRequest) -> Destination:
         """Return the destination, which lies in no folder of memories or of memd. Blocks.
 
         Raises DestinationError.
         """
-        memories = {project.directory for project in (*self._ports.known(), *request.projects)}
-        closed = [(directory, _OF_MEMORIES) for directory in sorted(memories)]
-        closed += [(directory, _OF_MEMD) for directory in self._ports.own]
-        return check_destination(request.destination, closed)
+        projects = (*self._ports.known(), *request.projects)
+        memory_folders = sorted({project.directory for project in projects})
+        forbidden = [(directory, _IN_MEMORY_FOLDER) for directory in memory_folders]
+        forbidden += [(directory, _IN_OWN_FOLDER) for directory in self._ports.own]
+        return check_destination(request.destination, forbidden)
 
 
 class Imports:
@@ -185,27 +191,27 @@ class Imports:
         self, store: Store, tables: ImportTables, clock: Clock, ports: ImportPorts
     ) -> None:
         self._store, self._tables, self._clock, self._ports = store, tables, clock, ports
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock()  # held by the import that runs
 
     async def run(
-        self, request: ImportRequest, find: Find, report: Report
+        self, request: ImportRequest, find_targets: FindTargets, report: Report
     ) -> tuple[ImportResult, Sequence[ChatSession]]:
         """Import a source, or rehearse that; return the result and conversations to learn from.
 
-        ``find`` returns the target of each project by its id, and of files without a project by "".
-        Raises the errors of reading the source and of the first directory; later ones are among the
-        result's problems.
+        ``find_targets`` returns the target of each project by its id, and of files without a
+        project by "". Raises the errors of reading the source and of the first directory; later
+        errors are among the result's problems.
         """
         async with self._lock, self._read_source(request) as reading:
-            work = _Run(self, request, reading)
-            targets = await find(reading)
-            total = len(reading.projects) + 1
-            for done, project in enumerate(reading.projects):
-                await report(done, total)
-                await work.project(project, targets.get(project.id))
+            run = _ImportRun(self, request, reading)
+            targets = await find_targets(reading)
+            total = len(reading.projects) + 1  # the last one stands for the user's own agents
+            for count, project in enumerate(reading.projects):
+                await report(count, total)
+                await run.import_project(project, targets.get(project.id))
             await report(total - 1, total)
-            await work.own_agents(targets)
-            return work.report.result(), reading.talks
+            await run.import_own_agents(targets)
+            return run.report.result(), reading.talks
 
     @asynccontextmanager
     async def _read_source(self, request: ImportRequest) -> AsyncIterator[ImportReading]:
@@ -216,24 +222,24 @@ class Imports:
         try:
             yield reading
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True):  # files are closed also if cancelled
                 await to_thread.run_sync(source.__exit__, None, None, None)
 
     async def rehearse(self, directory: str, incoming: Incoming, by: Provenance) -> ImportPlan:
         """Return the plan of an import into a directory, which need not exist; change nothing."""
-        import_plan = ImportPlan()
+        plan = ImportPlan()
 
-        def plan(tree: Tree) -> Draft:
-            """Store the plan for this tree, and change nothing."""
-            nonlocal import_plan
-            import_plan = merged(incoming, tree, known_files(self._tables, directory))
+        def make_plan(tree: Tree) -> Draft:
+            """Keep the plan for this tree in ``plan``; the empty draft changes nothing."""
+            nonlocal plan
+            plan = plan_import(incoming, tree, known_files(self._tables, directory))
             return Draft()
 
         try:
-            await self._store.take_back(directory, lambda _: plan, by, dry_run=True)
+            await self._store.take_back(directory, lambda _: make_plan, by, dry_run=True)
         except DirectoryMissingError:
-            await to_thread.run_sync(plan, EmptyTree())
-        return import_plan
+            await to_thread.run_sync(make_plan, EmptyTree())
+        return plan
 
     async def commit(
         self, directory: str, incoming: Incoming, by: Provenance
@@ -242,22 +248,22 @@ class Imports:
 
         The id is ``None`` if nothing changed. Raises the errors of ``Store.commit``.
         """
-        import_plan, at = ImportPlan(), self._clock.now()
+        plan, at = ImportPlan(), self._clock.now()
 
-        def plan(tree: Tree) -> Draft:
+        def make_plan(tree: Tree) -> Draft:
             """Plan the import for this tree; the store may call it more than once."""
-            nonlocal import_plan
-            import_plan = merged(incoming, tree, known_files(self._tables, directory))
-            remember(self._tables.originals, directory, import_plan, at)
-            return import_plan.draft()
+            nonlocal plan
+            plan = plan_import(incoming, tree, known_files(self._tables, directory))
+            remember_originals(self._tables.originals, directory, plan, at)
+            return plan.draft()
 
-        committed = await self._store.commit(directory, plan, by)
-        return import_plan, committed.change
+        committed = await self._store.commit(directory, make_plan, by)
+        return plan, committed.change
 
     async def propose(self, directory: str, plan: ImportPlan, by: Provenance) -> str:
         """Store a plan as a proposal for a person; return its id, "" if it is too large."""
         at, tables = self._clock.now(), self._tables
-        return await to_thread.run_sync(propose, tables, directory, plan, by, at)
+        return await to_thread.run_sync(store_proposal, tables, directory, plan, by, at)
 
     async def add_past(self, directory: str, project: ReadProject) -> int:
         """Store a project's history, which is only read; return how many changes are new."""
@@ -282,34 +288,35 @@ class Imports:
         return int(self._clock.now() * 1e9)
 
 
-class _Run:
+class _ImportRun:
     """An import in progress: it imports the parts of a reading and gathers the report."""
 
     def __init__(self, imports: Imports, request: ImportRequest, reading: ImportReading) -> None:
         self._imports, self._request, self._reading = imports, request, reading
-        self._by = provenance(request, reading.kind)
+        self._by = provenance(request, reading.kind)  # for the history of each directory
         self.report = ImportReport(reading.kind, dry_run=request.dry_run)
         self.report.leave_out(reading.left_out, more=reading.left_out_more)
         self.report.problems += reading.problems
         self.report.diff = reading.diff
 
-    async def project(self, project: ReadProject, target: ImportTarget | None) -> None:
+    async def import_project(self, project: ReadProject, target: ImportTarget | None) -> None:
         """Import a project into its target, or leave it out if it has none.
 
-        Without ``accept``, only its memories. Raises MemdError if it is the first and fails.
+        Without ``accept``, only its memories are imported. Raises MemdError if the import of its
+        memories fails and nothing was imported before.
         """
         if target is None:
-            self.report.leave_out([LeftOutFile(project.id, _NOBODY.format(project.id))])
+            self.report.leave_out([LeftOutFile(project.id, _HAS_NO_TARGET.format(project.id))])
             return
         directory = target.project.memory_dir
         memories = self._incoming(project.memories, project, joined=target.joined)
         await self._import_folder(project.id, directory, memories, self.report.projects)
-        more = len(project.agents) + len(project.notes) + len(project.history)
         if not self._request.accept:
-            self._leave_accepted(project.id, more)
+            count = len(project.agents) + len(project.notes) + len(project.history)
+            self._leave_out_unaccepted(project.id, count)
             return
-        for key, files in project.agents.items():
-            scope, _, agent = key.partition("/")
+        for scope_and_agent, files in project.agents.items():
+            scope, _, agent = scope_and_agent.partition("/")
             await self._import_agent(target, scope, agent, files)
         if not self._request.dry_run:
             count, left_out = await self._imports.add_notes(target, project.notes)
@@ -317,14 +324,14 @@ class _Run:
             self.report.leave_out(left_out, project.id)
             self.report.past_changes += await self._imports.add_past(directory, project)
 
-    async def own_agents(self, targets: Mapping[str, ImportTarget]) -> None:
+    async def import_own_agents(self, targets: Mapping[str, ImportTarget]) -> None:
         """Import the memories of the user's own sub-agents, which belong to no project.
 
         Any project's target names the configuration folder in which they lie.
         """
         target = targets.get("") or next(iter(targets.values()), None)
         if not self._request.accept or target is None:
-            self._leave_accepted(AgentScope.USER, len(self._reading.agents))
+            self._leave_out_unaccepted(AgentScope.USER, len(self._reading.agents))
             return
         for agent, files in self._reading.agents.items():
             await self._import_agent(target, AgentScope.USER, agent, files)
@@ -332,7 +339,10 @@ class _Run:
     def _incoming(
         self, files: Sequence[ProposedMemory], project: ReadProject, *, joined: bool = False
     ) -> Incoming:
-        """Return files, with their project's history, for a plan. ``joined``: in a team."""
+        """Return files, with their project's history, for a plan.
+
+        ``joined`` says whether the project that they come to joined a team.
+        """
         kind, now_ns = self._reading.kind, self._imports.now_ns
         return Incoming(files, kind, now_ns, project.history, joined=joined)
 
@@ -340,23 +350,28 @@ class _Run:
         self, target: ImportTarget, scope: str, agent: str, files: Sequence[ProposedMemory]
     ) -> None:
         """Import the memories of a sub-agent; leave them out if its name cannot be one here."""
-        key, where = f"{scope}/{agent}", (target.project, agent, scope, target.environment)
+        name = f"{scope}/{agent}"
         try:
-            directory = await to_thread.run_sync(agent_directory, *where)
+            directory = await to_thread.run_sync(
+                agent_directory, target.project, agent, scope, target.environment
+            )
         except MemdError as error:
-            self.report.leave_out([LeftOutFile(key, error.sentence)])
+            self.report.leave_out([LeftOutFile(name, error.sentence)])
             return
         incoming = self._incoming(files, ReadProject())
-        await self._import_folder(key, directory, incoming, self.report.agents)
+        await self._import_folder(name, directory, incoming, self.report.agents)
 
     async def _import_folder(
-        self, key: str, directory: str, incoming: Incoming, into: list[ImportedFolder]
+        self, name: str, directory: str, incoming: Incoming, into: list[ImportedFolder]
     ) -> None:
         """Commit, propose or rehearse the import into a directory; add its result to ``into``.
 
-        ``key`` names it in the report. Raises MemdError if nothing was imported before.
+        ``name`` stands for the directory in the report. An error becomes one of the report's
+        problems. Raises MemdError if nothing was imported before.
         """
-        imports, by, change, proposal = self._imports, self._by, None, ""
+        imports, by = self._imports, self._by
+        change: str | None = None  # the id of the change set
+        proposal = ""  # the id of the proposal
         try:
             if self._request.accept and not self._request.dry_run:
                 plan, change = await imports.commit(directory, incoming, by)
@@ -367,13 +382,13 @@ class _Run:
         except MemdError as error:
             if not (self.report.projects or self.report.agents):
                 raise
-            self.report.problems.append(f"{key}: {error.sentence}")
+            self.report.problems.append(f"{name}: {error.sentence}")
             return
         if plan.files and not (change or proposal or self._request.dry_run):
-            self.report.problems.append(_TOO_LARGE.format(key or directory))
-        into.append(self.report.folder(key, directory, plan, change, proposal))
+            self.report.problems.append(_TOO_LARGE.format(name or directory))
+        into.append(self.report.folder(name, directory, plan, change, proposal))
 
-    def _leave_accepted(self, key: str, count: int) -> None:
-        """Leave out ``count`` files that are only imported with ``accept``."""
+    def _leave_out_unaccepted(self, name: str, count: int) -> None:
+        """Leave out ``count`` files that are only imported with ``accept``, listed as ``name``."""
         if count:
-            self.report.leave_out([LeftOutFile(key, _ACCEPTED_ALONE)], more=count - 1)
+            self.report.leave_out([LeftOutFile(name, _NEEDS_ACCEPT)], more=count - 1)

@@ -18,8 +18,8 @@ from memd.documents import secrets
 
 _PROGRAMS = ("argv",)  # options that name a program of this machine
 _PATH = re.compile(r"\s*[/~]")
-_USER = re.compile(r"://[^/]*@")  # a name, and perhaps a password, in an address
-_DEPTH = 8  # of lists and tables in a value; no option has more than two, and readers give up
+_USER_IN_ADDRESS = re.compile(r"://[^/]*@")  # a name, and perhaps a password, in an address
+_DEEPEST = 8  # of lists and tables in a value; no option has more than two, and readers give up
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -43,17 +43,22 @@ def _write_tables(
     left_out += [f"{prefix}{key}" for key in options if key not in known]
     text, tables = "", list[tuple[str, str]]()
     for key, item in known.items():
-        value = options.get(key)
+        value, full_name = options.get(key), f"{prefix}{key}"
         factory: Any = item.default_factory  # MISSING, or the class of a table
         if isinstance(factory, type):
             table = value if isinstance(value, Mapping) else {}
-            left_out += [] if table is value or value is None else [f"{prefix}{key}"]
-            tables += _write_tables(factory, table, f"{prefix}{key}", left_out)
-        elif value is not None:
-            # Options with repr=False hold keys.
-            written = "" if not item.repr or key in _PROGRAMS else _toml_value(value)
-            text += f"{key} = {written}\n" if written else ""
-            left_out += [] if written else [f"{prefix}{key}"]
+            if value is not None and table is not value:
+                left_out.append(full_name)
+            tables += _write_tables(factory, table, full_name, left_out)
+            continue
+        if value is None:
+            continue
+        is_private = not item.repr or key in _PROGRAMS  # options with repr=False hold keys
+        toml = "" if is_private else _toml_value(value)
+        if toml:
+            text += f"{key} = {toml}\n"
+        else:
+            left_out.append(full_name)
     return [(name, text), *tables]
 
 
@@ -67,17 +72,16 @@ def _toml_value(value: object, depth: int = 0) -> str:
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return repr(value)
     if isinstance(value, str):
-        private = _PATH.match(value) or _USER.search(value) or secrets.find(value)
+        private = _PATH.match(value) or _USER_IN_ADDRESS.search(value) or secrets.find(value)
         return "" if private else _toml_string(value)
-    if isinstance(value, list) and depth < _DEPTH:
+    if isinstance(value, list) and depth < _DEEPEST:
         items = [_toml_value(item, depth + 1) for item in value]
         return f"[{', '.join(items)}]" if all(items) else ""  # one private item hides the list
-    if isinstance(value, Mapping) and depth < _DEPTH:
+    if isinstance(value, Mapping) and depth < _DEEPEST:
         pairs = [(key, _toml_value(item, depth + 1)) for key, item in value.items()]
-        plain = all(text and not secrets.find(key) for key, text in pairs)
-        return (
-            "{" + ", ".join(f"{_toml_key(k)} = {text}" for k, text in pairs) + "}" if plain else ""
-        )
+        members = ", ".join(f"{_toml_key(key)} = {text}" for key, text in pairs)
+        is_public = all(text and not secrets.find(key) for key, text in pairs)
+        return f"{{{members}}}" if is_public else ""
     return ""
 
 

@@ -29,13 +29,13 @@ from memd.portable.errors import DestinationError
 from memd.portable.manifest import MANIFEST, SUMS, FileRecord, Manifest, encode, sum_line
 
 _LEFT_OVER = re.compile(r"\.memd-export-[0-9a-f]{8}(?:\.tar\.gz)?\.tmp")
-_LEVEL = 6  # of zlib
+_COMPRESSION_LEVEL = 6  # of zlib
 _GZIP_HEAD = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no time, no name, no system
 _BLOCK = 512  # bytes; an archive consists of such blocks
-_LATEST = 8**11 - 1  # the latest time in seconds that a tar's header can have
+_LATEST_TAR_TIME = 8**11 - 1  # the latest time in seconds that a tar's header can have
 _LATEST_DAY = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
-_TAKEN = "something of this name came there meanwhile; nothing was overwritten"
-_HELD = "another export is at it"  # the staging is not open
+_NAME_IS_TAKEN = "something of this name came there meanwhile; nothing was overwritten"
+_NOT_OPEN = "another export is at it"  # the staging is not open
 
 
 class Staging:
@@ -46,33 +46,34 @@ class Staging:
 
     def __init__(self, destination: Destination, disk: Disk) -> None:
         self._destination, self._disk = destination, disk
-        self._parent = -1
-        self._tree: Directory | None = None
-        self._temp = self._packed = ""  # names of the temporary folder and tar, "" once renamed
+        self._parent_fd = -1  # the destination's folder, -1 before it is open
+        self._tree: Directory | None = None  # the temporary folder, ``None`` before it is open
+        # Names of the temporary folder and tar: "" before they exist, and once they are renamed.
+        self._temp_folder = self._temp_tar = ""
 
     def open(self) -> None:
         """Delete what crashed exports left beside the destination, and create the folder."""
         with self._named_errors():
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-            self._parent = os.open(self._destination.folder, flags)
-            _remove_left_over(self._parent)
+            self._parent_fd = os.open(self._destination.folder, flags)
+            _remove_left_over(self._parent_fd)
             temp = f".memd-export-{tokens.token_hex(4)}.tmp"
-            os.mkdir(temp, 0o700, dir_fd=self._parent)
-            self._temp = temp
+            os.mkdir(temp, 0o700, dir_fd=self._parent_fd)
+            self._temp_folder = temp
             self._tree = Directory(f"{self._destination.folder}/{temp}")
             _lock(self._tree.fd)
 
     def close(self) -> None:
         """Close all files, and delete the temporary ones; errors leave them to the next export."""
         with suppress(OSError):
-            if self._packed:
-                self._disk.unlink(self._parent, self._packed)
-        if self._temp:
-            shutil.rmtree(self._temp, ignore_errors=True, dir_fd=self._parent)
+            if self._temp_tar:
+                self._disk.unlink(self._parent_fd, self._temp_tar)
+        if self._temp_folder:
+            shutil.rmtree(self._temp_folder, ignore_errors=True, dir_fd=self._parent_fd)
         if self._tree is not None:
             self._tree.close()
-        if self._parent >= 0:
-            os.close(self._parent)
+        if self._parent_fd >= 0:
+            os.close(self._parent_fd)
 
     def add(self, name: str, content: bytes, mtime_ns: int) -> FileRecord | None:
         """Write a file of the archive and return its record for the manifest.
@@ -95,13 +96,15 @@ class Staging:
         seconds = min(max(newest / 1e9, 0.0), _LATEST_DAY)
         manifest.made = iso_time(seconds) if files else ""
         text = encode(manifest)
-        sums = [(sha256(text), MANIFEST), *((file.sha256, file.path) for file in files)]
+        sums = sum_line(sha256(text), MANIFEST)
+        sums += b"".join(sum_line(file.sha256, file.path) for file in files)
         with self._named_errors():
             self._write(MANIFEST, text, newest)
-            self._write(SUMS, b"".join(sum_line(*each) for each in sums), newest)
+            self._write(SUMS, sums, newest)
             if self._destination.packed:
-                names = [(MANIFEST, newest), (SUMS, newest)]
-                self._pack([*names, *((file.path, file.mtime_ns) for file in files)])
+                names_and_times = [(MANIFEST, newest), (SUMS, newest)]
+                names_and_times += [(file.path, file.mtime_ns) for file in files]
+                self._pack(names_and_times)
             else:
                 self._sync([MANIFEST, SUMS, *(file.path for file in files)])
             self._move_to_destination()
@@ -122,7 +125,7 @@ class Staging:
         tree = self._open_tree()
         if self._disk.sync_all(tree.fd):  # only some systems can sync all at once
             return
-        folders = {""}
+        folders = {""}  # all that hold a file, and those above them
         for name in names:
             with tree.parent(name) as (folder, last):
                 file = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -132,7 +135,7 @@ class Staging:
                     os.close(file)
             while name := os.path.dirname(name):
                 folders.add(name)
-        for name in sorted(folders, reverse=True):
+        for name in sorted(folders, reverse=True):  # a folder before the one above it
             with tree.folder(name) as folder_fd:
                 self._disk.sync_folder(tree.fd if folder_fd is None else folder_fd)
 
@@ -142,9 +145,9 @@ class Staging:
         ``names`` are pairs of a name and its mtime in ns.
         """
         tree = self._open_tree()
-        packed = self._temp.replace(".tmp", ".tar.gz.tmp")
-        file = self._disk.create(self._parent, packed)
-        self._packed = packed
+        packed = self._temp_folder.replace(".tmp", ".tar.gz.tmp")
+        file = self._disk.create(self._parent_fd, packed)
+        self._temp_tar = packed
         try:
             _lock(file)
             self._disk.set_mode(file, FILE_MODE)
@@ -156,26 +159,26 @@ class Staging:
 
     def _move_to_destination(self) -> None:
         """Rename the tar or folder to the destination; rename it back if the sync fails."""
-        name, moved = self._destination.name, self._packed or self._temp
-        move = self._disk.move if self._packed else self._disk.move_folder
+        name, moved = self._destination.name, self._temp_tar or self._temp_folder
+        move = self._disk.move if self._temp_tar else self._disk.move_folder
         try:
-            move(self._parent, moved, name)
+            move(self._parent_fd, moved, name)
         except FileExistsError as error:
-            raise DestinationError(self._destination.path, _TAKEN) from error
+            raise DestinationError(self._destination.path, _NAME_IS_TAKEN) from error
         try:
-            self._disk.sync_folder(self._parent)
+            self._disk.sync_folder(self._parent_fd)
         except OSError:
-            move(self._parent, name, moved)
+            move(self._parent_fd, name, moved)
             raise
-        if self._packed:
-            self._packed = ""
+        if self._temp_tar:
+            self._temp_tar = ""
         else:
-            self._temp = ""
+            self._temp_folder = ""
 
     def _open_tree(self) -> Directory:
         """Return the temporary folder. Raises DestinationError if it is not open."""
         if self._tree is None:
-            raise DestinationError(self._destination.path, _HELD)
+            raise DestinationError(self._destination.path, _NOT_OPEN)
         return self._tree
 
     @contextmanager
@@ -214,7 +217,8 @@ def _named_files(manifest: Manifest) -> Iterator[FileRecord]:
 def _tar_parts(tree: Directory, names: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """Yield the bytes of a tar of files in parts; ``names`` are pairs of a name and mtime in ns."""
     for name, mtime_ns in names:
-        content = (tree.read(name, 2**62) or (b"",))[0]  # the size has no limit here
+        content_and_status = tree.read(name, 2**62)  # the size has no limit here
+        content = content_and_status[0] if content_and_status else b""
         yield _tar_header(name, len(content), mtime_ns)
         yield content
         yield bytes(-len(content) % _BLOCK)  # zeros to the end of the block
@@ -226,12 +230,14 @@ def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
 
     Not with ``GzipFile``: after a failed write it tries again when it is garbage collected.
     """
-    packing, checksum, size = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS), 0, 0
+    compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=-zlib.MAX_WBITS)
+    checksum = size = 0
     yield _GZIP_HEAD
     for part in parts:
-        checksum, size = zlib.crc32(part, checksum), size + len(part)
-        yield packing.compress(part)
-    yield packing.flush() + struct.pack("<II", checksum, size % 2**32)
+        checksum = zlib.crc32(part, checksum)
+        size += len(part)
+        yield compressor.compress(part)
+    yield compressor.flush() + struct.pack("<II", checksum, size % 2**32)
 
 
 def _tar_header(name: str, size: int, mtime_ns: int) -> bytes:
@@ -240,7 +246,7 @@ def _tar_header(name: str, size: int, mtime_ns: int) -> bytes:
 
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, FILE_MODE
-    member.mtime = max(0, min(mtime_ns // 1_000_000_000, _LATEST))
+    member.mtime = max(0, min(mtime_ns // 1_000_000_000, _LATEST_TAR_TIME))
     return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
 
 

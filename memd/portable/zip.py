@@ -29,14 +29,14 @@ _WIDE_PLACE = struct.Struct("<4sLQL")  # the record that has the offset of ``_WI
 _ENTRY = struct.Struct("<4s2B5H3L5H2L")  # an entry of the directory
 _LOCAL = struct.Struct("<26x2H")  # lengths of name and extra field in the header before content
 _COMMENT_BYTES = 65_535  # the longest comment, which stands behind all else
-_WIDE = 0xFFFFFFFF  # stands for a 64-bit number in the extra field
+_IS_WIDE = 0xFFFFFFFF  # stands for a 64-bit number in the extra field
 _UNIX = 3  # the system whose file modes an entry has
 _ENCRYPTED, _UTF8 = 0x1, 0x800  # flags
 _STORED, _DEFLATED = 0, 8
 _DAMAGED = "its directory is damaged"
 _IS_ENCRYPTED = "it is encrypted"
-_UNKNOWN = "it is packed in a way that memd does not read"
-_OVERLAP = "files of it share their bytes"
+_UNKNOWN_METHOD = "it is packed in a way that memd does not read"
+_OVERLAPPING = "files of it share their bytes"
 _CHANGED = "its bytes are not what they were"
 
 
@@ -55,29 +55,32 @@ class ZipArchive:
         Raises SourceDamagedError.
         """
         at, end = self._find_directory()
-        bytes_left = self._size
+        bytes_left = self._size  # that members may still take up
         while at < end:
             entry = _ENTRY.unpack(self._read_at(at, _ENTRY.size))
             sign, _, system, _, flags, method, time, day, crc = entry[:9]
             if sign != b"PK\1\2":
                 raise SourceDamagedError(self._label, _DAMAGED)
-            lengths, mode = entry[11:14], entry[16] >> 16 if system == _UNIX else 0
-            text = self._read_at(at + _ENTRY.size, lengths[0] + lengths[1])
-            at += _ENTRY.size + sum(lengths)
-            name = _decode_name(text[: lengths[0]], flags)
-            numbers = (entry[10], entry[9], entry[17])
-            size, packed, offset = _wide_numbers(text[lengths[0] :], numbers)
+            name_length, extra_length, comment_length = entry[11:14]
+            mode = entry[16] >> 16 if system == _UNIX else 0
+            name_and_extra = self._read_at(at + _ENTRY.size, name_length + extra_length)
+            at += _ENTRY.size + name_length + extra_length + comment_length
+            name = _decode_name(name_and_extra[:name_length], flags)
+            short_numbers = (entry[10], entry[9], entry[17])  # size, packed size, offset
+            size, packed, offset = _wide_numbers(name_and_extra[name_length:], short_numbers)
             member = _describe_member(name, size, _mtime_ns(day, time), mode)
-            if member.folder or member.why_not:
+            if member.folder or member.reason_against:
                 yield member, iter(())
                 continue
-            if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED):
-                raise SourceDamagedError(name, _IS_ENCRYPTED if flags & _ENCRYPTED else _UNKNOWN)
+            if flags & _ENCRYPTED:
+                raise SourceDamagedError(name, _IS_ENCRYPTED)
+            if method not in (_STORED, _DEFLATED):
+                raise SourceDamagedError(name, _UNKNOWN_METHOD)
             check_ratio(name, size, packed)
             # Overlapping members would let a small archive unpack to any size.
             bytes_left -= packed
             if bytes_left < 0:
-                raise SourceDamagedError(self._label, _OVERLAP)
+                raise SourceDamagedError(self._label, _OVERLAPPING)
             pieces = self._packed_pieces(offset, packed, name)
             if method == _DEFLATED:
                 pieces = _inflate(pieces, name)
@@ -92,9 +95,10 @@ class ZipArchive:
             raise SourceDamagedError(self._label, TRUNCATED)
         length, begin = _DIRECTORY_END.unpack_from(tail, at)[5:7]
         place = at - _WIDE_PLACE.size
-        if place >= 0 and tail[place : place + 4] == b"PK\6\7":
-            record = self._read_at(_WIDE_PLACE.unpack_from(tail, place)[2], _WIDE_END.size)
-            length, begin = _WIDE_END.unpack(record)[8:10]
+        if place >= 0 and tail[place : place + 4] == b"PK\6\7":  # a zip64 archive
+            wide_end_offset = _WIDE_PLACE.unpack_from(tail, place)[2]
+            wide_end = self._read_at(wide_end_offset, _WIDE_END.size)
+            length, begin = _WIDE_END.unpack(wide_end)[8:10]
         if begin + length > start + at:
             raise SourceDamagedError(self._label, TRUNCATED)
         return begin, begin + length
@@ -119,14 +123,15 @@ class ZipArchive:
 
         Raises SourceDamagedError if their size or checksum is not the directory's.
         """
-        size = actual = 0
+        size = checksum = 0
         for piece in pieces:
             self._count(len(piece))
-            size, actual = size + len(piece), zlib.crc32(piece, actual)
+            size += len(piece)
+            checksum = zlib.crc32(piece, checksum)
             if size > member.size:
                 break
             yield piece
-        if (size, actual) != (member.size, crc):
+        if (size, checksum) != (member.size, crc):
             raise SourceDamagedError(member.name, _CHANGED)
 
     def _read_at(self, offset: int, size: int) -> bytes:
@@ -159,9 +164,11 @@ def _wide_numbers(extra: bytes, short: tuple[int, int, int]) -> tuple[int, int, 
         kind, length = struct.unpack_from("<2H", extra)
         if kind == 1:
             part = extra[4 : 4 + length]  # a damaged entry may have fewer bytes
-            wide = struct.iter_unpack("<Q", part[: len(part) // 8 * 8])
+            # It has a 64-bit number only for each 32-bit number that is too large.
+            wide_numbers = struct.iter_unpack("<Q", part[: len(part) // 8 * 8])
             size, packed, offset = (
-                next(wide, (number,))[0] if number == _WIDE else number for number in short
+                next(wide_numbers, (number,))[0] if number == _IS_WIDE else number
+                for number in short
             )
             return size, packed, offset
         extra = extra[4 + length :]
@@ -172,7 +179,7 @@ def _describe_member(name: str, size: int, mtime_ns: int, mode: int) -> PackedFi
     """Return a member; by its file mode it may be a link or special. ``mode`` is 0 if unknown."""
     kind = stat.S_IFMT(mode)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        return PackedFile(name, why_not=IS_LINK if kind == stat.S_IFLNK else IS_SPECIAL)
+        return PackedFile(name, reason_against=IS_LINK if kind == stat.S_IFLNK else IS_SPECIAL)
     return PackedFile(name, size, mtime_ns, folder=name.endswith("/"))
 
 

@@ -41,8 +41,8 @@ def export(bench: Bench, destination: Path) -> None:
             taken, originals, "app", "projects/app/memory/", bench.directory, PARTS
         )
         work.prepare()
-        changes = work.take(still)
-        taken.take("", "history/", collecting.history(changes, originals, "app"))
+        changes = work.export_memories(still)
+        taken.add("", "history/", collecting.history(changes, originals, "app"))
         taken.finish()
     finally:
         staging.close()

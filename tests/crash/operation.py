@@ -17,8 +17,8 @@ from memd.core.errors import MemdError
 from memd.core.team import Base, moved
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Suggestion, Tree
-from memd.portable.importing import remember
-from memd.portable.merging import merged
+from memd.portable.importing import remember_originals
+from memd.portable.merging import plan_import
 from memd.portable.plan import Incoming, KnownFiles
 from memd.portable.values import ProposedMemory
 from memd.state.tables import ImportTable
@@ -112,8 +112,8 @@ def imported(bench: Bench) -> None:
     def plan(tree: Tree) -> Draft:
         versions = partial(bench.journal.versions, bench.directory)
         known = KnownFiles(table.of_directory(bench.directory), versions, bench.journal.blob)
-        made = merged(Incoming(files, "memd", OLD_TIME), tree, known)
-        remember(table, bench.directory, made, bench.at)
+        made = plan_import(Incoming(files, "memd", OLD_TIME), tree, known)
+        remember_originals(table, bench.directory, made, bench.at)
         return made.draft()
 
     bench.commit(plan, REQUEST)

@@ -45,7 +45,7 @@ def home() -> Iterator[Home]:
 def _read(path: str | Path, kind: SourceKind, home: Home) -> ImportReading:
     """Return what is read of a folder or file, which must be recognised."""
     with open_source(str(path), home.path) as source:
-        assert kinds.recognised(source) is kind
+        assert kinds.kind_of(source) is kind
         return kinds.read(kind, source)
 
 

@@ -49,7 +49,7 @@ def file_of_a_tool() -> Iterator[Use]:
         def use(data: bytes) -> None:
             name, _, content = data.partition(b"\n")
             shown = os.fsdecode(name.rpartition(b"/")[2])
-            if intake.fault(shown) or len(name) > 200:
+            if intake.reason_against_name(shown) or len(name) > 200:
                 return
             root = folder / "source"
             root.mkdir()
@@ -64,11 +64,11 @@ def file_of_a_tool() -> Iterator[Use]:
 
 def _all_readers(source: OpenSource) -> None:
     for name in source.names():
-        assert not intake.fault(name)
+        assert not intake.reason_against_name(name)
         with suppress(MemdError):
             assert len(source.read(name)) == source.size(name)
     with suppress(MemdError):
-        kinds.recognised(source)
+        kinds.kind_of(source)
     for kind in SourceKind:
         with suppress(MemdError):
             is_memd = kind is SourceKind.MEMD

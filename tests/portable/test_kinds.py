@@ -148,7 +148,7 @@ def _taken(reading: ImportReading) -> dict[str, str]:
 def test_a_sample_is_recognised_and_read(folder: str) -> None:
     """Each sample is recognised, and what is taken and left out of it is what the table says."""
     source = sample(folder)
-    assert kinds.recognised(source) is _kind(folder)
+    assert kinds.kind_of(source) is _kind(folder)
     reading = kinds.read(_kind(folder), source)
     assert _taken(reading) == TAKEN[folder]
     left = {file.name: file.reason for file in reading.left_out}
@@ -267,18 +267,18 @@ AMBIGUOUS: dict[str, dict[str, bytes]] = {
 @pytest.mark.parametrize("case", AMBIGUOUS)
 def test_what_is_not_clear_is_asked(case: str) -> None:
     """A source that looks like nothing, or like two things, has no kind."""
-    assert kinds.recognised(Files(AMBIGUOUS[case])) is None
+    assert kinds.kind_of(Files(AMBIGUOUS[case])) is None
 
 
 def test_a_memory_folder_without_an_index_is_recognised() -> None:
     """Memories are known by their type, and a list among them makes them no other tool's."""
     head = b"---\nname: a\ndescription: a\nmetadata:\n  type: user\n---\n\na\n"
     source = Files({"a.md": head, "b.md": b"- an old list\n"})
-    assert kinds.recognised(source) is SourceKind.CLAUDE_CODE
+    assert kinds.kind_of(source) is SourceKind.CLAUDE_CODE
 
 
 def test_an_archive_of_memd_is_recognised() -> None:
     """A manifest of memd decides, whatever lies beside it."""
     manifest = msgspec.json.encode({"format": "memd-export", "version": 9})
     source = Files({"manifest.json": manifest, "projects/a/memory/MEMORY.md": b""})
-    assert kinds.recognised(source) is SourceKind.MEMD
+    assert kinds.kind_of(source) is SourceKind.MEMD

@@ -13,7 +13,7 @@ from memd.core.text import sha256
 from memd.core.values import MemoryType
 from memd.documents.document import parse
 from memd.portable.marking import marked
-from memd.portable.merging import merged
+from memd.portable.merging import plan_import
 from memd.portable.plan import ImportPlan, Incoming
 from memd.portable.values import ProposedMemory
 from tests.portable.trees import Desk, memory
@@ -36,7 +36,7 @@ def plan(
     kind: str = "memd",
 ) -> ImportPlan:
     """Return what an import of these files makes of a desk."""
-    return merged(Incoming(files, kind, NOW, past, joined=joined), desk, desk.known)
+    return plan_import(Incoming(files, kind, NOW, past, joined=joined), desk, desk.known)
 
 
 def actions(made: ImportPlan) -> dict[str, str]:

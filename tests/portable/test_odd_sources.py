@@ -72,7 +72,7 @@ def _read(kind: SourceKind, source: Files) -> ImportReading | None:
 def test_a_reader_refuses_or_reads(files: dict[str, bytes], kind: SourceKind) -> None:
     """Whatever a source holds, it is read or refused, twice alike, and no name is taken twice."""
     source = Files(files)
-    kinds.recognised(source)
+    kinds.kind_of(source)
     reading = _read(kind, source)
     assert reading == _read(kind, source)
     for project in reading.projects if reading else ():
