@@ -35,7 +35,8 @@ _ID_CHARACTERS = 80
 # Characters that could end the label or give it another meaning.
 _LABEL_PUNCTUATION = re.compile(r"[()\[\]{}<>:,;\"'`]")
 UNREGISTERED = "unregistered"
-_UNLIMITED = 1 << 40
+_UNLIMITED = 1 << 40  # more UTF-16 units than any block has
+_LINE_ENDS = 2  # between two entries
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -68,25 +69,40 @@ def lay_out(messages: Sequence[AgentMessage], room: int | None = None) -> Messag
     all_whole = [message(each) for each in messages]
     all_short = [_labelled_message(each, _short_form(each)) for each in messages]
     limit = (_UNLIMITED if room is None else room) - units(_in_tag([]))
-    for number in range(len(messages), 0, -1):
-        shown, whole, short = messages[:number], all_whole[:number], all_short[:number]
-        # A whole message may be smaller than its short form, which names how to read it.
-        smallest = [min(map(units, forms)) for forms in zip(whole, short, strict=True)]
-        spare = limit - 2 * number - sum(smallest)  # two line ends between entries
-        if spare < 0:
+    for number in range(len(messages), 0, -1):  # as many of the messages as possible
+        whole_fits = _find_whole(all_whole[:number], all_short[:number], limit)
+        if whole_fits is None:
             continue
-        # The units that short forms leave go to messages of which a little is missing.
-        missing = [units(text) - size for text, size in zip(whole, smallest, strict=True)]
-        fits = [size <= share for size, share in zip(missing, shares(missing, spare), strict=True)]
-        entries = [
-            text if fit else brief for text, brief, fit in zip(whole, short, fits, strict=True)
-        ]
-        return MessageBlock(
-            _in_tag(entries),
-            tuple(each.id for each, fit in zip(shown, fits, strict=True) if fit),
-            tuple(each.id for each, fit in zip(shown, fits, strict=True) if not fit),
-        )
+        entries: list[str] = []
+        whole_ids: list[str] = []
+        short_ids: list[str] = []
+        for index, fits in enumerate(whole_fits):
+            entries.append(all_whole[index] if fits else all_short[index])
+            ids = whole_ids if fits else short_ids
+            ids.append(messages[index].id)
+        return MessageBlock(_in_tag(entries), tuple(whole_ids), tuple(short_ids))
     return MessageBlock()
+
+
+def _find_whole(
+    whole_texts: Sequence[str], short_texts: Sequence[str], limit: int
+) -> list[bool] | None:
+    """Return for each message of a block whether its whole text is shown, not its short form.
+
+    ``limit`` is the most UTF-16 units of all entries. Return ``None`` if the messages do not fit
+    even in their smallest form.
+    """
+    # A whole message may be smaller than its short form, which names how to read it.
+    smallest = [
+        min(units(whole), units(short))
+        for whole, short in zip(whole_texts, short_texts, strict=True)
+    ]
+    spare = limit - _LINE_ENDS * len(smallest) - sum(smallest)
+    if spare < 0:
+        return None
+    # The units that short forms leave go to messages of which a little is missing.
+    missing = [units(text) - size for text, size in zip(whole_texts, smallest, strict=True)]
+    return [size <= share for size, share in zip(missing, shares(missing, spare), strict=True)]
 
 
 def age(seconds: float) -> str:
@@ -112,9 +128,9 @@ def _labelled_message(each: AgentMessage, quote: str) -> str:
 def _sender_line(each: AgentMessage) -> str:
     """Return the label of a message: its sender, client, project and age."""
     sender = each.sender
-    ago = age(each.age)
+    age_text = age(each.age)
     if each.kind is MessageKind.NOTICE:
-        return f"Notice from memd ({ago}), {tags.NOT_THE_USER}"
+        return f"Notice from memd ({age_text}), {tags.NOT_THE_USER}"
     address = _label_part(sender.address, _ADDRESS_CHARACTERS)
     claim = ""
     if not sender.agent:  # not registered, so the address is only the sender's claim
@@ -124,9 +140,10 @@ def _sender_line(each: AgentMessage) -> str:
         claim,
         _label_part(sender.client, _CLIENT_CHARACTERS),
         _label_part(sender.project, _PROJECT_CHARACTERS),
-        ago,
+        age_text,
     )
-    return f"Message from {address} ({', '.join(filter(None, origin))}), {tags.NOT_THE_USER}"
+    origin_text = ", ".join(part for part in origin if part)
+    return f"Message from {address} ({origin_text}), {tags.NOT_THE_USER}"
 
 
 def _details_line(each: AgentMessage) -> str:
@@ -165,8 +182,10 @@ def _short_form(each: AgentMessage) -> str:
     # Cut first: a body may have 32 KiB.
     start = shortened(neutralise(each.body), 2 * SUMMARY_CHARACTERS)
     beginning = _summary(each) or one_line(start, SUMMARY_CHARACTERS)
-    how = _READ_WHOLE.format(units=units(each.body), id=_label_part(each.id, _ID_CHARACTERS))
-    return "\n".join(filter(None, (_quote_lines(beginning), how)))
+    how_to_read = _READ_WHOLE.format(
+        units=units(each.body), id=_label_part(each.id, _ID_CHARACTERS)
+    )
+    return f"{_quote_lines(beginning)}\n{how_to_read}" if beginning else how_to_read
 
 
 def _summary(each: AgentMessage) -> str:

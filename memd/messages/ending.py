@@ -43,8 +43,8 @@ class Arrival(Struct, frozen=True):
 class StepEffects(Struct):
     """What a step changed under the lock, to be published after the step.
 
-    ``held_for`` are agents for whom one more message is held until the person decides. For those in
-    ``released`` messages can be leased again.
+    ``held_for`` are the ids of agents for whom one more message is held until the person decides.
+    The agents with the ids in ``released`` can lease messages again.
     """
 
     arrived: list[Arrival] = field(default_factory=list)
@@ -85,17 +85,19 @@ class Endings:
         by_key = {(copy.message, copy.receiver): copy for copy in copies}
         numbers = [number for number, _ in by_key]
         stored = {message.number: message for message in self._table.get(numbers)}
-        state_text = f"{state.value}{f' ({reason})' if reason else ''}"
+        state_text = f"{state.value} ({reason})" if reason else state.value
         notices: dict[tuple[int, int], Notice] = {}
         for key, copy in by_key.items():
             message = stored.get(copy.message)
-            if message is not None and state is not MessageState.READ:
-                text = f"m{message.number} to {copy.address}: {state_text}"
-                if notice := self._make_notice(message, message.sender.agent, text):
-                    notices[key] = notice
+            if message is None or state is MessageState.READ:
+                continue
+            text = f"m{message.number} to {copy.address}: {state_text}"
+            notice = self._make_notice(message, message.sender.agent, text)
+            if notice is not None:
+                notices[key] = notice
         # Another step may have ended a copy before; its notice is not stored then.
         ended = self.mailboxes.end(by_key, state, reason, notices)
-        self._count_notices(filter(None, (notices.get(key) for key in ended)), effects)
+        self._count_notices([notices[key] for key in ended if key in notices], effects)
         effects.ended += [
             CopyEnd(stored[number], by_key[number, receiver].address, state, reason)
             for number, receiver in ended
@@ -112,13 +114,10 @@ class Endings:
         effects.released |= self.mailboxes.remove_ended_leases()
         for receiver in effects.released | set(receivers):
             keys = set(self.mailboxes.without_deliveries_left(receiver))
-            copies = [
-                copy
-                for copy in (self._table.waiting(receiver) if keys else ())
-                if (copy.message, copy.receiver) in keys
-            ]
+            waiting = self._table.waiting(receiver) if keys else ()
+            copies = [copy for copy in waiting if (copy.message, copy.receiver) in keys]
             self.end(copies, MessageState.PARKED, "delivered and never acknowledged", effects)
-        for copy in self.mailboxes.expired():
+        for copy in self.mailboxes.expired_copies():
             # Held copies have a time limit too.
             reason = "nobody decided" if copy.state is MessageState.HELD else ""
             self.end([copy], MessageState.EXPIRED, reason, effects)
@@ -127,23 +126,24 @@ class Endings:
 
     def refuse_unread(self, agents: Iterable[int], effects: StepEffects) -> int:
         """Refuse the messages that wait for agents that have ended; return their number."""
-        ended = tuple(agents)
-        effects.released |= set(ended)  # wakes their calls that wait for a message
-        copies = [copy for agent in ended for copy in self._table.of_receiver(agent)]
+        ids = tuple(agents)
+        effects.released |= set(ids)  # wakes their calls that wait for a message
+        copies = [copy for agent in ids for copy in self._table.of_receiver(agent)]
         return self.end(copies, MessageState.REFUSED, "the receiver has ended", effects)
 
     def _report_unanswered(self, message: StoredMessage, effects: StepEffects) -> None:
         """Tell the sender of a request that no answer came in time, once for each receiver."""
-        notices = []
+        notices: list[Notice] = []
         for copy in self._table.copies(message.number):
             receiver = self.register.get(copy.receiver)
-            gone = receiver is None or self.register.state(receiver) not in _RUNNING
-            cause = "gone" if gone else "no_answer"
+            is_gone = receiver is None or self.register.state(receiver) not in _RUNNING
+            cause = "gone" if is_gone else "no_answer"
             text = f"the {message.kind.value} m{message.number} to {copy.address}: {cause}"
-            notices.append(self._make_notice(message, message.sender.agent, text))
-        stored = [notice for notice in notices if notice is not None]
-        if self._table.close(message.number, stored):
-            self._count_notices(stored, effects)
+            notice = self._make_notice(message, message.sender.agent, text)
+            if notice is not None:
+                notices.append(notice)
+        if self._table.close(message.number, notices):
+            self._count_notices(notices, effects)
 
     def _make_notice(self, about: StoredMessage, agent: int, text: str) -> Notice | None:
         """Return a notice for an agent about a message.
@@ -153,11 +153,18 @@ class Endings:
         receiver = self.register.get(agent) if agent else None
         if receiver is None or receiver.ended is not None or about.kind is MessageKind.NOTICE:
             return None
-        name, now = f"m{about.number}", self._now()
-        notice = NewMessage(_MEMD, MessageKind.NOTICE, "", text, now, reply_to=name)
-        queued, until = MessageState.QUEUED, self.mailboxes.steady_now() + TTL_SECONDS
-        id_, address = receiver.id, receiver.name
-        return notice, MessageCopy(0, id_, address, 0, queued, size=len(text), until=until)
+        reply_to = f"m{about.number}"
+        notice = NewMessage(_MEMD, MessageKind.NOTICE, "", text, self._now(), reply_to=reply_to)
+        copy = MessageCopy(
+            0,  # the table gives the number
+            receiver.id,
+            receiver.name,
+            0,  # memd is no agent
+            MessageState.QUEUED,
+            size=len(text),
+            until=self.mailboxes.steady_now() + TTL_SECONDS,
+        )
+        return notice, copy
 
     def _count_notices(self, notices: Iterable[Notice], effects: StepEffects) -> None:
         """Count stored notices in their mailboxes and add them to the arrivals."""

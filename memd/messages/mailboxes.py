@@ -64,24 +64,25 @@ class Mailboxes:
         self.table = table
         self._now = now
         self._monotonic = monotonic
-        self._leases: dict[tuple[int, int], _Lease] = {}
+        self._leases: dict[tuple[int, int], _Lease] = {}  # by message and receiver
+        # How many messages wait for each receiver; ``None`` until they are counted.
         self._unread: dict[int, int] | None = None
-        self._doubtful = False
-        self._offset = now() - monotonic()
+        self._counts_are_doubtful = False  # after a transaction failed
+        self._monotonic_offset = now() - monotonic()  # turns monotonic seconds into those of 1970
 
     def steady_now(self) -> float:
         """Return the time in seconds since 1970, unaffected by a clock set after the start."""
-        return self._offset + self._monotonic()
+        return self._monotonic_offset + self._monotonic()
 
     def mark_doubtful(self) -> None:
         """Note that a transaction failed, so that ``load`` reads the counts again."""
-        self._doubtful = True
+        self._counts_are_doubtful = True
 
     def load(self) -> None:
         """Count the messages in each mailbox, if that was not done or the counts are in doubt."""
-        if self._unread is None or self._doubtful:
+        if self._unread is None or self._counts_are_doubtful:
             self._unread = self.table.unread()
-            self._doubtful = False
+            self._counts_are_doubtful = False
 
     def unread(self, receiver: int) -> int:
         """Return how many messages wait for a receiver, including leased ones, from memory."""
@@ -89,17 +90,20 @@ class Mailboxes:
 
     def recount(self, receiver: int) -> None:
         """Read again from disk how many messages wait for a receiver."""
-        counts = self._unread if self._unread is not None else {}
-        counts[receiver] = self.table.unread_of(receiver)
-        if not counts[receiver]:
-            del counts[receiver]
+        count = self.table.unread_of(receiver)
+        if self._unread is None:
+            return
+        if count:
+            self._unread[receiver] = count
+        else:
+            self._unread.pop(receiver, None)
 
-    def added(self, receiver: int) -> None:
+    def count_added(self, receiver: int) -> None:
         """Add one stored copy to the count of a receiver."""
         if self._unread is not None:
             self._unread[receiver] = self.unread(receiver) + 1
 
-    def next(
+    def next_messages(
         self,
         receiver: int,
         limit: int = LEASED_MESSAGES,
@@ -114,25 +118,28 @@ class Mailboxes:
         if self._unread is not None and not self.unread(receiver):
             return NextMessages()
         self.remove_ended_leases()
-        # One more than the limit shows whether more are waiting.
-        copies = self._leasable(receiver, -1 if skip else limit + 1)
+        # One more than the limit shows whether more are waiting. If some are skipped, nobody knows
+        # how many are needed.
+        waiting = self._leasable(receiver, -1 if skip else limit + 1)
         if skip is not None:
-            copies = [each for each in copies if not skip(each.message)]
-        chosen: list[MessageCopy] = []
+            waiting = [copy for copy in waiting if not skip(copy.message)]
+        copies: list[MessageCopy] = []
         total = 0
-        for copy in copies:
-            if len(chosen) == limit or (chosen and total + copy.size > size):
+        for copy in waiting:
+            if len(copies) == limit or (copies and total + copy.size > size):
                 break
-            chosen.append(copy)
+            copies.append(copy)
             total += copy.size
-        stored = {each.number: each for each in self.table.get([c.message for c in chosen])}
-        chosen = [copy for copy in chosen if copy.message in stored]
+        stored = {each.number: each for each in self.table.get([c.message for c in copies])}
+        copies = [copy for copy in copies if copy.message in stored]
         now = self._now()
-        messages = tuple(as_message(stored[c.message], now, c.deliveries + 1) for c in chosen)
-        return NextMessages(tuple(chosen), messages, more=len(copies) > len(chosen))
+        messages = tuple(as_message(stored[c.message], now, c.deliveries + 1) for c in copies)
+        return NextMessages(tuple(copies), messages, more=len(waiting) > len(copies))
 
-    def take(self, receiver: int, holder: LeaseHolder, copies: Sequence[MessageCopy]) -> None:
-        """Lease copies that ``next`` returned, and count one more delivery of each."""
+    def lease_copies(
+        self, receiver: int, holder: LeaseHolder, copies: Sequence[MessageCopy]
+    ) -> None:
+        """Lease copies that ``next_messages`` returned, and count one more delivery of each."""
         if copies:
             self.table.delivered(receiver, [copy.message for copy in copies])
         for copy in copies:
@@ -146,8 +153,8 @@ class Mailboxes:
         size: int = LEASED_BYTES,
     ) -> NextMessages:
         """Lease the next messages of a receiver, up to a number and bytes, and return them."""
-        result = self.next(receiver, limit, size)
-        self.take(receiver, holder, result.copies)
+        result = self.next_messages(receiver, limit, size)
+        self.lease_copies(receiver, holder, result.copies)
         return result
 
     def acknowledge(self, receiver: int, numbers: Sequence[int]) -> frozenset[tuple[int, int]]:
@@ -185,12 +192,12 @@ class Mailboxes:
         """End all leases of the holder with this name; return their receivers."""
         return self._end_leases(lambda lease: lease.holder.name == name)
 
-    def leased(self, number: int, receiver: int) -> bool:
+    def is_leased(self, number: int, receiver: int) -> bool:
         """Return whether a receiver's copy of a message is leased now."""
         lease = self._leases.get((number, receiver))
         return lease is not None and self._is_valid(lease)
 
-    def lease_end(self, receiver: int = 0) -> float | None:
+    def next_lease_end(self, receiver: int = 0) -> float | None:
         """Return when the next lease of a receiver ends, in monotonic seconds; 0 is all receivers.
 
         Return ``None`` if no lease has an end.
@@ -203,12 +210,12 @@ class Mailboxes:
         )
         return min((end for end in ends if end is not None), default=None)
 
-    def expired(self) -> tuple[MessageCopy, ...]:
+    def expired_copies(self) -> tuple[MessageCopy, ...]:
         """Return the copies that are past their time and not leased."""
         return tuple(
             copy
             for copy in self.table.overdue(self.steady_now())
-            if not self.leased(copy.message, copy.receiver)
+            if not self.is_leased(copy.message, copy.receiver)
         )
 
     def remove_ended_leases(self) -> frozenset[int]:
@@ -220,28 +227,28 @@ class Mailboxes:
         return tuple(
             (copy.message, receiver)
             for copy in self.table.waiting(receiver, deliveries=(DELIVERIES, 1_000_000))
-            if not self.leased(copy.message, receiver)
+            if not self.is_leased(copy.message, receiver)
         )
 
     def _end_leases(self, condition: Callable[[_Lease], bool]) -> frozenset[int]:
         """Remove the leases that meet a condition; return their receivers."""
-        ended = [key for key, lease in self._leases.items() if condition(lease)]
-        for key in ended:
-            del self._leases[key]
+        ended = [copy for copy, lease in self._leases.items() if condition(lease)]
+        for copy in ended:
+            del self._leases[copy]
         return frozenset(receiver for _, receiver in ended)
 
-    def _leasable(self, receiver: int, most: int) -> list[MessageCopy]:
-        """Return the copies that may be leased now, at least ``most`` if there are so many.
+    def _leasable(self, receiver: int, wanted: int) -> list[MessageCopy]:
+        """Return the copies that may be leased now, at least ``wanted`` if there are so many.
 
-        A ``most`` of -1 returns all of them.
+        -1 returns all of them.
         """
         senders_to_wait = {  # a leased copy of theirs comes first
             lease.copy.sender
             for (_, owner), lease in self._leases.items()
             if owner == receiver and not lease.copy.control
         }
-        leased = any(owner == receiver for _, owner in self._leases)
-        most = -1 if leased else most  # some of the first may be left out below
+        has_leases = any(owner == receiver for _, owner in self._leases)
+        most = -1 if has_leases else wanted  # with leases, some of the first are left out below
         return [
             copy
             for copy in self.table.waiting(receiver, most=most, deliveries=(0, DELIVERIES))

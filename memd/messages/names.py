@@ -21,9 +21,9 @@ _TOO_MANY_PARTS = "it has more than one /"
 _SLUG = re.compile(r"[A-Za-z0-9-]{1,220}")
 _NOT_A_PROJECT = "what stands behind @ is no project"
 _INCOMPLETE_UDS = "uds: is followed by a socket's absolute path, # and an address there"
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
-_NEAREST = 3
-_COMPARED = 6
+_FORBIDDEN_CHARACTERS = re.compile(r"[^a-z0-9._-]+")
+_SHOWN_ADDRESSES = 3  # the most similar addresses that an error names
+_COMPARED_ADDRESSES = 6  # the most addresses that are compared in full
 
 
 class Everyone(Struct, frozen=True):
@@ -74,19 +74,28 @@ def parse(address: str) -> Address:
     if address.startswith("bridge:"):
         raise NoBridgeError(address)
     if address.startswith("uds:"):
-        path, mark, there = address.removeprefix("uds:").rpartition("#")
-        if not mark or not path.startswith("/") or "\0" in path or not there or there == "*":
-            raise AddressRefusedError(address, _INCOMPLETE_UDS)
-        parse(there)  # only to check it
-        return PeerAddress(path, there)
-    names, mark, slug = address.partition("@")
-    if mark and not _SLUG.fullmatch(slug):
+        return _parse_peer_address(address)
+    names, at_sign, slug = address.partition("@")
+    if at_sign and not _SLUG.fullmatch(slug):
         raise AddressRefusedError(address, _NOT_A_PROJECT)
     parts = names.split("/")
     if len(parts) > 2:  # noqa: PLR2004 - parent and name
         raise AddressRefusedError(address, _TOO_MANY_PARTS)
     *parent, name = map(check_agent_name, parts)
     return AgentAddress(name, parent[0] if parent else "", slug)
+
+
+def _parse_peer_address(address: str) -> PeerAddress:
+    """Return the parts of the address ``uds:SOCKET#ADDRESS`` of an agent of another memd.
+
+    Raises AddressRefusedError, NameRefusedError and NoBridgeError.
+    """
+    path, _, address_there = address.removeprefix("uds:").rpartition("#")
+    is_path = path.startswith("/") and "\0" not in path
+    if not is_path or address_there in ("", "*"):
+        raise AddressRefusedError(address, _INCOMPLETE_UDS)
+    parse(address_there)  # only to check it
+    return PeerAddress(path, address_there)
 
 
 def nearest(address: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -98,8 +107,8 @@ def nearest(address: str, known: Iterable[str]) -> tuple[str, ...]:
         return matcher.quick_ratio()
 
     # A full comparison takes milliseconds for hostile names, so only a few are compared in full.
-    candidates = nlargest(_COMPARED, known, key=similarity)
-    return tuple(get_close_matches(address, candidates, _NEAREST))
+    candidates = nlargest(_COMPARED_ADDRESSES, known, key=similarity)
+    return tuple(get_close_matches(address, candidates, _SHOWN_ADDRESSES))
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -115,7 +124,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def name_from(text: str, otherwise: str) -> str:
     """Return a valid name made from a title, else from the text ``otherwise``, else "agent"."""
     for source in (text, otherwise):
-        name = _NOT_IN_NAMES.sub("-", source.lower())
+        name = _FORBIDDEN_CHARACTERS.sub("-", source.lower())
         # Names have no ".." and no dot or hyphen at an end, also after they are cut.
         name = re.sub(r"\.{2,}", ".", name).strip("-._")[:AGENT_NAME_CHARACTERS].strip("-._")
         try:

@@ -11,7 +11,7 @@ from memd.core.recent import Recent
 from memd.messages.errors import TooManyMessagesError
 
 _MINUTE = 60.0
-_SENDERS = 1_000  # the limit of senders and pairs in memory; the oldest are removed
+_MOST_SENDERS = 1_000  # the limit of senders and pairs in memory; the oldest are removed
 
 
 class Pace:
@@ -21,7 +21,8 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._sent: Recent[tuple[int, bool], deque[float]] = Recent(_SENDERS)
+        # When each sender sent in the last minute; the key also says if the message was to all.
+        self._send_times: Recent[tuple[int, bool], deque[float]] = Recent(_MOST_SENDERS)
 
     def count(self, sender: int, limit: int, now: float, *, broadcast: bool) -> None:
         """Count one message of a sender, which may send ``limit`` in a minute.
@@ -33,15 +34,18 @@ class Pace:
         if broadcast:  # it counts as a message too
             times = self._recent_times((sender, True), now)
             limits.append((times, BROADCASTS_PER_MINUTE, "messages to all"))
-        for times, most, what in limits:
-            if len(times) >= most:
-                raise TooManyMessagesError(most, what, times[0] + _MINUTE - now)
+        for times, limit_of_kind, what in limits:
+            if len(times) >= limit_of_kind:
+                raise TooManyMessagesError(limit_of_kind, what, times[0] + _MINUTE - now)
         for times, _, _ in limits:
             times.append(now)
 
     def _recent_times(self, key: tuple[int, bool], now: float) -> deque[float]:
-        """Return when a sender sent in the last minute; ``key`` is the sender and if to all."""
-        times = self._sent.setdefault(key, deque())
+        """Return when a sender sent in the last minute.
+
+        ``key`` is the sender, and whether only its messages to all count.
+        """
+        times = self._send_times.setdefault(key, deque())
         while times and times[0] <= now - _MINUTE:
             times.popleft()
         return times
@@ -58,7 +62,7 @@ class Exchanges:
     """Counts how often two agents answered each other since a person last prompted one of them."""
 
     def __init__(self) -> None:
-        self._turns: Recent[frozenset[int], deque[_Turn]] = Recent(_SENDERS)
+        self._turns: Recent[frozenset[int], deque[_Turn]] = Recent(_MOST_SENDERS)  # by two agents
 
     def is_endless(self, sender: int, receiver: int, now: float) -> bool:
         """Return whether one more answer would be more than ``BACK_AND_FORTH`` in ten minutes."""

@@ -39,7 +39,7 @@ class Register(Roster):
         """
         self.load()
         parent = self._parent(request)
-        began = self._process_start(request.pid, request.caller)
+        process_start = self._process_start(request.pid, request.caller)
         earlier = self._find_earlier(request, parent)
         same_session = self.by_session(request.client, request.session, request.child)
         for registered in (earlier, same_session):
@@ -68,7 +68,7 @@ class Register(Roster):
             client=request.client,
             kind=request.kind,
             pid=request.pid,
-            began=began,
+            began=process_start,
             seen=self._now(),
             transcript=request.transcript,
             displaced=False,
@@ -88,8 +88,9 @@ class Register(Roster):
     ) -> str:
         """Return the name for an agent that registers, and displace a gone agent that has it.
 
-        Without a name in the request it is the agent's ``earlier`` name, or one made from its
-        client and session. Raises NameRefusedError and AgentNameTakenError.
+        ``earlier`` is the agent if it is registered already. Without a name in the request it
+        keeps its name; a new or displaced agent gets one made from its client and session. Raises
+        NameRefusedError and AgentNameTakenError.
         """
         name = request.name or (earlier.name if earlier and not earlier.displaced else "")
         if not name:
@@ -121,46 +122,56 @@ class Register(Roster):
     def _find_earlier(self, request: Registration, parent: Agent | None) -> Agent | None:
         """Return the agent that a request registers again, ``None`` for a new agent.
 
-        It has the same session and, if the request has a name, that name, or it is displaced.
-        Raises AgentEndedError if that agent has ended.
+        This is the last active agent of the same session with the name of the request, or with any
+        name if the request has none. If the session has no such agent, it is the last one that is
+        displaced. Raises AgentEndedError if all agents with the name have ended.
         """
         if not request.session:
             return self._earlier_by_name(request, parent)
         parent_id = parent.id if parent else 0
-        of_session = [
+        session = (request.root, request.client, request.session, request.child, parent_id)
+        same_session = [
             agent
             for agent in self._agents.values()
-            if (agent.root, agent.client, agent.session, agent.child, agent.parent)
-            == (request.root, request.client, request.session, request.child, parent_id)
+            if (agent.root, agent.client, agent.session, agent.child, agent.parent) == session
         ]
-        named = [a for a in of_session if not request.name or a.name == request.name]
-        displaced = [agent for agent in of_session if agent.displaced]
-        active = [agent for agent in named or displaced if agent.ended is None]
-        if named and not active:
-            raise AgentEndedError(request.name or named[0].name)
+        same_name = [agent for agent in same_session if request.name in ("", agent.name)]
+        displaced = [agent for agent in same_session if agent.displaced]
+        active = [agent for agent in same_name or displaced if agent.ended is None]
+        if same_name and not active:
+            raise AgentEndedError(request.name or same_name[0].name)
         return active[-1] if active else None
 
     def _earlier_by_name(self, request: Registration, parent: Agent | None) -> Agent | None:
-        """Return the agent with the name of a request without a session.
+        """Return the agent with the name of a request that has no session.
 
-        Return ``None`` unless it has no session either and is gone or of the same process.
+        Return ``None`` unless that agent has no session either, is of the same client, and is gone
+        or runs in the same process.
         """
         agent = self._name_holder(request.root, request.name, parent)
         if agent is None or agent.session or agent.client != request.client:
             return None
-        same_process = request.pid and agent.pid == request.pid
-        return agent if same_process or self.state(agent) is AgentState.GONE else None
+        is_same_process = request.pid and agent.pid == request.pid
+        return agent if is_same_process or self.state(agent) is AgentState.GONE else None
 
     def _name_holder(self, root: str, name: str, parent: Agent | None) -> Agent | None:
         """Return the agent that has a name in a project, or below a parent in it."""
-        place = (root, name, parent.id if parent else 0)
-        return next((a for a in self._name_holders() if (a.root, a.name, a.parent) == place), None)
+        parent_id = parent.id if parent else 0
+        for agent in self._name_holders():
+            if (agent.root, agent.name, agent.parent) == (root, name, parent_id):
+                return agent
+        return None
 
-    def _taken_names(self, root: str, parent: Agent | None, but: Agent | None = None) -> set[str]:
-        """Return the names that agents of a project have, or those below a parent in it."""
+    def _taken_names(
+        self, root: str, parent: Agent | None, excluded: Agent | None = None
+    ) -> set[str]:
+        """Return the names that agents of a project have, or those below a parent in it.
+
+        The name of the agent ``excluded`` is not among them.
+        """
         place = (root, parent.id if parent else 0)
         agents = (a for a in self._name_holders() if (a.root, a.parent) == place)
-        return {agent.name for agent in agents if agent is not but}
+        return {agent.name for agent in agents if agent is not excluded}
 
     def _name_taken_error(self, name: str, root: str, parent: Agent | None) -> AgentNameTakenError:
         """Return the error that a name is taken, with a free name like it."""
@@ -191,6 +202,7 @@ class Register(Roster):
         if not pid:
             return 0.0
         process = self.find(pid)
+        # A caller of 0 is trusted.
         is_strange = bool(caller) and processes.are_strangers(self.find, pid, caller)
         if process is None or process.uid != os.getuid() or is_strange:
             raise processes.NoSuchProcessError(pid)

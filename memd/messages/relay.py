@@ -33,10 +33,10 @@ from memd.state.tables import MessageCopy, MessageTable
 
 SCHEME = "uds:"
 _PEER = 0  # the receiver of each copy for a peer
-_ENDS = (MessageState.READ, MessageState.REFUSED, MessageState.EXPIRED, MessageState.PARKED)
+_END_STATES = (MessageState.READ, MessageState.REFUSED, MessageState.EXPIRED, MessageState.PARKED)
 _ID_AT_PEER = re.compile(r" there as (m[0-9]{1,18})$")
 _HOP_CHARACTERS = 500
-_MAILBOXES = 5  # all agents of one peer have the room of this many mailboxes here
+_PEER_MAILBOXES = 5  # all agents of one peer have the room of this many mailboxes here
 _ONE_HOP = "what another memd passes on goes to an agent of this one"
 _NOT_LISTED = "it is not listed in messages.peers"
 _TEXT_ONLY = "only text goes to another memd"
@@ -81,10 +81,10 @@ def peer_copy(
     ``now`` is seconds since 1970. An agent there has the room of one mailbox, all agents of the
     peer together that of five.
     """
-    at_peer = f"{SCHEME}{peer.path}#"
-    for_peer = [copy for copy in table.of_receiver(_PEER) if copy.address.startswith(at_peer)]
+    address_start = f"{SCHEME}{peer.path}#"
+    for_peer = [c for c in table.of_receiver(_PEER) if c.address.startswith(address_start)]
     for_agent = [copy for copy in for_peer if copy.address == request.to]
-    for copies, mailboxes in ((for_agent, 1), (for_peer, _MAILBOXES)):
+    for copies, mailboxes in ((for_agent, 1), (for_peer, _PEER_MAILBOXES)):
         used = size + sum(copy.size for copy in copies)
         if len(copies) >= mailboxes * MAILBOX_MESSAGES or used > mailboxes * MAILBOX_BYTES:
             raise MailboxFullError(peer.path)
@@ -110,11 +110,11 @@ class Relays:
         now: Callable[[], float],
         settings: Callable[[str], MessagesSettings],
     ) -> None:
-        self._settings = settings
+        self._settings = settings  # returns the settings of a project's root
         self.check_peer = _no_peers  # until the daemon sets another check
         self._endings = endings
         self._table = endings.mailboxes.table
-        self._now = now
+        self._now = now  # returns seconds since 1970
 
     def waiting(self) -> tuple[RelayedMessage, ...]:
         """Return the messages that wait for a peer or have not ended there, in order of sending."""
@@ -146,20 +146,23 @@ class Relays:
     def apply(self, message: RelayedMessage, answer: RelayAnswer, effects: StepEffects) -> None:
         """End our copy of a message as the peer's copy ended, or note the state there."""
         number = message.number
-        open_ = [
+        open_copies = [
             copy
             for copy in self._table.copies(number)
             if copy.receiver == _PEER and copy.ended is None
         ]
-        if answer.state in _ENDS:
-            self._endings.end(open_, MessageState(answer.state), answer.reason, effects)
-        elif open_:
-            state_there = f"{answer.state} there as {answer.id}"
-            reason = state_there if answer.id else f"not stored there yet: {answer.reason}"
-            changed = any(copy.reason != reason for copy in open_)
-            # A failed call must not overwrite the peer's id, which ``waiting`` reads.
-            if changed and (answer.id or not message.known):
-                self._table.note(number, _PEER, reason)
+        if answer.state in _END_STATES:
+            self._endings.end(open_copies, MessageState(answer.state), answer.reason, effects)
+            return
+        # A failed call must not overwrite the peer's id, which ``waiting`` reads.
+        if not answer.id and message.known:
+            return
+        if answer.id:
+            reason = f"{answer.state} there as {answer.id}"
+        else:
+            reason = f"not stored there yet: {answer.reason}"
+        if any(copy.reason != reason for copy in open_copies):
+            self._table.note(number, _PEER, reason)
 
 
 def _check_hop(request: SendRequest) -> None:
@@ -170,7 +173,7 @@ def _check_hop(request: SendRequest) -> None:
     """
     if request.to == "*" or request.to.startswith(SCHEME):
         raise PeerRefusedError(request.to, _ONE_HOP)
-    path, mark, sender = request.hop.removeprefix(SCHEME).rpartition("#")
-    complete = request.hop.startswith(f"{SCHEME}/") and path and mark and sender
-    if not complete or len(request.hop) > _HOP_CHARACTERS or not request.hop.isprintable():
+    path, _, sender = request.hop.removeprefix(SCHEME).rpartition("#")
+    is_complete = request.hop.startswith(f"{SCHEME}/") and path and sender
+    if not is_complete or len(request.hop) > _HOP_CHARACTERS or not request.hop.isprintable():
         raise AddressRefusedError(request.hop, _NO_HOP)

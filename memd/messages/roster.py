@@ -40,7 +40,11 @@ _NOT_AN_AGENT = "it names no agent of this daemon"
 
 
 class Roster:
-    """The agents of this user. ``find`` returns a running process of any user by its number."""
+    """The agents of this user.
+
+    ``find`` returns a running process of any user by its number. ``now`` returns seconds since
+    1970, ``monotonic`` seconds that never go back. The keys of dictionaries are ids of agents.
+    """
 
     def __init__(
         self,
@@ -53,13 +57,14 @@ class Roster:
         self.find = find
         self._now = now
         self._monotonic = monotonic
-        self._started = (now(), monotonic())
+        self._start_times = (now(), monotonic())  # when the daemon started, by both clocks
         self._agents: dict[int, Agent] = {}
-        self._keys: dict[int, str] = {}  # hashes
-        self._sessions: dict[tuple[str, str, str], int] = {}  # by client, session and sub-agent
-        self._calls: dict[int, float] = {}  # each agent's last call, in monotonic seconds
-        self._turns: dict[int, float] = {}  # each agent's last turn, in monotonic seconds
-        self._alive: dict[int, Callable[[], bool]] = {}  # whether its connection is open
+        self._keys: dict[int, str] = {}  # the hash of each agent's key
+        # The id of an agent by its client, session and sub-agent.
+        self._sessions: dict[tuple[str, str, str], int] = {}
+        self._last_calls: dict[int, float] = {}  # in monotonic seconds
+        self._last_turns: dict[int, float] = {}  # in monotonic seconds
+        self._connections: dict[int, Callable[[], bool]] = {}  # return whether they are open
         self._loaded = False
         # Whether messages wait for an agent; PostOffice sets it. Until then no agent is removed.
         self.has_mail: Callable[[int], bool] = lambda _: True
@@ -77,10 +82,11 @@ class Roster:
         Raises AgentKeyError if no agent has it, AgentEndedError if the agent has ended.
         """
         self.load()
-        hashed = hash_key(key)
-        agent = next((self._agents[i] for i, other in self._keys.items() if other == hashed), None)
-        if agent is None:
+        key_hash = hash_key(key)
+        ids = [id_ for id_, stored_hash in self._keys.items() if stored_hash == key_hash]
+        if not ids:
             raise AgentKeyError
+        agent = self._agents[ids[0]]
         if agent.ended is not None:
             raise AgentEndedError(agent.name)
         self.touch(agent.id)
@@ -127,12 +133,12 @@ class Roster:
         every = sorted((*self._agents.values(),), key=lambda agent: agent.id)
         return tuple(agent for agent in every if root in (None, agent.root))
 
-    def audience(self, root: str, but: int = 0) -> tuple[Agent, ...]:
+    def audience(self, root: str, sender: int = 0) -> tuple[Agent, ...]:
         """Return the receivers of a message to all agents of a project: all that have not ended.
 
-        ``but`` is the id of the sender, which is left out.
+        ``sender`` is the id of the sender, which is left out.
         """
-        return tuple(a for a in self.agents(root) if a.ended is None and a.id != but)
+        return tuple(a for a in self.agents(root) if a.ended is None and a.id != sender)
 
     def resolve(self, address: str, root: str) -> Agent:
         """Return the agent that an address names to a sender of the project ``root``.
@@ -161,18 +167,19 @@ class Roster:
         """Return whether an agent is live, idle, gone or ended at this moment."""
         if agent.ended is not None:
             return AgentState.ENDED
-        alive = self._alive.get(agent.id)
-        connected = alive is not None and alive()
-        if alive is not None and not connected:
-            self._alive.pop(agent.id, None)  # with None, as another thread may have removed it
+        is_open = self._connections.get(agent.id)
+        is_connected = is_open is not None and is_open()
+        if is_open is not None and not is_connected:
+            # With ``None``, since another thread may have removed it.
+            self._connections.pop(agent.id, None)
         # A sub-agent runs in the process of its parent's session.
         host = self._agents.get(agent.parent if agent.child else 0, agent)
-        running = connected or processes.runs(self.find, host)
-        silent = self._seconds_since(self._calls, agent) >= SILENT_SECONDS
-        if not running and (host.pid or silent):
+        is_running = is_connected or processes.runs(self.find, host)
+        is_silent = self._seconds_since(self._last_calls, agent) >= SILENT_SECONDS
+        if not is_running and (host.pid or is_silent):
             return AgentState.GONE
-        idle = self._seconds_since(self._turns, agent) >= IDLE_SECONDS
-        return AgentState.IDLE if idle else AgentState.LIVE
+        is_idle = self._seconds_since(self._last_turns, agent) >= IDLE_SECONDS
+        return AgentState.IDLE if is_idle else AgentState.LIVE
 
     def is_anothers(self, agent: Agent, caller: int) -> bool:
         """Return whether an agent's process runs and is neither above nor below a caller's."""
@@ -181,13 +188,13 @@ class Roster:
     def touch(self, id_: int, *, turn: bool = False) -> None:
         """Note in memory that an agent called, and with ``turn`` that it has a turn."""
         now = self._monotonic()
-        self._calls[id_] = now
-        if turn or id_ not in self._turns:
-            self._turns[id_] = now
+        self._last_calls[id_] = now
+        if turn or id_ not in self._last_turns:
+            self._last_turns[id_] = now
 
     def attach(self, id_: int, alive: Callable[[], bool]) -> None:
         """Count an agent as running while ``alive`` returns that its connection is open."""
-        self._alive[id_] = alive
+        self._connections[id_] = alive
 
     def end(self, id_: int) -> list[int]:
         """End an agent and all agents that work for it; return their ids."""
@@ -195,31 +202,27 @@ class Roster:
         ids = [id_]
         for each in ids:  # the list grows: agents below the sub-agents end too
             ids += [child.id for child in self.children(each)]
-        ended = {
-            replace(agent, ended=self._now()): self._keys[agent.id]
+        ended_agents = [
+            replace(agent, ended=self._now())
             for agent in map(self._agents.get, ids)
             if agent is not None and agent.ended is None
-        }
-        self._table.save(ended)
-        self._agents.update((agent.id, agent) for agent in ended)
+        ]
+        self._save_all(ended_agents)
         return ids
 
     def forget(self) -> None:
         """Remove agents that ended a day ago, and unused ones (``_unused``) after a week."""
         self.load()
-        seen = {
-            replace(agent, seen=self._now() - self._seconds_since(self._calls, agent)): self._keys[
-                agent.id
-            ]
-            for agent in map(self._agents.get, list(self._calls))
+        callers = [
+            replace(agent, seen=self._now() - self._seconds_since(self._last_calls, agent))
+            for agent in map(self._agents.get, list(self._last_calls))
             if agent is not None
-        }
-        self._table.save(seen)  # else after a restart their registration counts as the last call
-        self._agents.update((agent.id, agent) for agent in seen)
-        before = self._now() - FORGOTTEN_SECONDS
-        ended = [a for a in self._agents.values() if a.ended is not None and a.ended <= before]
+        ]
+        self._save_all(callers)  # else after a restart their registration is their last call
+        latest = self._now() - FORGOTTEN_SECONDS
+        ended = [a for a in self._agents.values() if a.ended is not None and a.ended <= latest]
         absent = [
-            a for a in self._unused() if self._seconds_since(self._calls, a) >= ABSENT_SECONDS
+            a for a in self._unused() if self._seconds_since(self._last_calls, a) >= ABSENT_SECONDS
         ]
         self._remove([*ended, *absent])
 
@@ -233,8 +236,12 @@ class Roster:
             for agent in self._agents.values()
             if self.state(agent) is AgentState.GONE and not self.has_mail(agent.id)
         }
-        unused = (a for a in gone.values() if all(c.id in gone for c in self.children(a.id)))
-        return sorted(unused, key=partial(self._seconds_since, self._calls), reverse=True)
+        unused = [
+            agent
+            for agent in gone.values()
+            if all(child.id in gone for child in self.children(agent.id))
+        ]
+        return sorted(unused, key=partial(self._seconds_since, self._last_calls), reverse=True)
 
     def _remove(self, agents: Sequence[Agent]) -> None:
         """Remove agents and their sub-agents from the state file and from memory."""
@@ -245,21 +252,32 @@ class Roster:
             session = (agent.client, agent.session, agent.child)
             if self._sessions.get(session) == agent.id:  # a newer agent may have the session
                 del self._sessions[session]
-            for by_id in (self._agents, self._keys, self._calls, self._turns, self._alive):
+            for by_id in (
+                self._agents,
+                self._keys,
+                self._last_calls,
+                self._last_turns,
+                self._connections,
+            ):
                 by_id.pop(agent.id, None)
 
-    def _remember(self, agent: Agent, key: str) -> None:
+    def _remember(self, agent: Agent, key_hash: str) -> None:
         """Store an agent and its key's hash in memory."""
         self._agents[agent.id] = agent
-        self._keys[agent.id] = key
+        self._keys[agent.id] = key_hash
         if agent.session:
             self._sessions[agent.client, agent.session, agent.child] = agent.id
 
-    def _save(self, agent: Agent, key: str = "") -> None:
+    def _save(self, agent: Agent, key_hash: str = "") -> None:
         """Store an agent on disk and in memory, with a new key's hash if there is one."""
-        key = key or self._keys[agent.id]
-        self._table.save({agent: key})
-        self._remember(agent, key)
+        key_hash = key_hash or self._keys[agent.id]
+        self._table.save({agent: key_hash})
+        self._remember(agent, key_hash)
+
+    def _save_all(self, agents: Sequence[Agent]) -> None:
+        """Store agents, whose keys and sessions have not changed, on disk and in memory."""
+        self._table.save({agent: self._keys[agent.id] for agent in agents})
+        self._agents.update((agent.id, agent) for agent in agents)
 
     def _name_holders(self) -> Iterator[Agent]:
         """Return the agents that have their names: neither ended nor displaced."""
@@ -273,8 +291,8 @@ class Roster:
         """
         if agent.id in times:
             return self._monotonic() - times[agent.id]
-        wall, monotonic = self._started
-        return max(0.0, wall - agent.seen) + self._monotonic() - monotonic
+        start, monotonic_start = self._start_times
+        return max(0.0, start - agent.seen) + self._monotonic() - monotonic_start
 
 
 def hash_key(key: str) -> str:

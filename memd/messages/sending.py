@@ -42,18 +42,22 @@ from memd.messages.values import LoggedMessage, Receiver, SendRequest, Sent
 from memd.state.tables import MessageCopy, NewMessage, StoredMessage
 
 UNREGISTERED = "unregistered"
-_REFUSED = "the receiver's settings refuse it"
-_FULL = "mailbox_full"
-_HELD = "it waits for the person: memctl message accept or refuse"
-_ENDLESS = "the two agents answer each other without their person"
-_BODY, _SUMMARY = ("body", "bytes"), ("summary", "characters")
+_SETTINGS_REFUSE = "the receiver's settings refuse it"
+_MAILBOX_FULL = "mailbox_full"
+_WAITS_FOR_PERSON = "it waits for the person: memctl message accept or refuse"
+_ENDLESS_EXCHANGE = "the two agents answer each other without their person"
+_BODY_AND_UNIT, _SUMMARY_AND_UNIT = ("body", "bytes"), ("summary", "characters")
 _ANSWERABLE = (MessageState.QUEUED, MessageState.READ)
-# If a copy of a message has one of these states, the first such is that of the whole message.
-_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)
+# A message has the first of these states that one of its copies has.
+_WAITING_STATES = (MessageState.LEASED, MessageState.QUEUED, MessageState.HELD)
 
 
 class PostOffice(Endings):
-    """Sends messages and ends them. ``settings`` returns the settings of a project's root."""
+    """Sends messages and ends them.
+
+    ``settings`` returns the settings of a project's root. ``now`` returns seconds since 1970,
+    ``monotonic`` seconds that never go back.
+    """
 
     def __init__(
         self,
@@ -67,15 +71,16 @@ class PostOffice(Endings):
         self._settings = settings
         self._monotonic = monotonic
         self.relays = Relays(self, mailboxes.steady_now, settings)
-        self._pace = Pace()
-        self._exchanges = Exchanges()
+        self._pace = Pace()  # limits the messages of each sender
+        self._exchanges = Exchanges()  # recognises agents that answer each other without end
         register.has_mail = self._has_mail
 
     def send(self, request: SendRequest, agent: Agent | None, effects: StepEffects) -> Sent:
         """Store a message with a copy for each receiver, and return its state.
 
-        ``agent`` is the sender, ``None`` if it is not registered. A request id that was used before
-        returns the message that it sent. Raises the errors in ``MESSAGE_ERRORS`` of the api.
+        ``agent`` is the sender, ``None`` if it is not registered. A request whose id was used
+        before stores nothing and returns the message that it sent then. Raises the errors in
+        ``MESSAGE_ERRORS`` of the api.
         """
         root = agent.root if agent else request.root
         settings = self.settings(root)
@@ -85,31 +90,25 @@ class PostOffice(Endings):
         earlier = self._table.earlier(sender.agent, request_key) if request_key else 0
         if earlier:  # the client lost the first answer
             return self._describe_sent(earlier)
-        to_all = request.to == "*"
         peer = relay.peer_of(request, kind, settings, self.relays.check_peer)
         receivers = () if peer else self._find_receivers(request, kind, agent, root)
-        self._check_request(request, kind, agent, receivers)
-        if agent is not None and (receivers or peer):
+        self._check_response(request, kind, agent, receivers)
+        if agent is not None:
             # The sender's address as the receiver has to write it in an answer.
-            address = self.register.address(agent, receivers[0].root if receivers else "")
-            sender = replace(sender, address=address)
-        now = self._monotonic()
+            receiver_root = receivers[0].root if receivers else ""
+            sender = replace(sender, address=self.register.address(agent, receiver_root))
         # Only counted now: a message that is refused above does not use up the sender's limit.
-        self._pace.count(sender.agent, settings.per_minute, now, broadcast=to_all)
+        to_all = request.to == "*"
+        self._pace.count(sender.agent, settings.per_minute, self._monotonic(), broadcast=to_all)
         body = kinds.body_of(request, kind)
         size = len(body.encode()) + len(request.summary.encode())
-        copies = [self._make_copy(sender, kind, each, size, request.ttl) for each in receivers]
         if peer:
-            copies = [
-                relay.peer_copy(peer, request, size, self.mailboxes.steady_now(), self._table)
-            ]
+            now = self.mailboxes.steady_now()
+            copies = [relay.peer_copy(peer, request, size, now, self._table)]
+        else:
+            copies = [self._make_copy(sender, kind, each, size, request.ttl) for each in receivers]
         if not to_all:  # of a message to all, refused copies are in the result
             _raise_refusal(copies[0])
-        answer_seconds = kinds.answer_seconds(kind)
-        if answer_seconds and self.register.state(receivers[0]) is AgentState.GONE:
-            answer_seconds = 0.0  # its sender gets the notice "gone" at once
-        steady = self.mailboxes.steady_now()
-        answer_by = None if answer_seconds is None else steady + answer_seconds
         message = NewMessage(
             sender,
             kind,
@@ -119,14 +118,27 @@ class PostOffice(Endings):
             reply_to=request.reply_to,
             request=number_of(request.request),
             approve=request.approve,
-            answer_by=answer_by,
+            answer_by=self._answer_time(kind, receivers),
             ttl=kinds.lifetime(kind, request.ttl),
             request_id=request_key,
         )
         number = self._table.add(message, copies)
-        for receiver, copy in zip(receivers, () if peer else copies, strict=True):
-            self._note_copy(message, number, receiver, copy, effects)
+        if not peer:  # the copy for a peer is in no mailbox here
+            for receiver, copy in zip(receivers, copies, strict=True):
+                self._note_copy(message, number, receiver, copy, effects)
         return self._describe_sent(number)
+
+    def _answer_time(self, kind: MessageKind, receivers: tuple[Agent, ...]) -> float | None:
+        """Return when an answer to a message is overdue, in seconds since 1970.
+
+        Return ``None`` if this kind of message needs no answer.
+        """
+        seconds = kinds.answer_seconds(kind)
+        if seconds is None:
+            return None
+        # If its receiver is gone, the sender gets the notice "gone" at once.
+        is_gone = self.register.state(receivers[0]) is AgentState.GONE
+        return self.mailboxes.steady_now() + (0.0 if is_gone else seconds)
 
     def _note_copy(
         self,
@@ -140,7 +152,7 @@ class PostOffice(Endings):
         if copy.state is MessageState.QUEUED:
             if message.sender.agent:
                 self._exchanges.count(message.sender.agent, receiver.id, self._monotonic())
-            self.mailboxes.added(receiver.id)
+            self.mailboxes.count_added(receiver.id)
             due = copy.until if message.answer_by is None else message.answer_by
             sender = message.sender.address
             effects.arrived.append(Arrival(receiver, number, sender, message.summary, due))
@@ -149,9 +161,8 @@ class PostOffice(Endings):
 
     def _has_mail(self, agent: int) -> bool:
         """Return whether messages wait for an agent, also those that are held for the person."""
-        use = self.mailboxes.table.use
-        stored = use(agent, held=False).messages or use(agent, held=True).messages
-        return bool(stored or self.mailboxes.unread(agent))
+        stored = [self.mailboxes.table.use(agent, held=held).messages for held in (False, True)]
+        return any(stored) or bool(self.mailboxes.unread(agent))
 
     def settings(self, root: str) -> MessagesSettings:
         """Return the settings of a project. Raises MessagesOffError if they disable messages."""
@@ -167,8 +178,8 @@ class PostOffice(Endings):
     def status(self, message: str) -> Sent:
         """Return the state of a message and of each copy. Raises MessageNotFoundError."""
         number = number_of(message)
-        stored = self._table.get([number])
-        if not stored or stored[0].kind is MessageKind.NOTICE:
+        stored = self._find_stored(number)
+        if stored is None or stored.kind is MessageKind.NOTICE:
             raise MessageNotFoundError(message)
         return self._describe_sent(number)
 
@@ -188,11 +199,11 @@ class PostOffice(Endings):
     def decide(self, message: str, effects: StepEffects, *, accept: bool) -> Sent:
         """Queue or refuse the held copies of a message. Raises MessageNotFoundError."""
         number = number_of(message)
-        held = [copy for copy in self._table.copies(number) if copy.state is MessageState.HELD]
-        (stored, *_) = self._table.get([number]) or (None,)
-        if not held or stored is None:
+        copies = [copy for copy in self._table.copies(number) if copy.state is MessageState.HELD]
+        stored = self._find_stored(number)
+        if not copies or stored is None:
             raise MessageNotFoundError(message)
-        for copy in held:
+        for copy in copies:
             receiver = self.register.get(copy.receiver)
             if accept and receiver is not None and receiver.ended is None:
                 # Its lifetime starts again, as it may have been held for longer.
@@ -234,7 +245,7 @@ class PostOffice(Endings):
         kinds.check_pair(kind, agent, receiver)
         return (receiver,)
 
-    def _check_request(
+    def _check_response(
         self,
         request: SendRequest,
         kind: MessageKind,
@@ -246,23 +257,22 @@ class PostOffice(Endings):
         A request is open if its sender still waits for an answer and this agent got it.
         """
         request_kind = kinds.request_kind_of(kind)
-        if request_kind is None:
+        if request_kind is None:  # it is no response
             return
-        number = number_of(request.request)
-        (stored, *_) = self._table.get([number]) or (None,)
-        open_here = (
-            stored is not None
-            and agent is not None
-            and stored.kind is request_kind
-            and stored.answer_by is not None
-            and stored.sender.agent == receivers[0].id
-            and any(
-                copy.receiver == agent.id and copy.state in _ANSWERABLE
-                for copy in self._table.copies(number)
-            )
-        )
-        if not open_here:
+        stored = self._find_stored(number_of(request.request))
+        if stored is None or stored.kind is not request_kind or agent is None:
             raise RequestNotOpenError(request.request)
+        is_expected = stored.answer_by is not None and stored.sender.agent == receivers[0].id
+        was_received = any(
+            copy.receiver == agent.id and copy.state in _ANSWERABLE
+            for copy in self._table.copies(stored.number)
+        )
+        if not (is_expected and was_received):
+            raise RequestNotOpenError(request.request)
+
+    def _find_stored(self, number: int) -> StoredMessage | None:
+        """Return the message with a number, ``None`` if there is none."""
+        return next(iter(self._table.get([number])), None)
 
     def _make_copy(
         self, sender: Sender, kind: MessageKind, receiver: Agent, size: int, ttl: float | None
@@ -275,19 +285,19 @@ class PostOffice(Endings):
         now = self._monotonic()
         state, reason = MessageState.QUEUED, ""
         if decision == "refuse":
-            state, reason = MessageState.REFUSED, _REFUSED
+            state, reason = MessageState.REFUSED, _SETTINGS_REFUSE
         elif decision == "hold":
-            state, reason = MessageState.HELD, _HELD
+            state, reason = MessageState.HELD, _WAITS_FOR_PERSON
         elif sender.agent and self._exchanges.is_endless(sender.agent, receiver.id, now):
-            state, reason = MessageState.HELD, _ENDLESS
+            state, reason = MessageState.HELD, _ENDLESS_EXCHANGE
         # Held messages have a limit of their own, so that unknown senders cannot fill the mailbox.
+        use = self.mailboxes.table.use(receiver.id, held=state is MessageState.HELD)
+        is_full = use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES
+        if is_full and state is not MessageState.REFUSED:
+            state, reason = MessageState.REFUSED, _MAILBOX_FULL
+        is_refused = state is MessageState.REFUSED
         is_held = state is MessageState.HELD
-        use = self.mailboxes.table.use(receiver.id, held=is_held)
-        full = use.messages >= MAILBOX_MESSAGES or use.bytes + size > MAILBOX_BYTES
-        if full and state is not MessageState.REFUSED:
-            state, reason = MessageState.REFUSED, _FULL
-        refused = state is MessageState.REFUSED
-        seconds = HELD_SECONDS if is_held and not refused else kinds.lifetime(kind, ttl)
+        seconds = HELD_SECONDS if is_held else kinds.lifetime(kind, ttl)
         return MessageCopy(
             0,  # the table gives the number
             receiver.id,
@@ -297,7 +307,7 @@ class PostOffice(Endings):
             reason,
             size=size,
             until=self.mailboxes.steady_now() + seconds,
-            ended=self._now() if refused else None,
+            ended=self._now() if is_refused else None,
         )
 
     def _describe_sent(self, number: int) -> Sent:
@@ -314,9 +324,10 @@ class PostOffice(Endings):
 
     def _shown_state(self, copy: MessageCopy) -> MessageState:
         """Return the state of a copy. A lease is only in memory, so it is looked up there."""
-        queued = copy.state is MessageState.QUEUED
-        leased = queued and self.mailboxes.leased(copy.message, copy.receiver)
-        return MessageState.LEASED if leased else copy.state
+        is_queued = copy.state is MessageState.QUEUED
+        if is_queued and self.mailboxes.is_leased(copy.message, copy.receiver):
+            return MessageState.LEASED
+        return copy.state
 
     def _log_entry(self, stored: StoredMessage) -> LoggedMessage:
         """Return a message as the log shows it, with the state of each copy."""
@@ -341,9 +352,9 @@ def _check_content(request: SendRequest) -> MessageKind:
     body = kinds.body_of(request, kind)
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES:
-        raise MessageSizeError(*_BODY, size, BODY_BYTES)
+        raise MessageSizeError(*_BODY_AND_UNIT, size, BODY_BYTES)
     if len(request.summary) > SUMMARY_CHARACTERS:
-        raise MessageSizeError(*_SUMMARY, len(request.summary), SUMMARY_CHARACTERS)
+        raise MessageSizeError(*_SUMMARY_AND_UNIT, len(request.summary), SUMMARY_CHARACTERS)
     policy.check_secrets(summary=request.summary, body=body)
     return kind
 
@@ -357,20 +368,27 @@ def _request_key(sender: Sender, request: SendRequest) -> str:
     id_ = request.request_id.rpartition(" ")[0] or request.request_id
     texts = (request.to, request.body, request.summary, request.kind, request.reply_to)
     answer = (request.request, request.approve, request.reason, request.feedback)
-    who = "" if sender.agent else f"{sender.client} {sender.root} "
-    return f"{who}{id_} {sha256(repr((texts, answer)).encode())[:16]}"
+    content_hash = sha256(repr((texts, answer)).encode())[:16]
+    # The table separates the requests of agents, but not those of unregistered senders.
+    prefix = "" if sender.agent else f"{sender.client} {sender.root} "
+    return f"{prefix}{id_} {content_hash}"
 
 
 def _raise_refusal(copy: MessageCopy) -> None:
     """Raise MailboxFullError or MessageRefusedError if a copy is refused."""
     if copy.state is MessageState.REFUSED:
-        if copy.reason == _FULL:
+        if copy.reason == _MAILBOX_FULL:
             raise MailboxFullError(copy.address)
         raise MessageRefusedError(copy.reason)
 
 
 def _combined_state(receivers: tuple[Receiver, ...]) -> str:
-    """Return the state of a message: that of a copy that still waits, or else of the first one."""
+    """Return the state of a message: that of a copy that still waits, or else of the first one.
+
+    A message without copies counts as read.
+    """
     states = [receiver.state for receiver in receivers]
-    waiting = [state.value for state in _STATES if state in states]
-    return (waiting or states or [MessageState.READ.value])[0]
+    for state in _WAITING_STATES:
+        if state in states:
+            return state.value
+    return states[0] if states else MessageState.READ.value

@@ -82,10 +82,11 @@ class Messages:
         )
         self.relays = self._office.relays
         self._hooks = HookLeases(self._mailboxes)
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock()  # held by the step that runs
         self._arrivals: dict[int, anyio.Event] = {}  # by the agent that waits for a message
-        self._due = anyio.Event()  # wakes the timer
-        self._next_due = self._next_lease = inf  # the times for which the timer is set
+        self._timer_wakeup = anyio.Event()
+        # The times for which the timer is set: in seconds since 1970, and in monotonic seconds.
+        self._next_due = self._next_lease = inf
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End overdue messages, answers and leases when they are due, until cancelled."""
@@ -93,11 +94,12 @@ class Messages:
             await self._run_step(self._load)
         task_status.started()
         while True:
-            self._due = anyio.Event()
+            self._timer_wakeup = anyio.Event()
             seconds: float | None = _RETRY_SECONDS  # if the state file is unusable
             with suppress(StateUnusableError):
                 seconds = await self._seconds_to_next()
-            if await self._wait_for(seconds, self._due) and (seconds is None or seconds > 0):
+            is_woken = await self._wait_for(seconds, self._timer_wakeup)
+            if is_woken and (seconds is None or seconds > 0):
                 continue  # woken before the time: compute the next time again
             with suppress(StateUnusableError):
                 await self._run_step(self._load)
@@ -107,11 +109,11 @@ class Messages:
         self._next_due = inf  # so that a message that arrives meanwhile wakes the timer
         due = await to_thread.run_sync(self._mailboxes.table.next_due)
         self._next_due = inf if due is None else due
-        lease = self._mailboxes.lease_end()
+        lease = self._mailboxes.next_lease_end()
         self._next_lease = inf if lease is None else lease
         now, monotonic = self._mailboxes.steady_now(), self._clock.monotonic()
-        waits = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
-        return min(waits, default=None)
+        seconds = [at - base for at, base in ((due, now), (lease, monotonic)) if at is not None]
+        return min(seconds, default=None)
 
     async def register_agent(self, registration: Registration) -> Registered:
         """Register an agent and publish that. Raises the errors of ``Register.register``."""
@@ -178,15 +180,15 @@ class Messages:
             agent, delivered, text = await self._lease(speaker, holder, limit)
             # No other task ran since the step, so a message that arrives later sets the event.
             arrival = self._arrivals.setdefault(agent.id, anyio.Event())
-            left = until - self._clock.monotonic()
-            if delivered.messages or left <= 0:
+            seconds_left = until - self._clock.monotonic()
+            if delivered.messages or seconds_left <= 0:
                 break
             # A lease that ends may release a message for this agent.
-            lease = self._mailboxes.lease_end(agent.id)
-            more = left if lease is None else min(left, lease - self._clock.monotonic())
-            await self._wait_for(max(0.0, more), arrival)
+            lease_end = self._mailboxes.next_lease_end(agent.id)
+            wait_until = until if lease_end is None else min(until, lease_end)
+            await self._wait_for(max(0.0, wait_until - self._clock.monotonic()), arrival)
         if delivered.messages and self._next_lease == inf:
-            self._due.set()  # the timer knows of no lease yet
+            self._timer_wakeup.set()  # the timer knows of no lease yet
         return Received(tuple(map(row_of, delivered.messages)), delivered.more, text)
 
     async def acknowledge(self, speaker: Speaker, ids: Sequence[str]) -> int:
@@ -318,7 +320,7 @@ class Messages:
         holder = LeaseHolder(holder.name, holder.alive, until)
         limit = min(limit, LEASED_MESSAGES)
 
-        def leased(effects: StepEffects) -> tuple[Agent, NextMessages, str]:
+        def lease_next(effects: StepEffects) -> tuple[Agent, NextMessages, str]:
             agent = self._find_speaker(speaker)
             self.register.touch(agent.id)
             if not self._mailboxes.unread(agent.id):
@@ -327,7 +329,7 @@ class Messages:
             delivered = self._mailboxes.lease(agent.id, holder, limit)
             return agent, delivered, block.block(delivered.messages)
 
-        return await self._run_step(leased)
+        return await self._run_step(lease_next)
 
     def _load(self, effects: StepEffects) -> None:
         """Read agents and counts from disk and end what is overdue; a step."""
@@ -375,7 +377,7 @@ class Messages:
             self._wake(agent_id)
         # The timer is woken only if something is due before the time for which it is set.
         if effects.held_for or any(each.due < self._next_due for each in effects.arrived):
-            self._due.set()
+            self._timer_wakeup.set()
 
     def _wake(self, agent: int) -> None:
         """Wake the calls that wait for a message of an agent."""

@@ -194,10 +194,8 @@ class _Reader:
                 continue
             del self._unread[name]
             record = self._records[name]
-            self._file_count, self._file_bytes = (
-                self._file_count + 1,
-                self._file_bytes + record.bytes,
-            )
+            self._file_count += 1
+            self._file_bytes += record.bytes
             if self._file_count > MEMORIES or self._file_bytes > TEXT_BYTES:
                 self.left_out.add(name, _IMPORT_TOO_LARGE)
                 continue
